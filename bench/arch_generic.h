@@ -1,0 +1,18 @@
+// What the benches need of a processor, for those that have no file of their own: the kernel's clock counts the ticks.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace lrpc::bench {
+
+inline std::uint64_t ticks_begin() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+inline std::uint64_t ticks_end() noexcept { return ticks_begin(); }
+inline void relax() noexcept {}
+
+}  // namespace lrpc::bench

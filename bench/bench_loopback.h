@@ -1,0 +1,18 @@
+// The loopback binding of bench.lrpc.
+#pragma once
+
+#include "bench.client.h"
+#include "loopback.h"
+#include "procedures.h"
+
+namespace lrpc::bench {
+
+using BenchLoopback = Loopback<::Bench::Client, Procedures>;
+
+inline Result<std::unique_ptr<BenchLoopback>> make_bench_loopback() {
+  return BenchLoopback::create([](Server& server, UniqueFd socket, Procedures& procedures) {
+    return ::Bench::serve_over(server, std::move(socket), procedures);
+  });
+}
+
+}  // namespace lrpc::bench

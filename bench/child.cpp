@@ -1,0 +1,107 @@
+#include "child.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "interrupt.h"
+#include "lrpc/shim/fd.h"
+
+namespace lrpc::bench {
+
+Result<Child> Child::spawn(std::string_view name, const Seat& seat, const std::function<int()>& body) {
+  std::fflush(nullptr);  // or the child would print again what we have buffered
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return system_error("fork", errno);
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);  // it died before the line above took hold
+    forget_interrupts_in_child();
+    ::prctl(PR_SET_NAME, std::string(name).c_str());
+    sit(seat);
+    const int status = body();
+    std::fflush(nullptr);
+    ::_exit(status);
+  }
+  Child child;
+  child.pid_ = pid;
+  return child;
+}
+
+Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+Child& Child::operator=(Child&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  return *this;
+}
+Child::~Child() { kill(); }
+
+void Child::kill() noexcept {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+Result<int> Child::wait(std::chrono::milliseconds limit) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  if (!pidfd) return system_error("pidfd_open", errno);
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+  const timespec timeout{seconds.count(), std::chrono::nanoseconds(limit - seconds).count()};
+  const sigset_t mask = mask_in_waits();
+  if (::ppoll(&ended, 1, &timeout, &mask) != 1) {
+    kill();
+    if (interrupted()) return Error{Errc::call_aborted, "was interrupted"};
+    return Error{Errc::timed_out, fmt::format("did not end within {} s and was killed", seconds.count())};
+  }
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  if (WIFSIGNALED(status)) return Error{Errc::peer_gone, fmt::format("was killed by signal {}", WTERMSIG(status))};
+  return WEXITSTATUS(status);
+}
+
+void wait_until_idle(pid_t pid, std::chrono::microseconds quiet, std::chrono::milliseconds limit) noexcept {
+  clockid_t cpu_clock{};
+  if (::clock_getcpuclockid(pid, &cpu_clock) != 0) return;
+  const auto used = [&] {
+    timespec time{};
+    ::clock_gettime(cpu_clock, &time);
+    return time.tv_sec * 1'000'000'000L + time.tv_nsec;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  long last = -1;
+  for (long current = used(); current != last && std::chrono::steady_clock::now() - start < limit; current = used()) {
+    last = current;
+    std::this_thread::sleep_for(quiet);
+  }
+}
+
+namespace detail {
+
+Result<void*> map_shared(std::size_t size) {
+  const UniqueFd fd(::memfd_create("lrpc-bench", MFD_CLOEXEC));
+  if (!fd) return system_error("memfd_create", errno);
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return system_error("ftruncate", errno);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  if (memory == MAP_FAILED) return system_error("mmap", errno);
+  return memory;
+}
+void unmap_shared(void* memory, std::size_t size) noexcept { ::munmap(memory, size); }
+
+}  // namespace detail
+}  // namespace lrpc::bench

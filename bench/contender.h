@@ -1,0 +1,52 @@
+// What a row times: something that makes round trips to another domain and back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "lrpc/shim/result.h"
+#include "ticks.h"
+
+namespace lrpc::bench {
+
+/// Made in the bench's own process, where it also starts its peers; used in the client process that is forked after
+/// that.
+class Contender {
+ public:
+  Contender() = default;
+  Contender(const Contender&) = delete;
+  Contender& operator=(const Contender&) = delete;
+  virtual ~Contender() = default;
+
+  /// Once, in the client process, before anything else.
+  virtual Status connect() { return {}; }
+  /// Before a block, not timed: wakes the peer.
+  virtual void resume() {}
+  /// After a block, not timed: returns once the peer sleeps and costs nothing.
+  virtual void pause() {}
+  /// `count` round trips back to back.
+  virtual void run(std::uint64_t count) = 0;
+  /// One round trip for each element, which gets its ticks.
+  virtual void run_single(std::span<std::uint64_t> ticks) = 0;
+  /// What went wrong in a round trip so far; ok as long as every one worked.
+  [[nodiscard]] virtual Status health() const { return {}; }
+};
+
+/// Writes the loops for a Self with an inline `void round_trip()`, so that there is no virtual call in them.
+template <class Self>
+class RoundTrips : public Contender {
+ public:
+  void run(std::uint64_t count) final {
+    for (std::uint64_t i = 0; i < count; ++i) static_cast<Self*>(this)->round_trip();
+  }
+  void run_single(std::span<std::uint64_t> ticks) final {
+    for (auto& one : ticks) {
+      const std::uint64_t before = ticks_begin();
+      static_cast<Self*>(this)->round_trip();
+      one = ticks_end() - before;
+    }
+  }
+};
+
+}  // namespace lrpc::bench

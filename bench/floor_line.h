@@ -1,0 +1,81 @@
+// What the two floors share: a sequence number that two processes pass to and fro on one cache line, and a parked
+// responder.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "child.h"
+#include "contender.h"
+#include "futex.h"
+
+namespace lrpc::bench {
+
+/// Odd numbers are requests, the next even number answers. kPark asks the responder to go to sleep.
+struct FloorLine {
+  static constexpr std::uint64_t kPark = ~std::uint64_t{0} - 1;  // even: no request
+  alignas(128) std::atomic<std::uint64_t> sequence;
+  alignas(128) std::atomic<std::uint32_t> awake;  ///< The responder sleeps on this word while it is 0.
+};
+
+/// A floor whose two sides wait for the line to change by `Wait::once()`, over and over.
+template <class Wait>
+class LineFloor final : public RoundTrips<LineFloor<Wait>> {
+ public:
+  static Result<std::unique_ptr<Contender>> create(std::string_view name, const Seats& seats) {
+    auto line = Shared<FloorLine>::create();
+    if (!line) return line.error();
+    std::unique_ptr<LineFloor> floor(new LineFloor(std::move(*line)));
+    auto responder = Child::spawn(name, seats.server, [&] { return respond(*floor->line_); });
+    if (!responder) return responder.error();
+    floor->responder_ = std::move(*responder);
+    return std::unique_ptr<Contender>(std::move(floor));
+  }
+
+  void resume() override {
+    line_->sequence.store(next_ - 1, std::memory_order_relaxed);
+    line_->awake.store(1, std::memory_order_release);
+    futex_wake(line_->awake);
+  }
+
+  void round_trip() noexcept {
+    line_->sequence.store(next_, std::memory_order_release);
+    while (line_->sequence.load(std::memory_order_acquire) != next_ + 1) Wait::once();
+    next_ += 2;
+  }
+
+  /// The responder acknowledges kPark, and is then given the time to enter the futex wait.
+  void pause() override {
+    line_->sequence.store(FloorLine::kPark, std::memory_order_release);
+    while (line_->awake.load(std::memory_order_acquire) != 0) Wait::once();
+    for (int i = 0; i < 8; ++i) Wait::once();
+  }
+
+ private:
+  explicit LineFloor(Shared<FloorLine> line) : line_(std::move(line)) {}
+
+  [[noreturn]] static int respond(FloorLine& line) {
+    for (;;) {
+      while (line.awake.load(std::memory_order_acquire) == 0) futex_wait(line.awake, 0);
+      for (;;) {
+        const std::uint64_t seen = line.sequence.load(std::memory_order_acquire);
+        if ((seen & 1) != 0) {
+          line.sequence.store(seen + 1, std::memory_order_release);
+        } else if (seen == FloorLine::kPark) {
+          break;
+        } else {
+          Wait::once();
+        }
+      }
+      line.awake.store(0, std::memory_order_release);
+    }
+  }
+
+  Shared<FloorLine> line_;
+  Child responder_;
+  std::uint64_t next_ = 1;
+};
+
+}  // namespace lrpc::bench

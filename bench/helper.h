@@ -1,0 +1,21 @@
+// Running other programs: the helpers that are built beside the bench, and valgrind.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::bench {
+
+/// The path of a program that lies beside this one.
+Result<std::string> helper_path(std::string_view program);
+/// Whether $PATH has an executable of that name.
+[[nodiscard]] bool found_in_path(std::string_view program);
+/// Runs a program (found through $PATH) and returns what it wrote to its standard output. An exit status other than 0
+/// is an error that quotes the end of its standard error; so is taking longer than `limit`.
+Result<std::string> run_program(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+
+}  // namespace lrpc::bench

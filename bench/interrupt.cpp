@@ -1,0 +1,46 @@
+#include "interrupt.h"
+
+namespace lrpc::bench {
+namespace {
+
+volatile sig_atomic_t caught = 0;
+
+void note_signal(int /*signal*/) { caught = 1; }
+
+sigset_t held_back() noexcept {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+}  // namespace
+
+void catch_interrupts() noexcept {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  const sigset_t signals = held_back();
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+bool interrupted() noexcept { return caught != 0; }
+
+sigset_t mask_in_waits() noexcept {
+  sigset_t mask;
+  ::sigprocmask(SIG_BLOCK, nullptr, &mask);
+  sigdelset(&mask, SIGINT);
+  sigdelset(&mask, SIGTERM);
+  return mask;
+}
+
+void forget_interrupts_in_child() noexcept {
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_DFL);
+  const sigset_t signals = held_back();
+  ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+}  // namespace lrpc::bench

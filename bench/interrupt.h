@@ -1,0 +1,18 @@
+// Ctrl-C and SIGTERM end the bench in an orderly way: children gone, temporary files removed, JSON lines whole.
+#pragma once
+
+#include <signal.h>
+
+namespace lrpc::bench {
+
+/// From now on the two signals are held back everywhere but in waits.
+void catch_interrupts() noexcept;
+/// Whether one has come.
+[[nodiscard]] bool interrupted() noexcept;
+/// The signal mask for ppoll(2) in waits: lets them in.
+[[nodiscard]] sigset_t mask_in_waits() noexcept;
+/// In a child process: as if catch_interrupts() had never been called, but Ctrl-C is left to the bench, which takes its
+/// children with it.
+void forget_interrupts_in_child() noexcept;
+
+}  // namespace lrpc::bench

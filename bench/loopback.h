@@ -1,0 +1,53 @@
+// Both halves of a call in one thread (gate `none`): the client's stub, the call word, the check ladder, the server's
+// stub, and no transfer. What is left of a call when nothing has to be crossed.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "lrpc/client.h"
+#include "lrpc/server.h"
+
+namespace lrpc::bench {
+
+/// A private binding of this process to itself. `Client` is a generated client class, `Impl` the procedures, and
+/// `serve` a function that calls the generated serve_over() for them. Pinned in memory; use it on one thread.
+template <class Client, class Impl>
+class Loopback {
+ public:
+  template <class Serve>
+  static Result<std::unique_ptr<Loopback>> create(Serve&& serve) {
+    auto pair = shim::make_socket_pair();
+    if (!pair) return pair.error();
+    std::unique_ptr<Loopback> loopback(new Loopback);
+    if (auto serving = serve(loopback->server_, std::move(pair->first), loopback->impl_); !serving)
+      return serving.error();
+    ImportOptions options;
+    options.gate = Gate::none;
+    auto client = Client::import_over(std::move(pair->second), options);
+    if (!client) return client.error();
+    loopback->client_ = std::make_unique<Client>(std::move(*client));
+    client::BindingObject& object = loopback->client_->binding().object();
+    const Server::InlineHalf half = loopback->server_.inline_half(object.id());
+    if (half.serve == nullptr) return Error{Errc::not_supported, "the server offers no inline half for the binding"};
+    object.set_inline_server({half.serve, half.server});
+    return loopback;
+  }
+
+  [[nodiscard]] Client& client() noexcept { return *client_; }
+  [[nodiscard]] client::BindingObject& binding() noexcept { return client_->binding().object(); }
+  [[nodiscard]] Impl& impl() noexcept { return impl_; }
+
+ private:
+  Loopback() : server_(without_pollers()) {}
+  static ServerOptions without_pollers() {
+    ServerOptions options;
+    options.pollers = 0;
+    return options;
+  }
+  Impl impl_;
+  Server server_;
+  std::unique_ptr<Client> client_;  // goes first
+};
+
+}  // namespace lrpc::bench

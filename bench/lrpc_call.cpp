@@ -1,0 +1,110 @@
+#include "lrpc_call.h"
+
+#include <array>
+#include <optional>
+
+#include "bench.client.h"
+#include "lrpc_domains.h"
+
+namespace lrpc::bench {
+namespace {
+
+template <LrpcTest Test>
+class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
+ public:
+  LrpcCall(std::unique_ptr<LrpcDomains> domains, shim::Gate gate) : domains_(std::move(domains)), gate_(gate) {}
+
+  Status connect() override {
+    auto client = ::Bench::Client::import(LrpcDomains::kExportedName, domains_->import_options(gate_));
+    if (!client) return client.error();
+    client_.emplace(std::move(*client));
+    return {};
+  }
+
+  /// The server's poller goes on for a while after the last call: the floor must have the core for itself.
+  void pause() override {
+    wait_until_idle(domains_->server_pid(), std::chrono::microseconds(150), std::chrono::milliseconds(50));
+  }
+
+  void round_trip() noexcept {
+    if constexpr (Test == LrpcTest::null) {
+      note(client_->Null());
+    } else if constexpr (Test == LrpcTest::add) {
+      note(client_->Add(20, 22));
+    } else if constexpr (Test == LrpcTest::big_in) {
+      note(client_->BigIn(data_));
+    } else if constexpr (Test == LrpcTest::big_in_uninterpreted) {
+      note(client_->BigInUninterpreted(data_));
+    } else {
+      note(client_->BigInOut(data_));
+    }
+  }
+
+  [[nodiscard]] Status health() const override {
+    if (first_failure_ == Errc::ok) return {};
+    return Error{first_failure_, "a call failed: " + std::string(describe(first_failure_))};
+  }
+
+ private:
+  template <class Outcome>
+  void note(const Outcome& outcome) noexcept {
+    if (!outcome) [[unlikely]]
+      first_failure_ = outcome.code();
+  }
+
+  std::unique_ptr<LrpcDomains> domains_;
+  shim::Gate gate_;
+  std::optional<::Bench::Client> client_;
+  std::array<std::byte, 200> data_{};
+  Errc first_failure_ = Errc::ok;
+};
+
+}  // namespace
+
+std::string_view name(LrpcTest test) noexcept {
+  switch (test) {
+    case LrpcTest::null: return "Null";
+    case LrpcTest::add: return "Add";
+    case LrpcTest::big_in: return "BigIn";
+    case LrpcTest::big_in_uninterpreted: return "BigIn-unint";
+    case LrpcTest::big_in_out: return "BigInOut";
+  }
+  return "?";
+}
+
+std::string_view name(shim::Gate gate) noexcept {
+  switch (gate) {
+    case shim::Gate::adaptive: return "adaptive";
+    case shim::Gate::exchange: return "exchange";
+    case shim::Gate::handoff: return "handoff";
+    case shim::Gate::trap: return "trap";
+    case shim::Gate::none: return "none";
+  }
+  return "?";
+}
+
+std::span<const shim::Gate> lrpc_gates() noexcept {
+  // The trap gate joins when the libraries offer it.
+  static constexpr shim::Gate kGates[] = {shim::Gate::exchange, shim::Gate::handoff, shim::Gate::adaptive};
+  return kGates;
+}
+
+Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate gate, LrpcTest test) {
+  auto domains = LrpcDomains::start(seats.server);
+  if (!domains) return domains.error();
+  std::unique_ptr<Contender> call;
+  switch (test) {
+    case LrpcTest::null: call = std::make_unique<LrpcCall<LrpcTest::null>>(std::move(*domains), gate); break;
+    case LrpcTest::add: call = std::make_unique<LrpcCall<LrpcTest::add>>(std::move(*domains), gate); break;
+    case LrpcTest::big_in: call = std::make_unique<LrpcCall<LrpcTest::big_in>>(std::move(*domains), gate); break;
+    case LrpcTest::big_in_uninterpreted:
+      call = std::make_unique<LrpcCall<LrpcTest::big_in_uninterpreted>>(std::move(*domains), gate);
+      break;
+    case LrpcTest::big_in_out:
+      call = std::make_unique<LrpcCall<LrpcTest::big_in_out>>(std::move(*domains), gate);
+      break;
+  }
+  return call;
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,27 @@
+// Our own rows: a nameserver, a server and a client, three processes, and calls through generated stubs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "contender.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "placement.h"
+
+namespace lrpc::bench {
+
+/// The four tests of the paper's Table IV, and BigIn with the one copy less that `uninterpreted` allows.
+enum class LrpcTest { null, add, big_in, big_in_uninterpreted, big_in_out };
+inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTest::big_in,
+                                          LrpcTest::big_in_uninterpreted, LrpcTest::big_in_out};
+[[nodiscard]] std::string_view name(LrpcTest test) noexcept;
+[[nodiscard]] std::string_view name(shim::Gate gate) noexcept;
+
+/// The gates that this build of the libraries offers between two domains.
+[[nodiscard]] std::span<const shim::Gate> lrpc_gates() noexcept;
+
+/// Starts nameserver and server; the client binds in Contender::connect().
+Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate gate, LrpcTest test);
+
+}  // namespace lrpc::bench

@@ -1,0 +1,125 @@
+#include "lrpc_domains.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "lrpc/nameserver.h"
+#include "lrpc/server.h"
+#include "procedures.h"
+
+namespace lrpc::bench {
+namespace {
+
+/// How a domain tells that it is ready, or why it never will be.
+struct Readiness {
+  enum State : std::uint32_t { starting = 0, ready, failed };
+  std::atomic<std::uint32_t> state;
+  char why[256];
+
+  void fail(const Error& error) noexcept {
+    std::snprintf(why, sizeof(why), "%s", error.message().c_str());
+    state.store(failed, std::memory_order_release);
+  }
+};
+
+/// Waits, in the bench's process, for a domain that it has just started.
+Status await(Readiness& readiness, std::string_view who) {
+  constexpr auto kLimit = std::chrono::seconds(10);
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < kLimit) {
+    switch (readiness.state.load(std::memory_order_acquire)) {
+      case Readiness::ready: return {};
+      case Readiness::failed: return Error{Errc::peer_gone, std::string(who) + ": " + readiness.why};
+      default: std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+  }
+  return Error{Errc::timed_out, std::string(who) + " did not become ready within 10 s"};
+}
+
+[[noreturn]] void sleep_for_ever() {
+  for (;;) ::pause();
+}
+
+int run_nameserver(const std::string& socket, Readiness& readiness) {
+  nameserver::NameserverOptions options;
+  options.socket_path = socket;
+  auto nameserver = nameserver::Nameserver::open(options);
+  if (!nameserver) {
+    readiness.fail(nameserver.error());
+    return 1;
+  }
+  readiness.state.store(Readiness::ready, std::memory_order_release);
+  return (*nameserver)->run() ? 0 : 1;
+}
+
+int run_server(const std::string& nameserver, Readiness& readiness) {
+  Procedures procedures;
+  ServerOptions options;
+  options.nameserver = nameserver;
+  Server server(options);
+  if (auto exported = ::Bench::export_to(server, LrpcDomains::kExportedName, procedures); !exported) {
+    readiness.fail(exported.error());
+    return 1;
+  }
+  readiness.state.store(Readiness::ready, std::memory_order_release);
+  sleep_for_ever();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start() {
+  std::unique_ptr<PrivateNameserver> self(new PrivateNameserver);
+  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-bench-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) return system_error("mkdtemp " + pattern, errno);
+  self->directory_ = pattern;
+  self->socket_ = pattern + "/lrpcd.sock";
+
+  auto readiness = Shared<Readiness>::create();
+  if (!readiness) return readiness.error();
+  Seat anywhere;
+  if (::sched_getaffinity(0, sizeof(anywhere), &anywhere) != 0) return system_error("sched_getaffinity", errno);
+  auto process = Child::spawn("bench-lrpcd", anywhere, [&] { return run_nameserver(self->socket_, **readiness); });
+  if (!process) return process.error();
+  self->process_ = std::move(*process);
+  if (auto up = await(**readiness, "the nameserver"); !up) return up.error();
+  return self;
+}
+
+PrivateNameserver::~PrivateNameserver() {
+  process_.kill();
+  std::error_code ignored;
+  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
+}
+
+Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server) {
+  std::unique_ptr<LrpcDomains> self(new LrpcDomains);
+  auto nameserver = PrivateNameserver::start();
+  if (!nameserver) return nameserver.error();
+  self->nameserver_ = std::move(*nameserver);
+
+  auto readiness = Shared<Readiness>::create();
+  if (!readiness) return readiness.error();
+  auto process =
+      Child::spawn("bench-server", server, [&] { return run_server(self->nameserver_->socket(), **readiness); });
+  if (!process) return process.error();
+  self->server_ = std::move(*process);
+  if (auto up = await(**readiness, "the server"); !up) return up.error();
+  return self;
+}
+
+ImportOptions LrpcDomains::import_options(Gate gate) const {
+  ImportOptions options;
+  options.nameserver = nameserver_->socket();
+  options.timeout = std::chrono::seconds(5);
+  options.gate = gate;
+  return options;
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,46 @@
+// The two other domains of our own rows: a private nameserver and a server, each a process of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "child.h"
+#include "lrpc/client/binding.h"
+#include "lrpc/shim/result.h"
+#include "placement.h"
+
+namespace lrpc::bench {
+
+/// A nameserver on a private socket in a directory of its own, both gone with this object.
+class PrivateNameserver {
+ public:
+  static Result<std::unique_ptr<PrivateNameserver>> start();
+  PrivateNameserver(const PrivateNameserver&) = delete;
+  PrivateNameserver& operator=(const PrivateNameserver&) = delete;
+  ~PrivateNameserver();
+  [[nodiscard]] const std::string& socket() const noexcept { return socket_; }
+
+ private:
+  PrivateNameserver() = default;
+  std::string directory_;
+  std::string socket_;
+  Child process_;
+};
+
+/// The nameserver, and a server that exports bench.lrpc through it as kExportedName.
+class LrpcDomains {
+ public:
+  static constexpr const char* kExportedName = "bench";
+  /// Returns once the name can be imported.
+  static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server);
+  /// What a client is to import kExportedName with.
+  [[nodiscard]] ImportOptions import_options(Gate gate) const;
+  [[nodiscard]] pid_t server_pid() const noexcept { return server_.pid(); }
+
+ private:
+  LrpcDomains() = default;
+  std::unique_ptr<PrivateNameserver> nameserver_;
+  Child server_;
+};
+
+}  // namespace lrpc::bench

@@ -1,0 +1,77 @@
+// lrpc-bench: the paper's Tables III to V, the cost of binding, and the instruction count, on this machine.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+
+#include "interrupt.h"
+#include "session.h"
+
+namespace {
+
+using namespace lrpc::bench;
+
+int run(const std::string& what, Session& session) {
+  const auto start = std::chrono::steady_clock::now();
+  fmt::print("lrpc-bench {}{}: {}.\n", what, session.quick() ? " --quick" : "", session.cores().describe());
+  if (double load = 0; ::getloadavg(&load, 1) == 1 && load >= 0.5) {
+    fmt::print(
+        "Load average {:.1f}: others are at work here, so expect disturbed rows, above all where two cores poll.\n",
+        load);
+  }
+  constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
+      {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
+  for (const auto& [command, function] : kCommands) {
+    if ((what == command || what == "all") && !interrupted()) function(session);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (interrupted()) {
+    fmt::print("\nInterrupted after {:.1f} s.\n", took.count());
+    return 130;
+  }
+  fmt::print("\n{:.1f} s.{}\n", took.count(), session.failed() ? " Something FAILED: see above." : "");
+  return session.failed() ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"The benches of lrpc: each prints a table (bench/README.md says what its numbers mean).", "lrpc-bench"};
+  std::string what = "all";
+  std::string json_path;
+  bool quick = false;
+  Filter filter;
+  app.add_option("what", what, "Which bench")
+      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "all"}))
+      ->capture_default_str();
+  app.add_option("--json", json_path, "Also write one JSON object a row to this file");
+  app.add_flag("--quick", quick, "Fewer blocks a row: the whole within a minute");
+  app.add_option("--gate", filter.gate, "Only rows of this gate")
+      ->check(CLI::IsMember({"exchange", "handoff", "trap", "adaptive", "none"}));
+  app.add_option("--placement", filter.placement, "Only rows of this placement")
+      ->check(CLI::IsMember({"one-core", "two-cores", "unpinned"}));
+  app.add_option("--test", filter.test, "Only rows of this test (Null, Add, BigIn, BigInOut, ...)");
+  CLI11_PARSE(app, argc, argv);
+
+  ::signal(SIGPIPE, SIG_IGN);
+  catch_interrupts();
+  auto cores = Cores::find();
+  if (!cores) {
+    fmt::print(stderr, "lrpc-bench: {}\n", cores.error().message());
+    return 2;
+  }
+  JsonLines json;
+  if (!json_path.empty()) {
+    auto opened = JsonLines::open(json_path);
+    if (!opened) {
+      fmt::print(stderr, "lrpc-bench: {}\n", opened.error().message());
+      return 2;
+    }
+    json = std::move(*opened);
+  }
+  Session session(*cores, TickClock::calibrate(), quick ? MeasureOptions::quick() : MeasureOptions::full(), quick,
+                  filter, std::move(json));
+  return run(what, session);
+}

@@ -1,0 +1,41 @@
+// Measures one row: a client process of its own, Google Benchmark's manual-time loop in it, one paired block a turn.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "contender.h"
+#include "placement.h"
+#include "row.h"
+#include "runner.h"
+
+namespace lrpc::bench {
+
+struct MeasureOptions {
+  int pairs = 300;                           ///< Call blocks a row, each between two floor blocks.
+  std::chrono::milliseconds budget{3000};    ///< No new block is begun after that: a disturbed machine costs blocks,
+                                             ///< not minutes...
+  int least_pairs = 20;                      ///< ...but not before there are this many,
+  std::chrono::milliseconds patience{8000};  ///< or until even that has taken too long.
+  std::chrono::seconds limit{30};            ///< A client that takes longer is killed, the row has failed.
+  RunnerOptions runner;
+
+  static MeasureOptions full() { return {}; }
+  static MeasureOptions quick() {
+    MeasureOptions options;
+    options.pairs = 60;
+    options.budget = std::chrono::milliseconds(350);
+    options.patience = std::chrono::milliseconds(1000);
+    options.runner.first_warm_up = std::chrono::milliseconds(50);
+    return options;
+  }
+};
+
+/// Boils samples down: median of the call blocks, p99, min and max of the single calls, median of the paired ratios.
+[[nodiscard]] Figures boil_down(const Samples& samples);
+
+/// Forks a client process that runs the pairs. Blocks until it has ended, at most for options.limit.
+Result<Figures> measure(const std::string& name, Seated call, Seated floor, const TickClock& clock,
+                        const MeasureOptions& options);
+
+}  // namespace lrpc::bench

@@ -1,0 +1,51 @@
+// Where the two domains of a row sit: on one core, on two, or wherever the scheduler puts them.
+#pragma once
+
+#include <sched.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::bench {
+
+enum class Placement { one_core, two_cores, unpinned };
+inline constexpr Placement kPlacements[] = {Placement::one_core, Placement::two_cores, Placement::unpinned};
+[[nodiscard]] std::string_view name(
+    Placement placement) noexcept;  ///< As in the JSON: "one-core", "two-cores", "unpinned".
+
+/// The processors a thread may use.
+using Seat = cpu_set_t;
+/// The seats of a client and of its server.
+struct Seats {
+  Seat client;
+  Seat server;
+};
+
+/// The processors that this program may use, and the two that it uses for the pinned rows.
+class Cores {
+ public:
+  /// Looks at the affinity mask of the caller and at the topology in /sys: the second core shares a package, but not
+  /// the core, with the first where there is such a one.
+  static Result<Cores> find();
+
+  /// Unset if there is only one.
+  [[nodiscard]] bool has_two() const noexcept { return second_.has_value(); }
+  /// Which processors were chosen, for a person.
+  [[nodiscard]] std::string describe() const;
+  /// Precondition: has_two() unless one_core.
+  [[nodiscard]] Seats seats(Placement placement) const noexcept;
+
+ private:
+  int first_ = 0;
+  std::optional<int> second_;
+  bool siblings_ = false;  ///< The two are hardware threads of one core: there was nothing better.
+  Seat all_{};
+};
+
+/// Moves the calling thread.
+void sit(const Seat& seat) noexcept;
+
+}  // namespace lrpc::bench

@@ -1,0 +1,43 @@
+// One row of a table, which is also one line of the JSON file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lrpc::bench {
+
+/// What the paper printed for the same thing, if it did. Microseconds on a C-VAX Firefly.
+struct PaperFigure {
+  std::optional<double> us;
+  std::optional<double> ratio;  ///< To the paper's own minimum.
+};
+
+/// What was measured. Where a thing was measured once, median, p99, min and max are that one number.
+struct Figures {
+  double median = 0;
+  double p99 = 0;
+  double min = 0;
+  double max = 0;
+  std::uint64_t calls = 0;                ///< Timed calls (or events) behind the figures.
+  std::optional<double> floor = {};       ///< Median of the floor, in the row's unit, out of the same run.
+  std::optional<double> ratio = {};       ///< Median of the paired ratios to the floor.
+  std::optional<double> over_floor = {};  ///< Median of the paired differences to the floor. Not in the JSON.
+
+  /// For what is counted, not sampled.
+  static Figures exactly(double value, std::uint64_t of_calls) { return {value, value, value, value, of_calls}; }
+};
+
+struct Row {
+  std::string_view bench;           ///< The command: table3, table4, ...
+  std::string_view system;          ///< lrpc, or what it is compared with.
+  std::string_view gate;            ///< exchange, handoff, trap, adaptive, none.
+  std::string_view placement = {};  ///< one-core, two-cores, unpinned.
+  std::string test;
+  std::string_view unit = "ns";
+  Figures figures = {};
+  PaperFigure paper = {};
+};
+
+}  // namespace lrpc::bench

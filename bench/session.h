@@ -1,0 +1,82 @@
+// What every command of the bench works with: the machine, the clock, what was asked for, and where rows go.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "contender.h"
+#include "floors.h"
+#include "json.h"
+#include "measure.h"
+#include "placement.h"
+#include "row.h"
+#include "table.h"
+#include "ticks.h"
+
+namespace lrpc::bench {
+
+/// --gate, --placement, --test: rows that differ are neither measured nor printed.
+struct Filter {
+  std::string gate;
+  std::string placement;
+  std::string test;
+  [[nodiscard]] bool wants(std::string_view row_gate, std::string_view row_placement,
+                           std::string_view row_test) const noexcept {
+    const auto matches = [](std::string_view asked, std::string_view is) { return asked.empty() || asked == is; };
+    return matches(gate, row_gate) && matches(placement, row_placement) && matches(test, row_test);
+  }
+};
+
+class Session {
+ public:
+  Session(Cores cores, TickClock clock, MeasureOptions options, bool quick, Filter filter, JsonLines json)
+      : cores_(cores),
+        clock_(clock),
+        options_(options),
+        quick_(quick),
+        filter_(std::move(filter)),
+        json_(std::move(json)) {}
+
+  [[nodiscard]] const Cores& cores() const noexcept { return cores_; }
+  [[nodiscard]] const TickClock& clock() const noexcept { return clock_; }
+  [[nodiscard]] const Filter& filter() const noexcept { return filter_; }
+  [[nodiscard]] const MeasureOptions& options() const noexcept { return options_; }
+  [[nodiscard]] bool quick() const noexcept { return quick_; }
+
+  /// Starts the contender's peers on the server's seat.
+  using MakeContender = std::function<Result<std::unique_ptr<Contender>>(const Seats& seats)>;
+  /// Measures `row` against a fresh floor, prints it in `table` and writes it. Does nothing if the filter does not want
+  /// it.
+  void measure_row(const Table& table, Row row, Placement placement, Floor floor, const MakeContender& make);
+
+  /// The same without a row.
+  Result<Figures> measure_alone(const std::string& label, Placement placement, Floor floor, const MakeContender& make);
+
+  void emit(const Table& table, const Row& row);
+  void emit_json(const Row& row) { json_.write(row); }
+  /// Prints why a row has no figures; the program's exit status will tell, too.
+  void fail(const Table& table, const Row& row, const std::string& why);
+  void fail(const std::string& why);
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+
+ private:
+  Cores cores_;
+  TickClock clock_;
+  MeasureOptions options_;
+  bool quick_;
+  Filter filter_;
+  JsonLines json_;
+  bool failed_ = false;
+};
+
+/// The commands, each a table of its own.
+void table3(Session& session);
+void table4(Session& session);
+void table5(Session& session);
+void bind_cost(Session& session);
+void instructions(Session& session);
+
+}  // namespace lrpc::bench

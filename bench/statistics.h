@@ -1,0 +1,22 @@
+// What a row is boiled down from: quantiles of samples, and the paired ratios of call blocks to their floor blocks.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace lrpc::bench {
+
+/// The q-quantile by nearest rank: the smallest sample that at least q of all samples do not exceed. 0 ≤ q ≤ 1.
+/// NaN if there are no samples.
+[[nodiscard]] double quantile(std::span<const double> samples, double q);
+/// The middle sample, or the mean of the two middle ones. NaN if there are no samples.
+[[nodiscard]] double median(std::span<const double> samples);
+
+/// Call block i ran between floor blocks i and i + 1: its ratio is to the mean of the two.
+/// Precondition: floor.size() == call.size() + 1.
+[[nodiscard]] std::vector<double> paired_ratios(std::span<const double> floor, std::span<const double> call);
+
+/// The same as differences, call minus floor.
+[[nodiscard]] std::vector<double> paired_differences(std::span<const double> floor, std::span<const double> call);
+
+}  // namespace lrpc::bench

@@ -1,0 +1,29 @@
+// Time in processor ticks, and what a tick is worth.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include "arch_x86_64.h"
+#else
+#include "arch_generic.h"
+#endif
+
+namespace lrpc::bench {
+
+/// How ticks become nanoseconds, measured once per program against CLOCK_MONOTONIC_RAW.
+class TickClock {
+ public:
+  /// Takes about 20 ms.
+  static TickClock calibrate();
+
+  [[nodiscard]] double ns(std::uint64_t ticks) const noexcept { return static_cast<double>(ticks) * ns_per_tick_; }
+  /// Ticks between ticks_begin() and ticks_end() with nothing in between (median): what timing one call adds to it.
+  [[nodiscard]] std::uint64_t overhead() const noexcept { return overhead_; }
+
+ private:
+  double ns_per_tick_ = 1;
+  std::uint64_t overhead_ = 0;
+};
+
+}  // namespace lrpc::bench

@@ -1,0 +1,16 @@
+# find_package(lrpc) for other projects: the targets lrpc::client, lrpc::server, lrpc::nameserver, the generator
+# lrpc::lrpc-stubgen, and lrpc_generate().
+include(CMakePackageConfigHelpers)
+
+set(LRPC_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lrpc)
+
+install(EXPORT lrpc NAMESPACE lrpc:: FILE lrpcTargets.cmake DESTINATION ${LRPC_PACKAGE_DIR})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lrpcConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lrpcConfig.cmake
+  INSTALL_DESTINATION ${LRPC_PACKAGE_DIR})
+# Before 1.0 a minor release may break; the stubs and the libraries of one program come from one version anyway.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/lrpcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/lrpcConfig.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/lrpcConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/LrpcGenerate.cmake
+  DESTINATION ${LRPC_PACKAGE_DIR})

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# The one way to set up, build, test and measure lrpc. Needs a shell and, for what is missing, apt.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat <<'END'
+./do setup                  install by apt what is missing (nothing, if nothing is)
+./do build [PRESET]         build; PRESET is release (default), debug, asan or tsan; the result is in build/PRESET
+./do test [ARGS] [-- ...]   build and run all tests, then the runtime's tests under ASan+UBSan and under TSan
+      --no-sanitizers         without the two sanitizer builds
+      --quick                 that, and without the slow labels (model, simulation, fuzz)
+      other arguments         go to ctest, for example -R conformance
+./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
+./do model                  check the model of the call word with spin
+./do fmt                    format the sources
+./do lint                   check the format, and the sources with clang-tidy
+./do install --prefix P     build release and install it to P
+./do clean                  remove build/
+END
+}
+
+say() { printf '== %s\n' "$*" >&2; }
+die() { printf 'do: %s\n' "$*" >&2; exit 1; }
+
+# ---- what must be installed ----
+
+build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
+  libspdlog-dev liburing-dev libseccomp-dev)
+test_packages=(valgrind spin) # tests that need them skip without
+format_packages=(clang-format)
+lint_packages=(clang-format clang-tidy)
+
+missing_of() { # missing_of PACKAGE...: prints those that are not installed
+  local package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+  done
+}
+
+# need PACKAGE...: installs what is missing. Fails, with the names, if that cannot be done.
+need() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "no dpkg here; if the build fails, install what Debian calls: $*"
+    return 0
+  fi
+  local -a missing as_root=()
+  mapfile -t missing < <(missing_of "$@")
+  ((${#missing[@]} == 0)) && return 0
+  if ((EUID != 0)); then
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }; then
+      as_root=(sudo)
+    else
+      say "not installed, and neither root nor sudo to install: ${missing[*]}"
+      return 1
+    fi
+  fi
+  if ! command -v apt-get >/dev/null; then
+    say "not installed, and no apt to install: ${missing[*]}"
+    return 1
+  fi
+  say "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -q >&2 || say "apt-get update failed; trying with the lists that are here"
+  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends "${missing[@]}" >&2; then
+    mapfile -t missing < <(missing_of "$@")
+    say "apt could not install: ${missing[*]}"
+    return 1
+  fi
+}
+
+need_for_build() { need "${build_packages[@]}" || die "cannot build without these packages"; }
+need_for_tests() {
+  need_for_build
+  need "${test_packages[@]}" || say "going on; tests that need them will be skipped"
+}
+
+# ---- building ----
+
+# Programs built with ThreadSanitizer may not find their memory where the kernel randomises addresses by many bits; they
+# run at build time, too (the stub generator, the listing of tests).
+without_randomisation=()
+if setarch -R true 2>/dev/null; then without_randomisation=(setarch -R); fi
+
+build() { # build PRESET
+  local preset=$1 file
+  local -a around=()
+  [[ $preset == tsan ]] && around=("${without_randomisation[@]}")
+  [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan)$ ]] || die "no such preset: $preset"
+  file=build/$preset/build.ninja
+  # Once; afterwards ninja itself configures anew when a CMake file has changed.
+  if [[ ! -e $file || CMakePresets.json -nt $file ]]; then "${around[@]}" cmake --preset "$preset" >&2; fi
+  "${around[@]}" cmake --build "build/$preset" >&2
+}
+
+# ---- testing ----
+
+passed=0 failed=0 skipped=0
+
+attribute() { # attribute NAME FILE: the number that JUnit's testsuite element gives
+  tr '\n\t' '  ' <"$2" | sed -n "s/.*<testsuite [^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"
+}
+
+run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
+  local preset=$1 report=$PWD/build/$1/ctest.xml status=0 tests failures skips
+  local -a around=()
+  shift
+  [[ $preset == tsan ]] && around=("${without_randomisation[@]}")
+  rm -f "$report"
+  ASAN_OPTIONS="halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}" \
+    UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}" \
+    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}" \
+    "${around[@]}" ctest --test-dir "build/$preset" --output-on-failure -j 2 --output-junit "$report" "$@" || status=$?
+  if [[ ! -s $report ]]; then
+    failed=$((failed + 1))
+    return
+  fi
+  tests=$(attribute tests "$report")
+  failures=$(attribute failures "$report")
+  skips=$(($(attribute skipped "$report") + $(attribute disabled "$report")))
+  # Never "all passed" when ctest says otherwise, whatever it counted.
+  ((status != 0 && failures == 0)) && failures=1 && tests=$((tests + 1))
+  failed=$((failed + failures))
+  skipped=$((skipped + skips))
+  passed=$((passed + tests - failures - skips))
+}
+
+# test_preset PRESET CTEST-ARGUMENT...: a build that fails is one failed test, and the others still run.
+test_preset() {
+  say "tests: $1"
+  if (build "$1"); then
+    run_ctest "$@"
+  else
+    say "the build of $1 failed"
+    failed=$((failed + 1))
+  fi
+}
+
+run_tests() {
+  local sanitizers=yes
+  local -a arguments=() quick=()
+  while (($#)); do
+    case $1 in
+      --no-sanitizers) sanitizers=no ;;
+      --quick) sanitizers=no quick=(-LE '^(model|simulation|fuzz)$') ;;
+      --) ;;
+      *) arguments+=("$1") ;;
+    esac
+    shift
+  done
+  need_for_tests
+  test_preset debug "${quick[@]}" "${arguments[@]}"
+  if [[ $sanitizers == yes ]]; then
+    test_preset asan -L '^(unit|integration|hostile)$' "${arguments[@]}"
+    test_preset tsan -L '^(unit|integration|hostile)$' "${arguments[@]}"
+  fi
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0))
+}
+
+# ---- sources ----
+
+sources() { # the C++ sources, one a line
+  find kernel-shim libclient libserver nameserver stubgen tools netrpc bench tests examples \
+    \( -name '*.h' -o -name '*.cpp' \) -not -path '*/golden/*' 2>/dev/null | sort
+}
+
+format() { sources | xargs -r clang-format -i; }
+
+lint() {
+  local status=0
+  sources | xargs -r clang-format --dry-run -Werror || status=1
+  build debug
+  sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/debug/compile_commands.json | grep -v "^$PWD/build/" | sort -u |
+    xargs -r -n 1 -P "$(nproc)" clang-tidy --quiet -p build/debug || status=1
+  return $status
+}
+
+# ---- commands ----
+
+command=${1:-help}
+(($#)) && shift
+case $command in
+  setup) need "${build_packages[@]}" "${test_packages[@]}" || exit 1 ;;
+  build) need_for_build && build "${1:-release}" ;;
+  test) run_tests "$@" ;;
+  bench)
+    need_for_build
+    build release
+    (($#)) || set -- all
+    exec build/release/bench/lrpc-bench "$@"
+    ;;
+  model)
+    need spin g++ || die "the model needs them"
+    exec tests/model/check.sh
+    ;;
+  fmt) need "${format_packages[@]}" && format ;;
+  lint) need_for_build && need "${lint_packages[@]}" && lint ;;
+  install)
+    case ${1:-} in
+      --prefix=?*) prefix=${1#--prefix=} ;;
+      --prefix) prefix=${2:-} ;;
+      *) prefix= ;;
+    esac
+    [[ -n $prefix ]] || die "install where? ./do install --prefix P"
+    need_for_build
+    build release
+    cmake --install build/release --prefix "$prefix"
+    ;;
+  clean) rm -rf build ;;
+  help | -h | --help) usage ;;
+  *)
+    usage >&2
+    exit 2
+    ;;
+esac

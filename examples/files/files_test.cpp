@@ -1,0 +1,210 @@
+// A real tree of files of every size from 0 bytes to 64 MiB, copied in and out by real programs, twice at the same time.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lrpc/nameserver.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Ran {
+  int status = -1;
+  std::string output;  ///< Standard output and error.
+};
+
+/// Runs a program to its end.
+Ran run(const std::string& command) {
+  Ran ran;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "re");
+  std::array<char, 4096> chunk{};
+  for (std::size_t got = 0; (got = fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) ran.output.append(chunk.data(), got);
+  ran.status = WEXITSTATUS(pclose(pipe));
+  return ran;
+}
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "lrpc-files-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    fs::create_directories(root_ / "exported");
+    socket_ = (root_ / "lrpcd.sock").string();
+    auto started = lrpc::nameserver::Nameserver::start({.socket_path = socket_});
+    ASSERT_TRUE(started) << started.error().message();
+    nameserver_ = *std::move(started);
+    start_server();
+  }
+  void TearDown() override {
+    stop_server();
+    fs::remove_all(root_);
+  }
+
+  void start_server(std::vector<std::string> options = {}) {
+    std::vector<std::string> arguments{FILES_SERVER, (root_ / "exported").string(), "--nameserver", socket_};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    std::vector<char*> argv;
+    for (auto& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t quiet;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    ASSERT_EQ(posix_spawn(&server_, FILES_SERVER, &quiet, nullptr, argv.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&quiet);
+  }
+  void stop_server() {
+    if (server_ <= 0) return;
+    EXPECT_EQ(client("ls").status, 0);  // it is up by now, so it stops by its own
+    kill(server_, SIGTERM);
+    int status = 0;
+    waitpid(server_, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the server did not stop cleanly: " << status;
+    server_ = 0;
+  }
+  Ran client(const std::string& arguments) const {
+    return run(std::string(FILES_CLIENT) + " --wait 10000 --nameserver " + socket_ + " " + arguments);
+  }
+
+  /// Files of every size from nothing to 64 MiB, some directories deep. Deterministic content.
+  std::map<std::string, std::size_t> make_tree(const fs::path& top) const {
+    std::map<std::string, std::size_t> made;
+    std::mt19937_64 random(20'240'601);
+    std::vector<std::size_t> sizes{0, 1, 2, 63, 64, 65, 1483, 1484, 1485, 4095, 4096, 4097, 65'535, 65'536};
+    for (std::size_t size = 131'072; size <= 64U << 20; size *= 4) {
+      sizes.push_back(size - 1);
+      sizes.push_back(size);
+    }
+    sizes.push_back(64U << 20);
+    int number = 0;
+    for (const std::size_t size : sizes) {
+      const std::string name = "d" + std::to_string(number % 3) + "/sub/file-" + std::to_string(number) + "-" + std::to_string(size);
+      ++number;
+      fs::create_directories((top / name).parent_path());
+      std::string content(size, '\0');
+      for (std::size_t i = 0; i + 8 <= size; i += 8) {
+        const std::uint64_t word = random();
+        std::memcpy(content.data() + i, &word, 8);
+      }
+      std::ofstream(top / name, std::ios::binary) << content;
+      made[name] = size;
+    }
+    fs::create_directories(top / "empty-directory");
+    return made;
+  }
+  static void expect_same(const fs::path& a, const fs::path& b, const std::map<std::string, std::size_t>& names) {
+    for (const auto& [name, size] : names) {
+      ASSERT_EQ(fs::file_size(b / name), size) << name;
+      EXPECT_TRUE(slurp(a / name) == slurp(b / name)) << name;
+    }
+    EXPECT_TRUE(fs::is_directory(b / "empty-directory"));
+  }
+
+  fs::path root_;
+  std::string socket_;
+  std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
+  pid_t server_ = 0;
+};
+
+TEST_F(Files, a_tree_of_every_size_goes_in_and_out_unchanged_for_two_clients_at_once) {
+  const auto names = make_tree(root_ / "source");
+  std::array<Ran, 2> put;
+  std::array<Ran, 2> got;
+  std::vector<std::thread> clients;
+  for (std::size_t i = 0; i < 2; ++i) {
+    clients.emplace_back([&, i] {
+      const std::string copy = "copy" + std::to_string(i);
+      put[i] = client("put " + (root_ / "source").string() + " " + copy);
+      got[i] = client("get " + copy + " " + (root_ / ("back" + std::to_string(i))).string());
+    });
+  }
+  for (auto& thread : clients) thread.join();
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(put[i].status, 0) << put[i].output;
+    EXPECT_EQ(got[i].status, 0) << got[i].output;
+    expect_same(root_ / "source", root_ / "exported" / ("copy" + std::to_string(i)), names);
+    expect_same(root_ / "source", root_ / ("back" + std::to_string(i)), names);
+  }
+}
+
+TEST_F(Files, sum_agrees_with_sha256sum) {
+  std::ofstream(root_ / "exported" / "a") << std::string(100'000, 'a');
+  std::ofstream(root_ / "exported" / "b");
+  const Ran ours = client("sum");
+  const Ran theirs = run("cd " + (root_ / "exported").string() + " && sha256sum a b");
+  EXPECT_EQ(ours.status, 0);
+  EXPECT_EQ(ours.output, theirs.output);
+}
+
+TEST_F(Files, ls_lists_names_kinds_and_sizes) {
+  std::ofstream(root_ / "exported" / "some-file") << "12345";
+  fs::create_directory(root_ / "exported" / "some-directory");
+  for (int i = 0; i < 30; ++i) std::ofstream(root_ / "exported" / ("many" + std::to_string(i)));
+  const Ran listed = client("ls");
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_NE(listed.output.find("           5 some-file\n"), std::string::npos) << listed.output;
+  EXPECT_NE(listed.output.find("\nd"), std::string::npos);
+  EXPECT_NE(listed.output.find("many29"), std::string::npos);
+}
+
+TEST_F(Files, no_path_and_no_link_leads_out_of_the_directory) {
+  std::ofstream(root_ / "secret") << "secret";
+  fs::create_symlink("../secret", root_ / "exported" / "relative-link");
+  fs::create_symlink(root_ / "secret", root_ / "exported" / "absolute-link");
+  fs::create_directory_symlink("..", root_ / "exported" / "parent-link");
+  std::ofstream(root_ / "exported" / "inside") << "fine";
+  fs::create_symlink("inside", root_ / "exported" / "inner-link");
+  const std::string out = (root_ / "out").string();
+  const std::vector<std::string> ways_out{"../secret",          "relative-link",  "absolute-link",
+                                          "parent-link/secret", "x/../../secret", (root_ / "secret").string()};
+  for (const std::string& path : ways_out) {
+    const Ran got = client("get " + path + " " + out);
+    EXPECT_EQ(got.status, 1) << path << ": " << got.output;
+    EXPECT_FALSE(fs::exists(out)) << path;
+  }
+  EXPECT_EQ(client("put " + (root_ / "secret").string() + " parent-link/planted").status, 1);
+  EXPECT_FALSE(fs::exists(root_ / "planted"));
+  EXPECT_EQ(client("get inner-link " + out).status, 0) << "a link that stays inside is fine";
+  EXPECT_EQ(slurp(out), "fine");
+}
+
+TEST_F(Files, a_read_only_export_refuses_changes_with_a_reason) {
+  stop_server();
+  start_server({"--read-only"});
+  std::ofstream(root_ / "local") << "x";
+  const Ran put = client("put " + (root_ / "local").string() + " x");
+  EXPECT_EQ(put.status, 1);
+  EXPECT_NE(put.output.find("Read-only file system"), std::string::npos) << put.output;
+  EXPECT_FALSE(fs::exists(root_ / "exported" / "x"));
+}
+
+TEST_F(Files, missing_files_names_and_nameservers_are_clear_errors) {
+  EXPECT_NE(client("get nothing " + (root_ / "x").string()).output.find("No such file or directory"), std::string::npos);
+  const Ran unknown = run(std::string(FILES_CLIENT) + " --nameserver " + socket_ + " --name other ls");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_NE(unknown.output.find("other"), std::string::npos);
+  const Ran nobody = run(std::string(FILES_CLIENT) + " --nameserver /nonexistent/sock ls");
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_NE(nobody.output.find("/nonexistent/sock"), std::string::npos) << nobody.output;
+}
+
+}  // namespace

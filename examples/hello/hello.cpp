@@ -1,0 +1,39 @@
+// Hello, world across a protection boundary: the server and the client of README's example, as two processes.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "hello.client.h"
+#include "hello.server.h"
+
+struct Greeter {
+  std::uint32_t times = 0;
+  Hello::GreetResults Greet(lrpc::CallContext&, const lrpc::String<64>& name) {
+    return {.greeting = "hello, " + name.str(), .times = ++times};
+  }
+};
+
+int main() {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) return 1;
+  const pid_t server = fork();
+  if (server == 0) {
+    ends->second.reset();
+    Greeter greeter;
+    lrpc::Server domain;
+    if (!Hello::serve_over(domain, std::move(ends->first), greeter)) _exit(1);
+    pause();
+  }
+  ends->first.reset();
+  auto hello = Hello::Client::import_over(std::move(ends->second));
+  if (!hello) return std::fprintf(stderr, "%s\n", hello.error().message().c_str()), 1;
+  for (int i = 0; i < 3; ++i) {
+    const auto reply = hello->Greet("world");
+    if (!reply) return std::fprintf(stderr, "%s\n", reply.error().message().c_str()), 1;
+    std::printf("%s (%u)\n", reply->greeting.str().c_str(), reply->times);
+  }
+  kill(server, SIGTERM);
+  waitpid(server, nullptr, 0);
+}

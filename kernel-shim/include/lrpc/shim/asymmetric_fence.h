@@ -1,0 +1,19 @@
+// A fence that is free on the side that runs often, because the side that runs rarely pays for both (membarrier(2)).
+#pragma once
+
+#include <atomic>
+
+namespace lrpc::shim {
+
+/// Whether this process is registered for MEMBARRIER_CMD_PRIVATE_EXPEDITED. Where it is not (an old kernel, a filter),
+/// light_fence() orders nothing and must not be relied on.
+extern const bool have_asymmetric_fence;
+
+/// The frequent side: orders its earlier stores before its later loads, as seen by whoever calls heavy_fence(). Costs
+/// nothing but the compiler's freedom.
+inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+/// The rare side: a full fence here and, by interrupting them, on every processor that runs a thread of this process.
+void heavy_fence() noexcept;
+
+}  // namespace lrpc::shim

@@ -1,0 +1,204 @@
+// The binder protocol: what libraries and nameserver say to each other over AF_UNIX SOCK_SEQPACKET sockets at bind time.
+// Never on the call path. This file is the protocol's document: one struct a message, in the order of a binding's life.
+//
+// On the wire a message is one packet, little-endian, no padding:
+//
+//   header   magic u32 "LRPB" · version u16 · type u16 · body length u32 · request u32
+//   type     1 + the place of the message's struct in BinderBody
+//   body     the fields of the struct in the order declared here. Integers and enums as they are (pid as i32); Nonce: 16
+//            bytes; Credentials: pid, uid, gid; a name: u8 length and characters; a text: u32 length and bytes; a vector:
+//            u32 count and elements; AStackClass and OwnedInterfaceId: their fields
+//
+// A name (exported name, interface name) is at most kMaxNameLength printable ASCII characters without space; it may be
+// empty where that has a meaning. Whether it can be exported is valid_name()'s to say.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::shim {
+
+inline constexpr std::uint16_t kBinderProtocolVersion = 1;
+inline constexpr std::size_t kMaxBinderMessage = 128 * 1024;  ///< Bytes of one message, header included.
+inline constexpr std::size_t kMaxBinderFds = 3;               ///< Descriptors that travel with one message.
+inline constexpr std::size_t kMaxNameLength = 255;            ///< Of an exported name: printable ASCII, no space, not empty.
+
+inline constexpr std::size_t kMaxReasonLength = 1024;         ///< Of the text of a BindReply or Failed; encode() cuts it.
+
+/// 128 random bits that stand for a binding towards third parties (design §1).
+using Nonce = std::array<std::uint8_t, 16>;
+
+/// Which gate a binding is to use (design §5). `none` is for bindings inside one thread (tests, instruction counts).
+enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap = 3, none = 4 };
+
+/// Who somebody is, by the kernel's word.
+struct Credentials {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+/// An InterfaceId that owns its name.
+struct OwnedInterfaceId {
+  std::string name;
+  std::uint16_t major = 0;
+  std::uint16_t minor = 0;
+  std::uint64_t hash = 0;
+  [[nodiscard]] InterfaceId view() const noexcept { return {name, major, minor, hash}; }
+};
+
+/// Server → nameserver: make `name` importable. Answer: Exported or Failed.
+struct ExportRequest {
+  std::string name;
+  OwnedInterfaceId interface;
+  std::vector<AStackClass> classes;
+  std::string text;  ///< The canonical declaration (Pdl::text).
+};
+struct Exported {
+  std::uint64_t export_id = 0;
+};
+
+/// Server → nameserver: take the name back; bindings that exist live on. Answer: Withdrawn or Failed.
+struct WithdrawRequest {
+  std::uint64_t export_id = 0;
+};
+struct Withdrawn {};
+
+/// Client → nameserver (or → server, over the socketpair of a private binding, with an empty name): bind to `name`.
+/// Answer: Bound or Failed, at the latest about when `timeout_ms` is over.
+struct ImportRequest {
+  static constexpr std::uint32_t kForever = 0xffff'ffff;
+  std::string name;
+  OwnedInterfaceId interface;
+  std::uint32_t timeout_ms = 0;  ///< How long to wait for the name to appear; 0 not at all.
+  Gate gate = Gate::adaptive;
+};
+
+/// Nameserver → server: a client asks to be bound. Descriptors: region, client's pidfd, server's end of the bell.
+/// Answer: BindReply. The server maps the region before it accepts.
+struct BindRequest {
+  std::uint64_t export_id = 0;
+  std::uint64_t binding_id = 0;
+  Nonce nonce{};
+  Credentials client;
+  Gate gate = Gate::adaptive;
+};
+/// Server → nameserver: the clerk's decision. code ok accepts. Must come within the nameserver's bound (5 s by default).
+/// An accepted binding may still not come about (the client died or was told that time is over): then the bell hangs up.
+struct BindReply {
+  std::uint64_t binding_id = 0;
+  Errc code = Errc::ok;
+  std::string text;
+};
+
+/// → client: the binding exists. Descriptors: region, server's pidfd, client's end of the bell.
+/// Over a private socketpair the pidfd is left out; the peer is known by its message's kernel-written credentials.
+struct Bound {
+  std::uint64_t binding_id = 0;
+  Nonce nonce{};
+  Credentials server;
+  std::vector<AStackClass> classes;
+};
+
+/// Anybody → nameserver: which names are exported. Answer: Listed.
+struct ListRequest {
+  std::string after;  ///< Only names behind this one in byte order; empty: from the first on.
+};
+struct ListedName {
+  std::string name;
+  OwnedInterfaceId interface;
+  Credentials server;
+};
+struct Listed {
+  std::vector<ListedName> names;  ///< In byte order.
+  bool more = false;              ///< The rest did not fit: ask again with `after` the last of these names.
+};
+
+/// Anybody → nameserver: the canonical declaration behind a name. Answer: Described or Failed.
+struct DescribeRequest {
+  std::string name;
+};
+struct Described {
+  OwnedInterfaceId interface;
+  std::string text;
+};
+
+/// The answer to a request that could not be granted.
+struct Failed {
+  Errc code = Errc::system_error;
+  std::string text;  ///< For a person; at most kMaxReasonLength bytes.
+};
+
+/// Every message of the protocol. The order is the wire's: append, never reorder.
+
+using BinderBody = std::variant<ExportRequest, Exported, WithdrawRequest, Withdrawn, ImportRequest, BindRequest, BindReply,
+                                Bound, ListRequest, Listed, DescribeRequest, Described, Failed>;
+
+/// One message: `request` ties an answer to its request (chosen by the asker, echoed in the answer).
+struct BinderMessage {
+  std::uint32_t request = 0;
+  BinderBody body;
+  std::vector<UniqueFd> fds;                ///< Owned by the message; at most kMaxBinderFds.
+  std::optional<Credentials> sender = {};   ///< Filled on receipt where the socket has SO_PASSCRED.
+};
+
+/// Encodes header and body (not the fds). Fails with limit_reached if it is over kMaxBinderMessage.
+Result<std::vector<std::byte>> encode(const BinderMessage& message);
+/// The reverse, over hostile bytes: every length, count and enum is checked. Fails with bad_message and says what is wrong.
+/// The fds of the result are empty.
+Result<BinderMessage> decode(std::span<const std::byte> bytes);
+
+/// Sends one message with its descriptors. Does not take the fds (the caller's copy still owns them). Never raises SIGPIPE.
+/// With `wait` it blocks until the packet is in the peer's queue, also on a non-blocking socket; with `wait` false an
+/// unready socket is limit_reached. peer_gone if the peer has hung up. Nothing was sent on failure: packets are whole.
+Status send_message(int socket, const BinderMessage& message, bool wait = true);
+/// Receives one message. nullopt: nothing there (only if the socket is non-blocking or `timeout` passed). peer_gone at end
+/// of file. Every descriptor that came along is close-on-exec and owned by the message, or closed if it was too many.
+/// bad_message: not the protocol, longer than kMaxBinderMessage, or its descriptors could not all be taken in (more than
+/// kMaxBinderFds, or this process has no free ones): the packet is consumed, its descriptors closed.
+Result<std::optional<BinderMessage>> receive_message(int socket,
+                                                     std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
+
+/// A connected SEQPACKET pair, close-on-exec: the bell of a binding, or the two ends of a private one.
+Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
+
+/// Whether `name` can be exported: 1 to kMaxNameLength printable ASCII characters without space, '@' or '/'.
+[[nodiscard]] bool valid_name(std::string_view name) noexcept;
+
+/// ok, or interface_mismatch / version_mismatch / hash_mismatch with a text that names both sides and what to do.
+/// Compatible: same name, same major, exported minor ≥ wanted minor, and the same hash.
+Status compatible(const InterfaceId& wanted, const InterfaceId& exported);
+
+/// The nameserver sockets to try, in order: $LRPC_SOCKET alone if set, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if set) and
+/// /run/lrpc/lrpcd.sock (design §2).
+std::vector<std::string> nameserver_sockets();
+/// Connects to the first that answers. no_nameserver says which were tried, why each failed, and how to start one.
+Result<UniqueFd> connect_nameserver(std::string_view path = {});
+
+/// The kernel's word on the process at the other end of a connected AF_UNIX socket.
+Result<Credentials> peer_credentials(int socket);
+/// A pidfd for it: SO_PEERPIDFD where present, else peer_pidfd_by_pid(). peer_gone if the process is no more.
+Result<UniqueFd> peer_pidfd(int socket);
+/// The fallback of kernels before 6.5: pidfd_open of the peer's pid, then a check that the peer has not hung up: whoever
+/// still holds the socket has not given its pid back. Weaker where the peer left its end of the socket to another process.
+Result<UniqueFd> peer_pidfd_by_pid(int socket);
+/// pidfd_open(2).
+Result<UniqueFd> open_pidfd(pid_t pid);
+/// 16 bytes of getrandom(2).
+Nonce make_nonce();
+
+}  // namespace lrpc::shim

@@ -1,0 +1,93 @@
+// The call word: the one atomic word of an A-stack that carries the whole conversation (docs/CALL_WORD.md has the table).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace lrpc::shim {
+
+/// Whose turn it is. Any other bit pattern is a peer's garbage and is treated as "not for me".
+enum class Turn : std::uint8_t {
+  returned = 0,   ///< The client's turn: no call is outstanding (all zero is "never called").
+  called = 1,     ///< The server's turn: a call was rung and waits to be claimed or is being executed.
+  abandoned = 2,  ///< The caller went on without the result; the A-stack is quarantined until it is returned.
+};
+
+/// A private copy of a call word. The word itself is hostile: load it once, look only at the copy.
+///
+///   bits  0..1   turn
+///   bit   2      the caller sleeps on the word       (set by the client, while called)
+///   bit   3      the E-stack is parked on the word   (set by the server, while returned)
+///   bit   4      revoked: one side found the other dead and wants no more sleep on this word
+///   bits  8..31  generation, modulo 2^24 (the full one is in the private linkage records)
+///   bits 32..47  called: procedure identifier        returned: status
+///   bits 48..63  called: the processor of the caller, a hint        returned: zero
+///
+/// The low half is the futex word (little-endian), so everything that decides about sleep is in it.
+class CallWord {
+ public:
+  static constexpr std::uint64_t kTurnMask = 0x3;
+  static constexpr std::uint64_t kCallerSleeps = 1U << 2;
+  static constexpr std::uint64_t kEStackParked = 1U << 3;
+  static constexpr std::uint64_t kRevoked = 1U << 4;
+  static constexpr unsigned kGenerationShift = 8;
+  static constexpr std::uint64_t kGenerationMask = 0xff'ffff;
+
+  constexpr CallWord() noexcept = default;
+  constexpr explicit CallWord(std::uint64_t bits) noexcept : bits_(bits) {}
+
+  [[nodiscard]] static constexpr CallWord called(std::uint64_t generation, std::uint16_t procedure,
+                                                 std::uint16_t processor) noexcept {
+    return CallWord(futex_half(Turn::called, generation) | std::uint64_t{procedure} << 32 |
+                    std::uint64_t{processor} << 48);
+  }
+  [[nodiscard]] static constexpr CallWord returned(std::uint64_t generation, std::uint16_t status) noexcept {
+    return CallWord(futex_half(Turn::returned, generation) | std::uint64_t{status} << 32);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
+  [[nodiscard]] constexpr std::uint32_t futex_value() const noexcept { return static_cast<std::uint32_t>(bits_); }
+  [[nodiscard]] constexpr std::uint16_t procedure() const noexcept { return static_cast<std::uint16_t>(bits_ >> 32); }
+  [[nodiscard]] constexpr std::uint16_t status() const noexcept { return static_cast<std::uint16_t>(bits_ >> 32); }
+  [[nodiscard]] constexpr std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(bits_ >> 48); }
+  [[nodiscard]] constexpr bool caller_sleeps() const noexcept { return (bits_ & kCallerSleeps) != 0; }
+  [[nodiscard]] constexpr bool estack_parked() const noexcept { return (bits_ & kEStackParked) != 0; }
+  [[nodiscard]] constexpr bool revoked() const noexcept { return (bits_ & kRevoked) != 0; }
+  [[nodiscard]] constexpr CallWord with(std::uint64_t flags) const noexcept { return CallWord(bits_ | flags); }
+
+  /// True if it is this turn of exactly this generation, whatever the flags say.
+  [[nodiscard]] constexpr bool is(Turn turn, std::uint64_t generation) const noexcept {
+    return ((bits_ ^ futex_half(turn, generation)) & (kTurnMask | kGenerationMask << kGenerationShift)) == 0;
+  }
+
+  friend constexpr bool operator==(CallWord, CallWord) = default;
+
+ private:
+  static constexpr std::uint64_t futex_half(Turn turn, std::uint64_t generation) noexcept {
+    return static_cast<std::uint64_t>(turn) | (generation & kGenerationMask) << kGenerationShift;
+  }
+  std::uint64_t bits_ = 0;
+};
+
+/// What the server's half of a returned word says about the outcome.
+///   0            the procedure returned
+///   1 .. 0xff    it raised the error with this index (from 1) in its `raises` list
+///   0x8000 | e   it did not return: Errc e (the check ladder refused, an exception escaped, ...)
+namespace call_status {
+inline constexpr std::uint16_t kReturned = 0;
+inline constexpr std::uint16_t kMaxRaised = 0xff;
+inline constexpr std::uint16_t kFailed = 0x8000;
+}  // namespace call_status
+
+/// The head of every A-stack slot in the pairwise region; the argument image follows at offset sizeof(AStackHead).
+/// It shares its cache line with the first 48 bytes of the image, so that a small call costs one line each way.
+struct AStackHead {
+  std::atomic<std::uint64_t> word;    ///< The call word.
+  std::atomic<std::uint32_t> polled;  ///< Hint from the server: non-zero while a poller of its domain scans this word.
+  /// Hint from the server: non-zero while an E-stack is associated, so that the bell need not be rung when the futex wake
+  /// finds nobody (the E-stack is awake). A lie costs the liar's caller one bounded sleep, no more.
+  std::atomic<std::uint32_t> attached;
+};
+static_assert(sizeof(AStackHead) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace lrpc::shim

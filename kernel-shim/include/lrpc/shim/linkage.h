@@ -1,0 +1,88 @@
+// Linkage records: the private halves of an outstanding call. Never in the region (design §1).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "lrpc/shim/region.h"
+
+namespace lrpc::shim {
+
+/// Remembers that something did not pay, and for how many calls not to try it again. Forgets in bounded time: the penalty
+/// doubles up to kMax calls and is gone at the first success.
+class BackOff {
+ public:
+  static constexpr std::uint16_t kFirst = 64;
+  static constexpr std::uint16_t kMax = 8192;
+
+  /// Whether to try now; counts a call down if not.
+  [[nodiscard]] bool try_now() noexcept {
+    if (skip_ == 0) return true;
+    --skip_;
+    return false;
+  }
+  void succeeded() noexcept { failures_ = penalty_ = 0; }
+  /// One failure is an accident, the second in a row a reason to stop for a while.
+  void failed() noexcept {
+    if (++failures_ < 2) return;
+    penalty_ = penalty_ == 0 ? kFirst : std::min<std::uint16_t>(static_cast<std::uint16_t>(penalty_ * 2), kMax);
+    skip_ = penalty_;
+    failures_ = 1;
+  }
+
+ private:
+  std::uint16_t skip_ = 0;
+  std::uint16_t penalty_ = 0;
+  std::uint16_t failures_ = 0;
+};
+
+/// The client's half: one per A-stack, same index, in client memory. Touched only by the thread that holds the A-stack.
+/// The records of a thread's outstanding calls form a stack through `below` (LRPC §3.2, nested calls).
+struct alignas(128) LinkageRecord {
+  AStack astack;
+  std::uint64_t generation = 0;        ///< Of the last call made with this A-stack; the word carries it modulo 2^24.
+  LinkageRecord* below = nullptr;      ///< The same thread's call that this one is nested in.
+  std::uint32_t index = 0;             ///< The A-stack's number in the region.
+  std::atomic<std::uint32_t> next{0};  ///< LIFO link: index + 1 of the A-stack below, 0 at the bottom.
+  bool estack_may_sleep = true;        ///< The parked flag may have been overwritten unseen: wake to be sure.
+  bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
+  BackOff exchange;                    ///< Calls that no poller picked up.
+  BackOff yielding;                    ///< Yields that did not bring the result.
+};
+
+/// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never
+/// executes a later call's arguments. 56 bits of generation: never wraps, whatever the shared word does.
+class ServerLinkage {
+ public:
+  enum class State : std::uint8_t { free = 0, claimed = 1 };
+
+  [[nodiscard]] static constexpr std::uint64_t bits(std::uint64_t generation, State state) noexcept {
+    return generation << 8 | static_cast<std::uint64_t>(state);
+  }
+  /// The generation that the next call must have, or 0 while a call is claimed.
+  [[nodiscard]] std::uint64_t next_generation() const noexcept {
+    const std::uint64_t now = bits_.load(std::memory_order_relaxed);
+    return (now & 0xff) == 0 ? (now >> 8) + 1 : 0;
+  }
+  /// For the claimer: the generation it has claimed.
+  [[nodiscard]] std::uint64_t claimed_generation() const noexcept { return bits_.load(std::memory_order_relaxed) >> 8; }
+  /// C1: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this A-stack
+  /// wrote before its release is seen.
+  [[nodiscard]] bool claim(std::uint64_t generation) noexcept {
+    std::uint64_t expected = bits(generation - 1, State::free);
+    return bits_.compare_exchange_strong(expected, bits(generation, State::claimed), std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+  /// The call is over: {n, claimed} → {n, free}.
+  void release(std::uint64_t generation) noexcept {
+    bits_.store(bits(generation, State::free), std::memory_order_release);
+  }
+  /// There was no call n after all: {n, claimed} → {n-1, free}.
+  void unclaim(std::uint64_t generation) noexcept { release(generation - 1); }
+
+ private:
+  std::atomic<std::uint64_t> bits_{0};
+};
+
+}  // namespace lrpc::shim

@@ -1,0 +1,42 @@
+// What a thread can know about its processor without entering the kernel: its number, a cycle clock, a polite pause.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include "lrpc/shim/arch/x86_64.h"
+#elif defined(__aarch64__)
+#include "lrpc/shim/arch/aarch64.h"
+#else
+#error "lrpc knows x86-64 and aarch64; add kernel-shim/include/lrpc/shim/arch/<yours>.h with pause() and ticks()"
+#endif
+
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#endif
+
+namespace lrpc::shim {
+
+/// "Not known", where a processor number is expected.
+inline constexpr std::uint16_t kNoProcessor = 0xffff;
+
+/// The processor this thread runs on, from the restartable-sequence area that the kernel keeps up to date (rseq(2), glibc
+/// registers it), or kNoProcessor. Two loads, no system call. Out of date as soon as it is returned: a hint.
+[[nodiscard]] inline std::uint16_t current_processor() noexcept {
+#ifdef RSEQ_SIG
+  const auto* area = reinterpret_cast<const struct rseq*>(static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
+  return static_cast<std::uint16_t>(*static_cast<const volatile std::uint32_t*>(&area->cpu_id));  // unregistered: (uint32)-1
+#else
+  return kNoProcessor;
+#endif
+}
+
+/// Ticks of arch::ticks() in a microsecond, and pause()s in one. Measured once per process, on first use (about 0.2 ms).
+[[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
+[[nodiscard]] std::uint32_t pauses_per_microsecond() noexcept;
+
+/// Binds the calling thread to one processor, or fails silently: placement is a matter of speed, never of correctness.
+/// False if the kernel refused (not in the cpuset).
+bool move_to_processor(std::uint16_t processor) noexcept;
+
+}  // namespace lrpc::shim

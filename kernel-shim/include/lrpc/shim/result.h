@@ -1,0 +1,140 @@
+// The one result convention of lrpc: every fallible function returns a nodiscard Result<T>; nothing on a call path throws.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace lrpc {
+
+/// Why something failed. One enum for every library, the wire and the C++ API.
+/// Values are part of the binder protocol and of the call word's status half: append, never renumber.
+enum class Errc : std::uint16_t {
+  ok = 0,
+
+  // The call (LRPC §3.2, §5.3).
+  call_failed = 1,             ///< The server's domain is gone, broke the protocol, or let an exception escape.
+  call_aborted = 2,            ///< The deadline passed; the A-stack is quarantined until the server lets go.
+  binding_revoked = 3,         ///< The Binding Object was revoked before the call was made; nothing was executed.
+  bad_procedure = 4,           ///< The procedure identifier is not in the PDL, or the A-stack is not of its class.
+  argument_out_of_range = 5,   ///< An argument does not conform to its declared type (range, enum, bool).
+  argument_too_long = 6,       ///< A string or bytes argument is longer than its declared bound.
+  bad_handle = 7,              ///< The handle is not open in this binding, or is of another type.
+  exception_escaped = 8,       ///< The procedure threw; the server lives (the call is call-failed).
+  bad_result = 9,              ///< The server returned a value that does not conform to its declared type.
+  result_too_long = 10,        ///< A returned bytes value does not fit the caller's buffer.
+  no_astack = 11,              ///< All A-stacks of the class are in use and the binding does not wait.
+  raised = 12,                 ///< The procedure raised one of its declared errors: see Result::raised<E>().
+
+  // Binding (LRPC §3.1).
+  no_nameserver = 32,          ///< No nameserver answered on any of the socket paths tried.
+  name_unknown = 33,           ///< Nobody exports the name (within the time the importer was ready to wait).
+  name_taken = 34,             ///< Another domain exports this name already.
+  interface_mismatch = 35,     ///< The name is exported with another interface.
+  version_mismatch = 36,       ///< The interface is exported in an incompatible version.
+  hash_mismatch = 37,          ///< Same name and version, but the two sides were generated from different declarations.
+  not_permitted = 38,          ///< The nameserver's policy or the server's clerk refused.
+  timed_out = 39,              ///< The peer did not answer in time.
+  bad_message = 40,            ///< The peer sent something that is not the binder protocol.
+  limit_reached = 41,          ///< A quota or a fixed limit was reached.
+  remote_unavailable = 42,     ///< The name is on another host and no network path is available.
+  not_supported = 43,          ///< This kernel, user or build cannot do it; the text says why.
+  peer_gone = 44,              ///< The peer closed its socket or died while the two were binding.
+  invalid_argument = 45,       ///< The caller's own argument makes no sense; the text says which.
+  system_error = 46,           ///< A system call failed; the text names it and its errno.
+};
+
+/// A short, stable English phrase for an error code, e.g. "call failed". Never null, never allocates.
+[[nodiscard]] std::string_view describe(Errc code) noexcept;
+
+/// An error: a code, and a text where there is more to say than the code does (bind errors; never on the call path).
+struct Error {
+  Errc code = Errc::ok;
+  std::string text;
+
+  /// One line for a person: the text if there is one, else describe(code).
+  [[nodiscard]] std::string message() const;
+};
+
+/// Builds Error{system_error, "<what>: <strerror(err)>"}.
+[[nodiscard]] Error system_error(std::string_view what, int err);
+
+/// Stands for "no value" in Result<void>.
+struct Unit {
+  friend bool operator==(Unit, Unit) = default;
+};
+
+/// Wraps a declared error so that `return lrpc::raise(NotFound{...});` converts into any Result that declares it.
+template <class E>
+struct Raise {
+  E error;
+};
+template <class E>
+[[nodiscard]] Raise<std::decay_t<E>> raise(E&& error) {
+  return {std::forward<E>(error)};
+}
+
+/// The outcome of a fallible operation: a T, an Error, or one of the errors that a procedure declares (`raises`).
+///
+/// Ownership: owns what it holds. Blocking: never. T may be void. With declared errors, `error().code` is Errc::raised
+/// while one of them is held, and `raised<E>()` gives it.
+template <class T, class... Raised>
+class [[nodiscard]] Result {
+ public:
+  using value_type = std::conditional_t<std::is_void_v<T>, Unit, T>;
+
+  Result() noexcept requires std::is_void_v<T> : held_(std::in_place_index<0>) {}
+  template <class U = value_type>
+    requires(!std::is_void_v<T> && std::is_constructible_v<value_type, U &&> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Errc>)
+  Result(U&& value) noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
+      : held_(std::in_place_index<0>, std::forward<U>(value)) {}
+  Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}   // NOLINT: implicit by design
+  Result(Errc code) noexcept : held_(std::in_place_index<1>, Error{code, {}}) {}      // NOLINT: implicit by design
+  template <class E>
+    requires(std::is_same_v<E, Raised> || ...)
+  Result(Raise<E> raised) : held_(std::in_place_type<E>, std::move(raised.error)) {}  // NOLINT: implicit by design
+
+  [[nodiscard]] bool has_value() const noexcept { return held_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  /// The value. Precondition: has_value().
+  [[nodiscard]] value_type& value() & noexcept { return *std::get_if<0>(&held_); }
+  [[nodiscard]] const value_type& value() const& noexcept { return *std::get_if<0>(&held_); }
+  [[nodiscard]] value_type&& value() && noexcept { return std::move(*std::get_if<0>(&held_)); }
+  [[nodiscard]] value_type& operator*() & noexcept { return value(); }
+  [[nodiscard]] const value_type& operator*() const& noexcept { return value(); }
+  [[nodiscard]] value_type&& operator*() && noexcept { return std::move(*this).value(); }
+  [[nodiscard]] value_type* operator->() noexcept { return &value(); }
+  [[nodiscard]] const value_type* operator->() const noexcept { return &value(); }
+
+  /// Errc::ok with a value, Errc::raised with a declared error, else the error's code.
+  [[nodiscard]] Errc code() const noexcept {
+    if (held_.index() == 0) return Errc::ok;
+    if (held_.index() == 1) return std::get_if<1>(&held_)->code;
+    return Errc::raised;
+  }
+  /// The error (a copy). Error{ok} with a value, Error{raised} with a declared error.
+  [[nodiscard]] Error error() const {
+    if (held_.index() == 1) return *std::get_if<1>(&held_);
+    return {code(), {}};
+  }
+  /// The declared error E if it was raised, else null. Owned by this Result.
+  template <class E>
+    requires(std::is_same_v<E, Raised> || ...)
+  [[nodiscard]] const E* raised() const noexcept {
+    return std::get_if<E>(&held_);
+  }
+
+ private:
+  std::variant<value_type, Error, Raised...> held_;
+};
+
+using Status = Result<void>;
+
+}  // namespace lrpc

@@ -1,0 +1,148 @@
+// The C++ shapes of values that an interface file can declare, and the moves between them and an A-stack image.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace lrpc {
+
+/// `string<N>`: at most N bytes of text held inline; no allocation. N ≤ 65,535. Not required to be UTF-8, may hold NUL.
+template <std::size_t N>
+class String {
+ public:
+  static constexpr std::size_t kCapacity = N;
+  constexpr String() noexcept = default;
+  /// Takes the first N bytes of `text`; use assign() where a longer text is an error.
+  String(std::string_view text) noexcept { (void)assign(text.substr(0, N)); }  // NOLINT: implicit by design
+  String(const char* text) noexcept : String(std::string_view(text)) {}        // NOLINT: implicit by design
+  String(const std::string& text) noexcept : String(std::string_view(text)) {} // NOLINT: implicit by design
+  String(const String& other) noexcept { (void)assign(other.view()); }
+  String& operator=(const String& other) noexcept {
+    if (this != &other) (void)assign(other.view());
+    return *this;
+  }
+
+  /// False, and unchanged, if `text` is longer than N.
+  [[nodiscard]] bool assign(std::string_view text) noexcept {
+    if (text.size() > N) return false;
+    std::memmove(bytes_, text.data(), text.size());
+    size_ = static_cast<std::uint32_t>(text.size());
+    return true;
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {bytes_, size_}; }
+  operator std::string_view() const noexcept { return view(); }  // NOLINT: implicit by design
+  [[nodiscard]] std::string str() const { return std::string(view()); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  friend bool operator==(const String& a, const String& b) noexcept { return a.view() == b.view(); }
+  friend bool operator==(const String& a, std::string_view b) noexcept { return a.view() == b; }
+  friend bool operator==(const String& a, const char* b) noexcept { return a.view() == b; }
+
+ private:
+  std::uint32_t size_ = 0;
+  char bytes_[N == 0 ? 1 : N];
+};
+
+/// `bytes<N>` that a procedure returns or changes: a view of memory that somebody else owns, with a size that may change
+/// up to its capacity. As a client's argument it views the caller's destination; in a server's procedure it views the
+/// A-stack or its out-of-band tail, so that results are written where the client copies them from (LRPC §3.5).
+class Buffer {
+ public:
+  constexpr Buffer() noexcept = default;
+  /// A destination of `memory.size()` bytes, empty so far.
+  constexpr Buffer(std::span<std::byte> memory) noexcept  // NOLINT: implicit by design
+      : data_(memory.data()), capacity_(memory.size()) {}
+  /// A buffer that already holds `size` bytes (for inout). Precondition: size ≤ memory.size().
+  constexpr Buffer(std::span<std::byte> memory, std::size_t size) noexcept
+      : data_(memory.data()), size_(size), capacity_(memory.size()) {}
+
+  [[nodiscard]] constexpr std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] constexpr std::span<std::byte> contents() const noexcept { return {data_, size_}; }
+  [[nodiscard]] constexpr std::span<std::byte> room() const noexcept { return {data_, capacity_}; }
+  /// False, and unchanged, if `size` exceeds the capacity.
+  [[nodiscard]] constexpr bool resize(std::size_t size) noexcept {
+    if (size > capacity_) return false;
+    size_ = size;
+    return true;
+  }
+  /// Replaces the contents. False, and unchanged, if they do not fit.
+  [[nodiscard]] bool assign(std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() > capacity_) return false;
+    if (!bytes.empty()) std::memmove(data_, bytes.data(), bytes.size());
+    size_ = bytes.size();
+    return true;
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+/// A typed handle: names an object that the server holds for this binding. Only the binding that got it can use it.
+/// Tag::kTag is the type's number in its interface; 0 as value is never a valid handle.
+template <class Tag>
+struct Handle {
+  using TagType = Tag;
+  std::uint64_t value = 0;
+  friend bool operator==(Handle, Handle) = default;
+  explicit operator bool() const noexcept { return value != 0; }
+};
+
+/// The single byte copy and scalar moves of generated stubs. `copy_code` is the paper's Table III code (A, E or F); a test
+/// build counts by it, a release build compiles it away.
+enum class CopyCode : char { A = 'A', E = 'E', F = 'F' };
+
+#ifdef LRPC_COUNT_COPIES
+struct CopyCounters {
+  std::uint64_t copies = 0;
+  std::uint64_t bytes = 0;
+};
+/// Counters of the calling process, indexed by code - 'A'. Only in builds of the copy-counting test.
+inline std::array<CopyCounters, 26> copy_counters{};
+inline void count_copy(CopyCode code, std::size_t bytes) noexcept {
+  auto& counter = copy_counters[static_cast<std::size_t>(static_cast<char>(code) - 'A')];
+  ++counter.copies;
+  counter.bytes += bytes;
+}
+#else
+constexpr void count_copy(CopyCode /*code*/, std::size_t /*bytes*/) noexcept {}
+#endif
+
+template <CopyCode Code>
+inline void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
+  count_copy(Code, size);
+  std::memcpy(to, from, size);
+}
+/// Stores an integer, floating or enum value at its little-endian place in an image.
+template <CopyCode Code, class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+inline void put_scalar(std::byte* to, T value) noexcept {
+  static_assert(std::endian::native == std::endian::little, "big-endian hosts need a swap here");
+  count_copy(Code, sizeof(T));
+  std::memcpy(to, &value, sizeof(T));
+}
+/// Loads one exactly once: the volatile copy keeps the compiler from reading the shared image again after the check.
+template <CopyCode Code, class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+[[nodiscard]] inline T get_scalar(const std::byte* from) noexcept {
+  count_copy(Code, sizeof(T));
+  if constexpr (std::is_same_v<T, bool>) {
+    return *reinterpret_cast<const volatile std::uint8_t*>(from) != 0;
+  } else if constexpr (std::is_enum_v<T>) {
+    return static_cast<T>(*reinterpret_cast<const volatile std::underlying_type_t<T>*>(from));
+  } else {
+    return *reinterpret_cast<const volatile T*>(from);
+  }
+}
+
+}  // namespace lrpc

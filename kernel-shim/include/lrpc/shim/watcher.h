@@ -1,0 +1,50 @@
+// The watcher: one small thread per library that waits for events outside the call path: a peer's death, a bell, a socket.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::shim {
+
+/// Watches descriptors for readability or hang-up and runs callbacks on its own thread.
+///
+/// The thread starts with the first watch, blocks all signals, sleeps in epoll_wait without a timeout (idle costs nothing)
+/// and does not survive fork: in a child, inert() is true and every watch is gone. Thread-safe.
+class Watcher {
+ public:
+  using Id = std::uint64_t;
+  /// `hung_up`: the other end is closed (for a pidfd: see `readable`). `id` is the watch's own, so that a callback can
+  /// end its watch even before watch() has returned.
+  struct Event {
+    Id id = 0;
+    bool readable = false;
+    bool hung_up = false;
+  };
+  using Callback = std::function<void(Event)>;
+
+  explicit Watcher(const char* thread_name);  ///< At most 15 characters.
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+  ~Watcher();  ///< Stops and joins the thread; must not run on it.
+
+  /// Calls `callback` on the watcher's thread whenever `fd` is readable or hung up (level-triggered). Does not own `fd`,
+  /// which must stay open until unwatch() has returned. The callback must not throw.
+  Result<Id> watch(int fd, Callback callback);
+  /// No callback of `id` runs after it has returned, and none is running, unless called from within that very callback.
+  /// 0 is no watch and does nothing.
+  void unwatch(Id id);
+  /// Runs `work` once on the watcher's thread, after `delay_ms` milliseconds.
+  Status post(std::function<void()> work, std::uint32_t delay_ms = 0);
+  [[nodiscard]] bool on_watcher_thread() const noexcept;
+  /// True in a child of fork, where the thread does not exist.
+  [[nodiscard]] bool inert() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lrpc::shim

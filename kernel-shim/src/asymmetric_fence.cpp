@@ -1,0 +1,22 @@
+#include "lrpc/shim/asymmetric_fence.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace lrpc::shim {
+namespace {
+
+bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 0U, 0) == 0; }
+
+}  // namespace
+
+// Registration is inherited across fork. Static initialisation: before any thread of ours can run.
+const bool have_asymmetric_fence = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+
+void heavy_fence() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (have_asymmetric_fence) (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+}  // namespace lrpc::shim

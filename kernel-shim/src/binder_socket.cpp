@@ -1,0 +1,238 @@
+// Binder messages over AF_UNIX SOCK_SEQPACKET sockets: sending, receiving, and finding the nameserver.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Room for the control messages that this side is ready to take: descriptors and credentials. The kernel drops and closes
+/// what does not fit and says so (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
+struct ControlBuffer {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes{};
+};
+
+/// Waits for `events` until `deadline` (none: for ever). False when the time is over.
+Result<bool> wait_ready(int socket, short events, std::optional<Clock::time_point> deadline) {
+  for (;;) {
+    int wait_ms = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
+    }
+    pollfd entry{socket, events, 0};
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) return true;
+    if (ready == 0 && wait_ms < 1'000'000'000) return false;
+    if (ready < 0 && errno != EINTR) return system_error("poll", errno);
+  }
+}
+
+Error send_error(int err) {
+  switch (err) {
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN: return {Errc::peer_gone, "the peer has closed its socket"};
+    case EAGAIN: return {Errc::limit_reached, "the peer does not read: its socket is full"};
+    case EMSGSIZE:
+      return system_error("sendmsg: the message does not fit the socket's buffer (net.core.wmem_default)", err);
+    case ETOOMANYREFS: return system_error("sendmsg: too many descriptors of this user are in flight", err);
+    default: return system_error("sendmsg", err);
+  }
+}
+
+/// Takes the descriptors and credentials out of what recvmsg delivered. All descriptors end up in `message`.
+void take_control(msghdr& header, BinderMessage& message) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
+    if (control->cmsg_level != SOL_SOCKET) continue;
+    const std::size_t size = control->cmsg_len - CMSG_LEN(0);
+    if (control->cmsg_type == SCM_RIGHTS) {
+      for (std::size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(control) + at, sizeof fd);
+        message.fds.emplace_back(fd);
+      }
+    } else if (control->cmsg_type == SCM_CREDENTIALS && size >= sizeof(ucred)) {
+      ucred sender{};
+      std::memcpy(&sender, CMSG_DATA(control), sizeof sender);
+      message.sender = Credentials{sender.pid, sender.uid, sender.gid};
+    }
+  }
+}
+
+/// What recvmsg delivered, checked and decoded. `envelope` holds the descriptors: they close with it on failure.
+Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> packet, int flags, BinderMessage envelope) {
+  if ((flags & MSG_CTRUNC) != 0 || envelope.fds.size() > kMaxBinderFds) {
+    return Error{Errc::bad_message, "bad binder message: its descriptors could not be taken in (more than " +
+                                        std::to_string(kMaxBinderFds) + ", or none are free here)"};
+  }
+  if ((flags & MSG_TRUNC) != 0) return Error{Errc::bad_message, "bad binder message: too long"};
+  // Zero bytes are the end of file, but also an empty packet; only a packet has anything attached to it.
+  if (packet.empty() && envelope.fds.empty()) return Error{Errc::peer_gone, "the peer has closed its socket"};
+  auto message = decode(packet);
+  if (!message) return message.error();
+  message->fds = std::move(envelope.fds);
+  message->sender = envelope.sender;
+  return std::optional<BinderMessage>(std::move(*message));
+}
+
+/// Fills in the address; false if the path is too long for one.
+bool unix_address(std::string_view path, sockaddr_un& address) noexcept {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path || path.find('\0') != std::string_view::npos) return false;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return true;
+}
+
+/// Why a nameserver's socket could not be used, for a person.
+std::string why_not(int err) {
+  switch (err) {
+    case ENOENT: return "no such socket";
+    case ECONNREFUSED: return "nobody listens there, a nameserver that died left it behind";
+    case EACCES:
+    case EPERM: return "this user may not connect to it";
+    case EPROTOTYPE: return "it is a socket of another kind, not a nameserver's";
+    case ENAMETOOLONG: return "the path is too long for a socket";
+    case EAGAIN: return "it does not take connections: its queue is full";
+    default: return ::strerrordesc_np(err) != nullptr ? ::strerrordesc_np(err) : "errno " + std::to_string(err);
+  }
+}
+
+/// Connects to one path; the errno if that fails. A nameserver that takes no connection for 5 s counts as not there.
+Result<UniqueFd> connect_to(const std::string& path, int& err) {
+  sockaddr_un address{};
+  if (!unix_address(path, address)) {
+    err = ENAMETOOLONG;
+    return Errc::no_nameserver;
+  }
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) return system_error("socket", errno);
+  const timeval bound{5, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+  int result = 0;
+  do {
+    result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) {
+    err = errno;
+    return Errc::no_nameserver;
+  }
+  const timeval unbounded{0, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unbounded, sizeof unbounded);
+  return socket;
+}
+
+std::string_view environment(const char* name) noexcept {
+  const char* value = ::secure_getenv(name);
+  return value != nullptr ? value : std::string_view();
+}
+
+}  // namespace
+
+Status send_message(int socket, const BinderMessage& message, bool wait) {
+  if (message.fds.size() > kMaxBinderFds) {
+    return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
+  }
+  auto bytes = encode(message);
+  if (!bytes) return bytes.error();
+
+  iovec part{bytes->data(), bytes->size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  ControlBuffer control;
+  if (!message.fds.empty()) {
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = CMSG_SPACE(message.fds.size() * sizeof(int));
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(message.fds.size() * sizeof(int));
+    for (std::size_t i = 0; i < message.fds.size(); ++i) {
+      const int fd = message.fds[i].get();
+      std::memcpy(CMSG_DATA(rights) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  for (;;) {
+    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0) return {};
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN || !wait) return send_error(errno);
+    auto ready = wait_ready(socket, POLLOUT, std::nullopt);
+    if (!ready) return ready.error();
+  }
+}
+
+Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout) {
+  const bool bounded = timeout.count() >= 0;
+  std::optional<Clock::time_point> deadline;
+  if (bounded) deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 365));
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMaxBinderMessage);
+  bool was_reset = false;
+  for (;;) {
+    iovec part{buffer.get(), kMaxBinderMessage};
+    ControlBuffer control;
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
+    const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (bounded ? MSG_DONTWAIT : 0));
+    if (received >= 0) {
+      BinderMessage envelope;
+      take_control(header, envelope);
+      return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
+    }
+    if (errno == EINTR) continue;
+    // A peer that closes with our messages unread resets the socket; its own last words are still behind the error.
+    if (errno == ECONNRESET && !std::exchange(was_reset, true)) continue;
+    if (errno == ECONNRESET) return Error{Errc::peer_gone, "the peer has closed its socket"};
+    if (errno != EAGAIN) return system_error("recvmsg", errno);
+    if (!bounded) return std::optional<BinderMessage>();
+    auto ready = wait_ready(socket, POLLIN, deadline);
+    if (!ready) return ready.error();
+    if (!*ready) return std::optional<BinderMessage>();
+  }
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
+  return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+std::vector<std::string> nameserver_sockets() {
+  if (const auto path = environment("LRPC_SOCKET"); !path.empty()) return {std::string(path)};
+  std::vector<std::string> paths;
+  if (const auto directory = environment("XDG_RUNTIME_DIR"); !directory.empty()) {
+    paths.push_back(std::string(directory) + "/lrpc/lrpcd.sock");
+  }
+  paths.emplace_back("/run/lrpc/lrpcd.sock");
+  return paths;
+}
+
+Result<UniqueFd> connect_nameserver(std::string_view path) {
+  const std::vector<std::string> paths = path.empty() ? nameserver_sockets() : std::vector{std::string(path)};
+  std::string tried;
+  for (const std::string& candidate : paths) {
+    int err = 0;
+    auto socket = connect_to(candidate, err);
+    if (socket || socket.code() != Errc::no_nameserver) return socket;
+    tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
+  }
+  return Error{Errc::no_nameserver,
+               "no nameserver answers; tried " + tried + "; start one with `lrpcd` (or set LRPC_SOCKET)"};
+}
+
+}  // namespace lrpc::shim

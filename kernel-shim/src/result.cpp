@@ -1,0 +1,47 @@
+#include "lrpc/shim/result.h"
+
+#include <system_error>
+
+namespace lrpc {
+
+std::string_view describe(Errc code) noexcept {
+  switch (code) {
+    case Errc::ok: return "ok";
+    case Errc::call_failed: return "call failed: the server's domain is gone, broke the protocol or did not return";
+    case Errc::call_aborted: return "call aborted: the deadline passed";
+    case Errc::binding_revoked: return "binding revoked: nothing was called";
+    case Errc::bad_procedure: return "call failed: no such procedure on this A-stack";
+    case Errc::argument_out_of_range: return "argument out of range";
+    case Errc::argument_too_long: return "argument longer than its bound";
+    case Errc::bad_handle: return "handle is not open in this binding, or of another type";
+    case Errc::exception_escaped: return "call failed: an exception escaped the procedure";
+    case Errc::bad_result: return "call failed: a result does not conform to its type";
+    case Errc::result_too_long: return "a result does not fit the caller's buffer";
+    case Errc::no_astack: return "all A-stacks are in use";
+    case Errc::raised: return "the procedure raised a declared error";
+    case Errc::no_nameserver: return "no nameserver";
+    case Errc::name_unknown: return "name unknown";
+    case Errc::name_taken: return "name taken";
+    case Errc::interface_mismatch: return "the name is exported with another interface";
+    case Errc::version_mismatch: return "incompatible interface version";
+    case Errc::hash_mismatch: return "the two sides were generated from different declarations";
+    case Errc::not_permitted: return "not permitted";
+    case Errc::timed_out: return "timed out";
+    case Errc::bad_message: return "malformed binder message";
+    case Errc::limit_reached: return "limit reached";
+    case Errc::remote_unavailable: return "no network path to remote names";
+    case Errc::not_supported: return "not supported here";
+    case Errc::peer_gone: return "the peer is gone";
+    case Errc::invalid_argument: return "invalid argument";
+    case Errc::system_error: return "system call failed";
+  }
+  return "unknown error";
+}
+
+std::string Error::message() const { return text.empty() ? std::string(describe(code)) : text; }
+
+Error system_error(std::string_view what, int err) {
+  return {Errc::system_error, std::string(what) + ": " + std::generic_category().message(err)};
+}
+
+}  // namespace lrpc

@@ -1,0 +1,189 @@
+#include "lrpc/shim/watcher.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/fd.h"
+
+namespace lrpc::shim {
+
+struct Watcher::Impl {
+  using Clock = std::chrono::steady_clock;
+  struct Watch {
+    int fd;
+    Callback callback;
+  };
+
+  explicit Impl(const char* name) : name_(name), owner_(getpid()) {}
+
+  Status start_locked();
+  void run();
+  void drain_wakeups() const { eventfd_t count = 0; (void)eventfd_read(wakeup_.get(), &count); }
+  void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
+  int run_due_work(std::unique_lock<std::mutex>& lock);
+  void dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events);
+
+  static constexpr Id kWakeupId = 0;
+
+  const std::string name_;
+  const pid_t owner_;
+  std::mutex mutex_;
+  std::condition_variable idle_;  ///< Signalled when the running callback has ended.
+  UniqueFd epoll_;
+  UniqueFd wakeup_;
+  std::map<Id, std::shared_ptr<Watch>> watches_;
+  std::multimap<Clock::time_point, std::function<void()>> work_;
+  Id next_id_ = 1;
+  Id running_ = 0;  ///< The watch whose callback runs now.
+  bool stop_ = false;
+  std::thread thread_;
+  std::atomic<std::thread::id> thread_id_{};
+};
+
+Status Watcher::Impl::start_locked() {
+  if (thread_.joinable()) return {};
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return system_error("epoll_create1", errno);
+  wakeup_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wakeup_) return system_error("eventfd", errno);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeupId;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) return system_error("epoll_ctl", errno);
+  // The thread inherits the mask: with everything blocked, no signal handler of the program ever runs on it.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_id_.store(thread_.get_id());
+  pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
+  return {};
+}
+
+int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
+  while (!work_.empty()) {
+    const auto now = Clock::now();
+    auto first = work_.begin();
+    if (first->first > now) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(first->first - now);
+      return static_cast<int>(std::min<std::int64_t>(left.count(), 60'000));
+    }
+    auto work = std::move(first->second);
+    work_.erase(first);
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+  return -1;
+}
+
+void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;  // unwatched after epoll_wait had returned it
+  const auto watch = found->second;
+  running_ = id;
+  lock.unlock();
+  watch->callback({.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+  lock.lock();
+  running_ = 0;
+  idle_.notify_all();
+}
+
+void Watcher::Impl::run() {
+  std::array<epoll_event, 16> events{};
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const int timeout = run_due_work(lock);
+    if (stop_) break;
+    lock.unlock();
+    const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    lock.lock();
+    for (int i = 0; i < count && !stop_; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.u64 == kWakeupId) {
+        drain_wakeups();
+      } else {
+        dispatch(lock, event.data.u64, event.events);
+      }
+    }
+  }
+}
+
+Watcher::Watcher(const char* thread_name) : impl_(std::make_unique<Impl>(thread_name)) {}
+
+Watcher::~Watcher() {
+  if (inert()) {
+    // A fork child: the thread is not ours to join, and its mutex may be held by nobody that exists.
+    if (impl_->thread_.joinable()) impl_->thread_.detach();
+    (void)impl_.release();
+    return;
+  }
+  {
+    std::lock_guard lock(impl_->mutex_);
+    impl_->stop_ = true;
+    if (impl_->thread_.joinable()) impl_->wake();
+  }
+  if (impl_->thread_.joinable()) impl_->thread_.join();
+}
+
+Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
+  if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  std::lock_guard lock(impl_->mutex_);
+  if (Status started = impl_->start_locked(); !started) return started.error();
+  const Id id = impl_->next_id_++;
+  impl_->watches_.emplace(id, std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)}));
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = id;
+  if (epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    const int err = errno;
+    impl_->watches_.erase(id);
+    return system_error("epoll_ctl", err);
+  }
+  return id;
+}
+
+void Watcher::unwatch(Id id) {
+  if (id == 0 || inert()) return;
+  std::unique_lock lock(impl_->mutex_);
+  if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) {
+    (void)epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_DEL, found->second->fd, nullptr);
+    impl_->watches_.erase(found);
+  }
+  // Even if it is gone already: its callback may have unwatched itself and still be running.
+  if (!on_watcher_thread()) impl_->idle_.wait(lock, [&] { return impl_->running_ != id; });
+}
+
+Status Watcher::post(std::function<void()> work, std::uint32_t delay_ms) {
+  if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  std::lock_guard lock(impl_->mutex_);
+  if (Status started = impl_->start_locked(); !started) return started;
+  impl_->work_.emplace(Impl::Clock::now() + std::chrono::milliseconds(delay_ms), std::move(work));
+  impl_->wake();
+  return {};
+}
+
+bool Watcher::on_watcher_thread() const noexcept { return impl_->thread_id_.load() == std::this_thread::get_id(); }
+
+bool Watcher::inert() const noexcept { return impl_->owner_ != getpid(); }
+
+}  // namespace lrpc::shim

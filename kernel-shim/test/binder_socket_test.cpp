@@ -1,0 +1,250 @@
+// Binder messages over real sockets: descriptors, time, hang-up, and peers that break the rules.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::shim {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::size_t open_fds() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+UniqueFd some_fd() { return UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)); }
+
+/// Sends raw bytes with `fds` copies of a descriptor.
+void send_raw(int socket, std::span<const std::byte> bytes, std::size_t fds) {
+  const UniqueFd sent = some_fd();
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  std::vector<char> control(CMSG_SPACE(std::max<std::size_t>(fds, 1) * sizeof(int)));
+  if (fds > 0) {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds * sizeof(int));
+    for (std::size_t i = 0; i < fds; ++i) {
+      const int fd = sent.get();
+      std::memcpy(CMSG_DATA(rights) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  ASSERT_EQ(::sendmsg(socket, &header, 0), static_cast<ssize_t>(bytes.size()));
+}
+
+class BinderSocket : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fds_before_ = open_fds();
+    auto pair = make_socket_pair();
+    ASSERT_TRUE(pair);
+    here_ = std::move(pair->first);
+    there_ = std::move(pair->second);
+  }
+  void TearDown() override {
+    here_.reset();
+    there_.reset();
+    EXPECT_EQ(open_fds(), fds_before_) << "descriptors leaked";
+  }
+  UniqueFd here_;
+  UniqueFd there_;
+  std::size_t fds_before_ = 0;
+};
+
+TEST_F(BinderSocket, a_message_travels_with_its_descriptors) {
+  BinderMessage message{5, BindRequest{1, 2, make_nonce(), {3, 4, 5}, Gate::handoff}, {}, {}};
+  for (int i = 0; i < 3; ++i) message.fds.push_back(some_fd());
+  ASSERT_TRUE(send_message(here_.get(), message));
+  auto got = receive_message(there_.get());
+  ASSERT_TRUE(got && *got);
+  EXPECT_EQ((*got)->request, 5U);
+  EXPECT_EQ(std::get<BindRequest>((*got)->body).nonce, std::get<BindRequest>(message.body).nonce);
+  ASSERT_EQ((*got)->fds.size(), 3U);
+  struct stat sent {};
+  struct stat received {};
+  ::fstat(message.fds[0].get(), &sent);
+  ::fstat((*got)->fds[0].get(), &received);
+  EXPECT_EQ(sent.st_rdev, received.st_rdev);
+  EXPECT_NE(::fcntl((*got)->fds[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_FALSE((*got)->sender.has_value());
+}
+
+TEST_F(BinderSocket, the_sender_is_known_where_the_socket_asks_for_credentials) {
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(there_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);
+  BinderMessage message{1, ListRequest{}, {}, {}};
+  for (int i = 0; i < 3; ++i) message.fds.push_back(some_fd());  // both kinds of control message fit together
+  ASSERT_TRUE(send_message(here_.get(), message));
+  auto got = receive_message(there_.get());
+  ASSERT_TRUE(got && *got);
+  ASSERT_TRUE((*got)->sender.has_value());
+  EXPECT_EQ((*got)->sender->pid, ::getpid());
+  EXPECT_EQ((*got)->sender->uid, ::getuid());
+  EXPECT_EQ((*got)->fds.size(), 3U);
+}
+
+TEST_F(BinderSocket, too_many_descriptors_are_refused_when_sending) {
+  BinderMessage message{1, Withdrawn{}, {}, {}};
+  for (std::size_t i = 0; i <= kMaxBinderFds; ++i) message.fds.push_back(some_fd());
+  EXPECT_EQ(send_message(here_.get(), message).code(), Errc::invalid_argument);
+}
+
+TEST_F(BinderSocket, surplus_descriptors_are_closed_and_the_message_is_refused) {
+  auto bytes = encode({1, Withdrawn{}, {}, {}});
+  ASSERT_TRUE(bytes);
+  for (const std::size_t fds : {4U, 5U, 100U, 253U}) {
+    send_raw(here_.get(), *bytes, fds);
+    EXPECT_EQ(receive_message(there_.get()).code(), Errc::bad_message) << fds;
+  }
+}
+
+TEST_F(BinderSocket, garbage_is_refused_and_its_descriptors_are_closed) {
+  const std::array<std::byte, 64> garbage{};
+  send_raw(here_.get(), garbage, 2);
+  EXPECT_EQ(receive_message(there_.get()).code(), Errc::bad_message);
+  const std::vector<std::byte> huge(kMaxBinderMessage + 1);
+  send_raw(here_.get(), huge, 1);
+  EXPECT_EQ(receive_message(there_.get()).code(), Errc::bad_message);
+}
+
+TEST_F(BinderSocket, an_empty_packet_with_a_descriptor_is_refused) {
+  send_raw(here_.get(), {}, 1);
+  EXPECT_EQ(receive_message(there_.get()).code(), Errc::bad_message);
+}
+
+TEST_F(BinderSocket, end_of_file_is_peer_gone_in_both_directions) {
+  here_.reset();
+  EXPECT_EQ(receive_message(there_.get()).code(), Errc::peer_gone);
+  EXPECT_EQ(send_message(there_.get(), {1, ListRequest{}, {}, {}}).code(), Errc::peer_gone);
+}
+
+TEST_F(BinderSocket, last_words_are_heard_although_the_peer_closed_with_messages_unread) {
+  ASSERT_TRUE(send_message(there_.get(), {1, ListRequest{}, {}, {}}));
+  ASSERT_TRUE(send_message(here_.get(), {1, Failed{Errc::bad_message, "no"}, {}, {}}));
+  here_.reset();
+  auto got = receive_message(there_.get());
+  ASSERT_TRUE(got && *got);
+  EXPECT_EQ(std::get<Failed>((*got)->body).code, Errc::bad_message);
+  EXPECT_EQ(receive_message(there_.get()).code(), Errc::peer_gone);
+}
+
+TEST_F(BinderSocket, nothing_comes_when_the_time_is_over) {
+  const auto before = std::chrono::steady_clock::now();
+  auto got = receive_message(there_.get(), milliseconds(30));
+  ASSERT_TRUE(got);
+  EXPECT_FALSE(got->has_value());
+  EXPECT_GE(std::chrono::steady_clock::now() - before, milliseconds(30));
+  auto at_once = receive_message(there_.get(), milliseconds(0));
+  ASSERT_TRUE(at_once);
+  EXPECT_FALSE(at_once->has_value());
+}
+
+TEST_F(BinderSocket, a_message_within_the_time_is_received) {
+  std::thread sender([&] {
+    std::this_thread::sleep_for(milliseconds(10));
+    EXPECT_TRUE(send_message(here_.get(), {9, ListRequest{}, {}, {}}));
+  });
+  auto got = receive_message(there_.get(), milliseconds(10'000));
+  sender.join();
+  ASSERT_TRUE(got && *got);
+  EXPECT_EQ((*got)->request, 9U);
+}
+
+TEST_F(BinderSocket, a_non_blocking_socket_without_messages_gives_none) {
+  ASSERT_EQ(::fcntl(there_.get(), F_SETFL, O_NONBLOCK), 0);
+  auto got = receive_message(there_.get());
+  ASSERT_TRUE(got);
+  EXPECT_FALSE(got->has_value());
+}
+
+TEST_F(BinderSocket, a_full_socket_is_a_limit_or_is_waited_for) {
+  ASSERT_EQ(::fcntl(here_.get(), F_SETFL, O_NONBLOCK), 0);
+  const BinderMessage message{1, Described{{}, std::string(20'000, 'x')}, {}, {}};
+  int sent = 0;
+  Status status;
+  while ((status = send_message(here_.get(), message, false))) ++sent;
+  EXPECT_EQ(status.code(), Errc::limit_reached);
+  EXPECT_GT(sent, 0);
+  std::thread reader([&] {
+    for (int i = 0; i <= sent; ++i) EXPECT_TRUE(receive_message(there_.get()));
+  });
+  EXPECT_TRUE(send_message(here_.get(), message, true));
+  reader.join();
+}
+
+TEST_F(BinderSocket, the_longest_message_goes_through) {
+  const BinderMessage message{1, Described{{}, std::string(kMaxBinderMessage - 64, 'x')}, {}, {}};
+  ASSERT_TRUE(send_message(here_.get(), message));
+  auto got = receive_message(there_.get());
+  ASSERT_TRUE(got && *got);
+  EXPECT_EQ(std::get<Described>((*got)->body).text.size(), kMaxBinderMessage - 64);
+}
+
+/// Sets an environment variable (null: unsets it) for the time of a scope.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    set(value);
+  }
+  ~Environment() { set(old_ ? old_->c_str() : nullptr); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  void set(const char* value) { value != nullptr ? ::setenv(name_, value, 1) : ::unsetenv(name_); }
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(NameserverSockets, the_environment_decides_which_paths_are_tried) {
+  Environment runtime("XDG_RUNTIME_DIR", "/tmp/somebody");
+  {
+    Environment socket("LRPC_SOCKET", "/tmp/mine");
+    EXPECT_EQ(nameserver_sockets(), std::vector<std::string>{"/tmp/mine"});
+  }
+  Environment socket("LRPC_SOCKET", nullptr);
+  EXPECT_EQ(nameserver_sockets(), (std::vector<std::string>{"/tmp/somebody/lrpc/lrpcd.sock", "/run/lrpc/lrpcd.sock"}));
+  Environment none("XDG_RUNTIME_DIR", nullptr);
+  EXPECT_EQ(nameserver_sockets(), std::vector<std::string>{"/run/lrpc/lrpcd.sock"});
+}
+
+TEST(NameserverSockets, without_a_nameserver_the_error_says_what_was_tried_and_what_to_do) {
+  const std::string stale = "/tmp/lrpc-stale-" + std::to_string(::getpid());
+  {
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, stale.data(), stale.size());
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  auto failed = connect_nameserver(stale);
+  std::filesystem::remove(stale);
+  EXPECT_EQ(failed.code(), Errc::no_nameserver);
+  EXPECT_NE(failed.error().text.find(stale), std::string::npos);
+  EXPECT_NE(failed.error().text.find("left it behind"), std::string::npos) << failed.error().text;
+  EXPECT_NE(failed.error().text.find("`lrpcd`"), std::string::npos);
+  EXPECT_NE(failed.error().text.find("LRPC_SOCKET"), std::string::npos);
+  EXPECT_NE(connect_nameserver("/nowhere/at/all").error().text.find("no such socket"), std::string::npos);
+  EXPECT_NE(connect_nameserver(std::string(200, 'p')).error().text.find("too long"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lrpc::shim

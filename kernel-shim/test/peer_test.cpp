@@ -1,0 +1,79 @@
+// Who the peer is, and whether interfaces agree.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::shim {
+namespace {
+
+bool exited(int pidfd, int wait_ms) {
+  pollfd entry{pidfd, POLLIN, 0};
+  return ::poll(&entry, 1, wait_ms) == 1;
+}
+
+TEST(Peer, credentials_are_the_kernels) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  auto peer = peer_credentials(pair->first.get());
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->pid, ::getpid());
+  EXPECT_EQ(peer->uid, ::getuid());
+  EXPECT_EQ(peer->gid, ::getgid());
+}
+
+TEST(Peer, a_pidfd_becomes_readable_when_the_process_exits) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  auto pidfd = open_pidfd(child);
+  ASSERT_TRUE(pidfd);
+  EXPECT_FALSE(exited(pidfd->get(), 0));
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(exited(pidfd->get(), 10'000));
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(open_pidfd(child).code(), Errc::peer_gone);
+}
+
+TEST(Peer, the_pidfd_of_a_living_peer_comes_by_either_way) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  for (auto way : {&peer_pidfd, &peer_pidfd_by_pid}) {
+    auto pidfd = way(pair->first.get());
+    ASSERT_TRUE(pidfd) << pidfd.error().message();
+    EXPECT_FALSE(exited(pidfd->get(), 0));
+  }
+}
+
+TEST(Peer, without_the_socket_option_a_hung_up_peer_is_gone) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  pair->second.reset();
+  EXPECT_EQ(peer_pidfd_by_pid(pair->first.get()).code(), Errc::peer_gone);
+}
+
+TEST(Peer, nonces_differ) { EXPECT_NE(make_nonce(), make_nonce()); }
+
+TEST(Compatible, the_same_interface_or_a_newer_minor_version_agrees) {
+  EXPECT_TRUE(compatible({"Files", 1, 0, 5}, {"Files", 1, 0, 5}));
+  EXPECT_TRUE(compatible({"Files", 1, 0, 5}, {"Files", 1, 2, 5}));
+}
+
+TEST(Compatible, each_mismatch_has_its_own_code_and_names_both_sides) {
+  const InterfaceId wanted{"Files", 1, 2, 5};
+  EXPECT_EQ(compatible(wanted, {"Clock", 1, 2, 5}).code(), Errc::interface_mismatch);
+  EXPECT_EQ(compatible(wanted, {"Files", 2, 2, 5}).code(), Errc::version_mismatch);
+  EXPECT_EQ(compatible(wanted, {"Files", 1, 1, 5}).code(), Errc::version_mismatch);
+  EXPECT_EQ(compatible(wanted, {"Files", 1, 2, 6}).code(), Errc::hash_mismatch);
+  const std::string text = compatible(wanted, {"Files", 1, 1, 5}).error().text;
+  EXPECT_NE(text.find("Files 1.2"), std::string::npos) << text;
+  EXPECT_NE(text.find("Files 1.1"), std::string::npos) << text;
+  EXPECT_NE(compatible(wanted, {"Files", 1, 2, 6}).error().text.find("0000000000000006"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lrpc::shim

@@ -1,0 +1,9 @@
+// libclient: import an interface and call it. What generated client stubs include.
+#pragma once
+
+#include "lrpc/client/binding.h"
+#include "lrpc/client/call.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+#include "lrpc/shim/value.h"
+#include "lrpc/shim/variable.h"

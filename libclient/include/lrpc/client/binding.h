@@ -1,0 +1,73 @@
+// Importing: how a client gets a Binding Object (LRPC §3.1).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lrpc/client/binding_object.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc {
+
+using shim::Gate;
+
+/// What a call does when all A-stacks of its class are in use (LRPC §5.2).
+enum class AStackSupply : std::uint8_t {
+  wait,  ///< Wait until an earlier call finishes.
+  fail,  ///< Return Errc::no_astack at once.
+};
+
+struct ImportOptions {
+  /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
+  std::string nameserver{};
+  /// How long to wait for the name to appear; zero: it must be there, negative: for ever.
+  std::chrono::milliseconds timeout{0};
+  /// Which gate calls go through. `adaptive` picks call by call; the others force one (as far as the server plays along).
+  Gate gate = Gate::adaptive;
+  AStackSupply supply = AStackSupply::wait;
+  /// Longest time a call may take; then it returns Errc::call_aborted and its A-stack is quarantined until the server lets
+  /// go. Zero: no limit. Counted from when the call would first sleep.
+  std::chrono::milliseconds call_timeout{0};
+  /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
+  bool watcher = true;
+  /// Called once, on the watcher's thread, when the binding is revoked because the server is gone. Must not destroy the
+  /// Binding and must not block.
+  std::function<void()> on_revoked{};
+};
+
+/// Owns a Binding Object: the client's key to one imported interface. Move-only. Any number of threads may call through it
+/// at the same time; destroying it while calls are outstanding is a bug of the caller. A fork child holds no bindings:
+/// there, every call returns Errc::binding_revoked.
+class Binding {
+ public:
+  /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision).
+  /// Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch, not_permitted, timed_out,
+  /// peer_gone, limit_reached, remote_unavailable (`name@host`), bad_message, system_error; the text says what to do.
+  static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
+
+  /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see
+  /// shim::make_socket_pair, given to Server::serve_over there). Takes the socket.
+  static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
+
+  explicit Binding(std::unique_ptr<client::BindingObject> object) noexcept;
+  Binding(Binding&&) noexcept;
+  Binding& operator=(Binding&&) noexcept;
+  ~Binding();
+
+  [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
+  /// True once the server is gone: every further call returns Errc::binding_revoked.
+  [[nodiscard]] bool revoked() const noexcept { return object_->revoked(); }
+  /// The server by the kernel's word, as it was at bind time.
+  [[nodiscard]] const shim::Credentials& server() const noexcept { return object_->server(); }
+
+ private:
+  std::unique_ptr<client::BindingObject> object_;
+};
+
+}  // namespace lrpc

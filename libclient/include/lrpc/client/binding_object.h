@@ -1,0 +1,114 @@
+// The Binding Object: the client's half of one binding.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "lrpc/client/astack_list.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/linkage.h"
+#include "lrpc/shim/region.h"
+
+namespace lrpc::client {
+
+/// Runs the server's half of a call in the caller's thread: what a binding with Gate::none has instead of a transfer.
+struct InlineServer {
+  void (*serve)(void* server, std::uint32_t astack) = nullptr;
+  void* server = nullptr;
+};
+
+/// What a Binding Object is made of. The fds are the peer's pidfd (may be empty) and the client's end of the bell.
+struct BindingParts {
+  std::uint64_t id = 0;
+  shim::Nonce nonce{};
+  shim::Credentials server;
+  shim::Region region;
+  UniqueFd server_pidfd;
+  UniqueFd bell;
+  shim::Gate gate = shim::Gate::adaptive;
+  bool wait_for_astack = true;
+  std::chrono::milliseconds call_timeout{0};
+  bool watched = true;
+  std::function<void()> on_revoked;
+};
+
+/// Owns the mapping, the linkage records, the A-stack lists, the bell. Pinned in memory. Thread-safe.
+class BindingObject {
+ public:
+  /// Starts watching the server. Fails with system_error.
+  static Result<std::unique_ptr<BindingObject>> create(BindingParts parts);
+  BindingObject(const BindingObject&) = delete;
+  BindingObject& operator=(const BindingObject&) = delete;
+  ~BindingObject();
+
+  /// The remote bit: set, calls go over the network path (LRPC §5.1).
+  [[nodiscard]] bool remote() const noexcept { return remote_; }
+  [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
+  [[nodiscard]] const shim::Credentials& server() const noexcept { return parts_.server; }
+  [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
+  [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
+  [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
+  [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
+  /// How long a caller polls before it gives an exchange up, in pauses.
+  [[nodiscard]] std::uint32_t exchange_pauses() const noexcept { return exchange_pauses_; }
+
+  /// Step 2 when no A-stack is leased to the thread: any other, or wait for one. Null: see why_not_taken().
+  [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
+  /// Why take_slow() has just returned null: binding_revoked or no_astack.
+  [[nodiscard]] Errc why_not_taken() const noexcept { return revoked() ? Errc::binding_revoked : Errc::no_astack; }
+  /// Puts a record aside until its own RETURNED(generation) is seen.
+  void quarantine(shim::LinkageRecord& record) noexcept;
+  /// One byte on the bell: "there is a call on an A-stack without E-stack". Never blocks.
+  void ring_bell() const noexcept;
+  /// Looks whether the server is gone, and revokes if so. For callers whose bounded sleep has ended.
+  void check_server() noexcept;
+  /// No more calls; outstanding ones return call-failed. Idempotent.
+  void revoke() noexcept;
+  /// Tells the watcher that tails were used, so that it gives their pages back once they are idle.
+  void note_tail_use() noexcept {
+    if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]] schedule_trim();
+  }
+
+  /// In a fork child: the region is not there, so every call must fail before it touches it.
+  void forget_after_fork() noexcept;
+
+  [[nodiscard]] const InlineServer& inline_server() const noexcept { return inline_server_; }
+  /// For Gate::none only.
+  void set_inline_server(InlineServer server) noexcept { inline_server_ = server; }
+
+ private:
+  explicit BindingObject(BindingParts parts);
+  Status watch();
+  void watcher_saw_end(std::uint64_t watch) noexcept;
+  [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
+  void schedule_trim() noexcept;
+  void trim_idle_tails() noexcept;
+
+  // Read by every call, written never or once.
+  const bool remote_ = false;
+  std::atomic<bool> revoked_{false};
+  std::uint32_t exchange_pauses_ = 0;
+  InlineServer inline_server_;
+  std::unique_ptr<AStackList[]> lists_;
+
+  const pid_t owner_;
+  BindingParts parts_;
+  std::vector<shim::LinkageRecord> records_;
+  std::atomic<bool> tails_used_{false};
+  std::mutex quarantine_mutex_;
+  std::vector<shim::LinkageRecord*> quarantined_;
+  std::atomic<bool> any_quarantined_{false};
+  std::uint64_t pidfd_watch_ = 0;
+  std::uint64_t bell_watch_ = 0;
+  bool told_ = false;  ///< on_revoked has been called; the watcher's.
+};
+
+}  // namespace lrpc::client

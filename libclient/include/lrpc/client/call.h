@@ -1,0 +1,91 @@
+// The call path, client's half (LRPC §3.2; the numbers are those of docs/ARCHITECTURE.md). Generated stubs are made of this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lrpc/client/binding_object.h"
+#include "lrpc/shim/gates.h"
+#include "lrpc/shim/linkage.h"
+#include "lrpc/shim/processor.h"
+
+namespace lrpc::client {
+
+/// Steps 4 and 5 when the exchange gate is not open or did not answer: handoff, then sleep. `rung`: the word already
+/// says CALLED. Returns the call status (call_status in call_word.h).
+std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called, bool rung) noexcept;
+/// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
+void put_slow(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+/// One outstanding call: from the A-stack's being taken (constructor) to its being put back (destructor).
+/// Belongs to the thread that made it; calls of one thread nest like scopes.
+class Call {
+ public:
+  /// 2 · take an A-stack: the one leased to this thread, else one from the procedure's LIFO.
+  Call(BindingObject& binding, std::uint16_t astack_class) noexcept
+      : binding_(binding), list_(binding.astacks(astack_class)), linkage_(list_.take_leased()) {
+    if (linkage_ == nullptr || binding.revoked()) [[unlikely]] {
+      if (linkage_ != nullptr) list_.put(*linkage_);
+      linkage_ = binding.take_slow(list_);
+      if (linkage_ == nullptr) return;
+    }
+    linkage_->below = thread_linkages;
+    thread_linkages = linkage_;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// 7 · put the A-stack back on top.
+  ~Call() {
+    if (linkage_ == nullptr) [[unlikely]] return;
+    thread_linkages = linkage_->below;
+    if (linkage_->quarantined) [[unlikely]] {
+      put_slow(binding_, *linkage_);
+    } else {
+      list_.put(*linkage_);
+    }
+  }
+
+  /// False: there was no A-stack to be had; error() says why (no_astack, binding_revoked).
+  [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
+  [[nodiscard]] Errc error() const noexcept { return binding_.why_not_taken(); }
+
+  /// 3 and 6 · where arguments are pushed and results copied from. The server may change it at any time.
+  [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
+  /// The out-of-band tail, for arguments and results that do not fit the image.
+  [[nodiscard]] std::byte* tail() const noexcept {
+    binding_.note_tail_use();
+    return linkage_->astack.tail;
+  }
+
+  /// 4 · ring, and 5 · wait. Returns the call status: 0, a declared error's index, or a failure (see failure()).
+  /// May block for as long as the procedure runs (at most the binding's call_timeout, if it has one).
+  [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
+    shim::LinkageRecord& linkage = *linkage_;
+    shim::AStackHead& head = *linkage.astack.head;
+    const auto called = shim::CallWord::called(++linkage.generation, procedure, shim::current_processor());
+    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
+      return transfer_slow(binding_, linkage, called, false);
+    }
+    // The exchange gate: a poller of the server's domain is believed to scan this word.
+    shim::ring_exchange(head, called);
+    linkage.estack_may_sleep = true;  // the plain store may have hidden that its E-stack is parked
+    shim::CallWord word;
+    if (shim::poll_return(head, linkage.generation, binding_.exchange_pauses(), word)) [[likely]] {
+      linkage.exchange.succeeded();
+      return word.status();
+    }
+    linkage.exchange.failed();
+    return transfer_slow(binding_, linkage, called, true);
+  }
+
+  /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
+  [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
+
+ private:
+  BindingObject& binding_;
+  AStackList& list_;
+  shim::LinkageRecord* linkage_;
+};
+
+}  // namespace lrpc::client

@@ -1,0 +1,144 @@
+#include "lrpc/client/astack_list.h"
+
+#include <sched.h>
+
+#include <climits>
+
+#include "lrpc/shim/futex.h"
+
+namespace lrpc::client {
+
+constinit thread_local unsigned thread_number = kLeasingThreads;
+constinit thread_local shim::LinkageRecord* thread_linkages = nullptr;
+
+namespace {
+
+/// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What is
+/// leased under a number passes to its next owner.
+class ThreadNumbers {
+ public:
+  static unsigned acquire() noexcept {
+    std::uint32_t used = used_.load(std::memory_order_relaxed);
+    while (used != kAll) {
+      const auto number = static_cast<unsigned>(__builtin_ctz(~used));
+      if (used_.compare_exchange_weak(used, used | 1U << number, std::memory_order_acquire)) return number;
+    }
+    return kLeasingThreads;
+  }
+  static void release(unsigned number) noexcept {
+    if (number < kLeasingThreads) used_.fetch_and(~(1U << number), std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint32_t kAll = (1ULL << kLeasingThreads) - 1;
+  static constinit std::atomic<std::uint32_t> used_;
+};
+constinit std::atomic<std::uint32_t> ThreadNumbers::used_{0};
+
+void number_this_thread() noexcept {
+  struct Holder {
+    Holder() noexcept {
+      if (shim::have_asymmetric_fence) thread_number = ThreadNumbers::acquire();
+    }
+    ~Holder() {
+      const unsigned number = thread_number;
+      thread_number = kLeasingThreads;
+      ThreadNumbers::release(number);
+    }
+  };
+  thread_local const Holder holder;
+  (void)holder;
+}
+
+}  // namespace
+
+void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count) noexcept {
+  all_ = all;
+  for (std::uint32_t i = count; i > 0; --i) push(all_[first + i - 1]);
+}
+
+shim::LinkageRecord* AStackList::take_any() noexcept {
+  number_this_thread();
+  if (shim::LinkageRecord* record = take_leased()) return record;
+  if (shim::LinkageRecord* record = pop()) return record;
+  return end_a_lease();
+}
+
+void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
+  Lease& lease = leases_[thread_number];
+  // Lease it to ourselves if we have none: nobody else writes `record` of our lease unless it is set.
+  if (thread_number < kLeasingThreads && lease.record.load(std::memory_order_relaxed) == nullptr) {
+    lease.record.store(&record, std::memory_order_release);
+  } else {
+    push(record);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+}
+
+void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
+  Lease& lease = leases_[thread_number];
+  if (lease.record.load(std::memory_order_relaxed) != &record) return;
+  lease.record.store(nullptr, std::memory_order_relaxed);
+  lease.in_call.store(0, std::memory_order_release);
+}
+
+shim::LinkageRecord* AStackList::end_a_lease() noexcept {
+  std::lock_guard lock(ending_);
+  for (Lease& lease : leases_) {
+    if (lease.record.load(std::memory_order_relaxed) == nullptr) continue;
+    lease.wanted.store(1, std::memory_order_relaxed);
+    shim::heavy_fence();
+    // Either the owner sees `wanted`, or we see that it is in a call.
+    shim::LinkageRecord* taken = nullptr;
+    if (lease.in_call.load(std::memory_order_acquire) == 0) {
+      taken = lease.record.load(std::memory_order_acquire);
+      lease.record.store(nullptr, std::memory_order_relaxed);
+    }
+    lease.wanted.store(0, std::memory_order_release);
+    if (taken != nullptr) return taken;
+  }
+  return nullptr;
+}
+
+void AStackList::push(shim::LinkageRecord& record) noexcept {
+  std::uint64_t top = top_.load(std::memory_order_relaxed);
+  std::uint64_t next = 0;
+  do {
+    record.next.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
+    next = ((top >> 32) + 1) << 32 | (record.index + 1);
+  } while (!top_.compare_exchange_weak(top, next, std::memory_order_release, std::memory_order_relaxed));
+}
+
+shim::LinkageRecord* AStackList::pop() noexcept {
+  std::uint64_t top = top_.load(std::memory_order_acquire);
+  while (static_cast<std::uint32_t>(top) != 0) {
+    shim::LinkageRecord& record = all_[static_cast<std::uint32_t>(top) - 1];
+    const std::uint64_t next = ((top >> 32) + 1) << 32 | record.next.load(std::memory_order_relaxed);
+    if (top_.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) return &record;
+  }
+  return nullptr;
+}
+
+bool AStackList::looks_empty() const noexcept {
+  if (static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0) return false;
+  for (const Lease& lease : leases_) {
+    if (lease.record.load(std::memory_order_acquire) != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
+  }
+  return true;
+}
+
+void AStackList::wait(std::chrono::nanoseconds limit) noexcept {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  shim::heavy_fence();  // pairs with the light fence in put()
+  const std::uint32_t seen = returns_.load(std::memory_order_seq_cst);
+  if (looks_empty()) (void)shim::futex_wait_private(returns_, seen, limit);
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void AStackList::wake_waiters() noexcept {
+  returns_.fetch_add(1, std::memory_order_seq_cst);
+  shim::futex_wake_private(returns_, INT_MAX);
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,119 @@
+// The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "lrpc/client/binding.h"
+
+namespace lrpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What the nameserver and the clerk may take beyond the time that the importer is ready to wait for the name.
+constexpr milliseconds kAnswerSlack{10'000};
+
+std::uint32_t wire_timeout(milliseconds timeout) {
+  if (timeout.count() < 0) return shim::ImportRequest::kForever;
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), shim::ImportRequest::kForever - 1));
+}
+
+Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  shim::BinderMessage request;
+  request.request = 1;
+  request.body = shim::ImportRequest{
+      .name = std::string(name),
+      .interface = {std::string(pdl.interface.name), pdl.interface.major, pdl.interface.minor, pdl.interface.hash},
+      .timeout_ms = wire_timeout(options.timeout),
+      .gate = options.gate};
+  if (Status sent = shim::send_message(socket, request); !sent) return sent.error();
+
+  const milliseconds patience = options.timeout.count() < 0 ? milliseconds(-1) : options.timeout + kAnswerSlack;
+  auto answer = shim::receive_message(socket, patience);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
+  return std::move(**answer);
+}
+
+/// Checks what came back against what this client was compiled for; nothing of it is believed.
+Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, const ImportOptions& options, bool is_private) {
+  if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
+  auto* bound = std::get_if<shim::Bound>(&answer.body);
+  const std::size_t wanted_fds = is_private ? 2 : 3;
+  if (bound == nullptr || answer.fds.size() != wanted_fds) {
+    return Error{Errc::bad_message, "the answer to an import is not a binding"};
+  }
+  if (!std::ranges::equal(bound->classes, pdl.classes)) {
+    return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
+  }
+  auto layout = shim::RegionLayout::of(pdl.classes);
+  if (!layout) return layout.error();
+  auto region = shim::Region::map(std::move(answer.fds[0]), *std::move(layout));
+  if (!region) return region.error();
+
+  client::BindingParts parts;
+  parts.id = bound->binding_id;
+  parts.nonce = bound->nonce;
+  parts.region = *std::move(region);
+  parts.bell = std::move(answer.fds[wanted_fds - 1]);
+  parts.gate = options.gate;
+  parts.wait_for_astack = options.supply == AStackSupply::wait;
+  parts.call_timeout = options.call_timeout;
+  parts.watched = options.watcher;
+  parts.on_revoked = options.on_revoked;
+  if (!is_private) {
+    parts.server = bound->server;
+    parts.server_pidfd = std::move(answer.fds[1]);
+    return parts;
+  }
+  // Over a socketpair the peer is whoever sent the message, by the kernel's word.
+  if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
+  parts.server = *answer.sender;
+  auto pidfd = shim::open_pidfd(parts.server.pid);
+  if (!pidfd) return pidfd.error();
+  parts.server_pidfd = *std::move(pidfd);
+  return parts;
+}
+
+Result<Binding> bind(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options, bool is_private) {
+  auto answer = ask(socket, name, pdl, options);
+  if (!answer) return answer.error();
+  auto parts = accept(*std::move(answer), pdl, options, is_private);
+  if (!parts) return parts.error();
+  auto object = client::BindingObject::create(*std::move(parts));
+  if (!object) return object.error();
+  return Binding(*std::move(object));
+}
+
+}  // namespace
+
+Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  if (name.find('@') != std::string_view::npos) {
+    return Error{Errc::remote_unavailable,
+                 "cannot import '" + std::string(name) + "': no network daemon serves remote names on this machine"};
+  }
+  if (!shim::valid_name(name)) {
+    return Error{Errc::invalid_argument, "'" + std::string(name) +
+                                             "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
+  }
+  auto socket = shim::connect_nameserver(options.nameserver);
+  if (!socket) return socket.error();
+  return bind(socket->get(), name, pdl, options, false);
+}
+
+Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options) {
+  const int on = 1;
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return system_error("the private binding's socket: SO_PASSCRED", errno);
+  }
+  return bind(socket.get(), "", pdl, options, true);
+}
+
+Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}
+Binding::Binding(Binding&&) noexcept = default;
+Binding& Binding::operator=(Binding&&) noexcept = default;
+Binding::~Binding() = default;
+
+}  // namespace lrpc

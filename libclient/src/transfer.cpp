@@ -1,0 +1,144 @@
+// The slow half of steps 4 and 5: everything between "no poller answered" and "the result is there or never will be".
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "lrpc/client/call.h"
+
+namespace lrpc::client {
+namespace {
+
+using shim::AStackHead;
+using shim::CallWord;
+using shim::LinkageRecord;
+using shim::Turn;
+using Clock = std::chrono::steady_clock;
+
+/// Two switches bring the result if the E-stack sits on our processor; a third yield would only be hope.
+constexpr int kYields = 2;
+/// A yield that took longer than this went to somebody else's time slice: another way of not helping.
+constexpr std::uint64_t kLongYieldMicroseconds = 100;
+
+constexpr std::uint16_t failed(Errc code) noexcept {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+/// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
+std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  linkage.quarantined = true;
+  binding.revoke();
+  return failed(Errc::call_failed);
+}
+
+std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  shim::ring_exchange(head, called);
+  binding.inline_server().serve(binding.inline_server().server, linkage.index);
+  const CallWord word = shim::load_word(head);
+  return word.is(Turn::returned, linkage.generation) ? word.status() : failed(Errc::call_failed);
+}
+
+/// Wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
+void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  linkage.estack_may_sleep = false;
+  // Our exchange of the word comes before this load: an E-stack that detaches clears the hint, then looks at the word.
+  if (shim::futex_wake(head.word, shim::Sleeper::estack) == 0 && head.attached.load(std::memory_order_seq_cst) == 0) {
+    binding.ring_bell();
+  }
+}
+
+/// The deadline passed: leave the A-stack to the server, or take the result that came at the last moment.
+std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (!shim::abandon(head, linkage.generation)) {
+    const CallWord word = shim::load_word(head);
+    if (word.is(Turn::returned, linkage.generation)) return word.status();
+  }
+  linkage.quarantined = true;
+  return failed(Errc::call_aborted);
+}
+
+std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  const bool limited = binding.call_timeout().count() > 0;
+  const auto deadline = limited ? Clock::now() + binding.call_timeout() : Clock::time_point::max();
+  for (;;) {
+    const CallWord word = shim::load_word(head);
+    if (word.is(Turn::returned, linkage.generation)) return word.status();
+    if (binding.revoked() || word.revoked()) {  // the word's: the server says so before our watcher has seen it
+      binding.revoke();
+      linkage.quarantined = true;
+      return failed(Errc::call_failed);
+    }
+    if (!word.is(Turn::called, linkage.generation)) return peer_broke_protocol(binding, linkage);
+    std::chrono::nanoseconds limit = shim::kBoundedSleep;
+    if (limited) {
+      const auto left = deadline - Clock::now();
+      if (left.count() <= 0) return abandon_call(linkage);
+      limit = std::min<std::chrono::nanoseconds>(limit, left);
+    }
+    if (shim::sleep_for_return(head, linkage.generation, binding.revoked_flag(), limit) == shim::Wake::timed_out) {
+      binding.check_server();
+      wake_estack(binding, linkage);  // in case the hints lied; a call must not hang on a hint
+      // A hint that stays wrong (a region rewritten by its peer) is only ever overruled by the bell.
+      if (!binding.revoked()) binding.ring_bell();
+    }
+  }
+}
+
+}  // namespace
+
+std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
+  if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
+  AStackHead& head = *linkage.astack.head;
+
+  // 4 · ring, and trap only if the transfer needs it.
+  const bool parked = !rung && shim::ring_handoff(head, called);
+  // Nobody attached: an E-stack may have left without a trace in the word; waking finds that out and rings the bell.
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack(binding, linkage);
+
+  // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to yield.
+  if (!rung && linkage.yielding.try_now()) {
+    const std::uint64_t began = shim::ticks();
+    CallWord word;
+    const bool returned = shim::yield_for_return(head, linkage.generation, kYields, word);
+    const bool long_yield = shim::ticks() - began > kLongYieldMicroseconds * shim::ticks_per_microsecond();
+    if (returned && !long_yield) {
+      linkage.yielding.succeeded();
+    } else {
+      linkage.yielding.failed();
+    }
+    if (returned) return word.status();
+  }
+  return sleep_until_returned(binding, linkage);
+}
+
+void put_slow(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  binding.astacks(linkage.astack.astack_class).give_up(linkage);
+  binding.quarantine(linkage);
+}
+
+Errc Call::failure(std::uint16_t status) noexcept {
+  const auto code = static_cast<Errc>(status & ~shim::call_status::kFailed);
+  switch (code) {
+    case Errc::call_failed:
+    case Errc::call_aborted:
+    case Errc::binding_revoked:
+    case Errc::bad_procedure:
+    case Errc::argument_out_of_range:
+    case Errc::argument_too_long:
+    case Errc::bad_handle:
+    case Errc::exception_escaped:
+    case Errc::bad_result:
+    case Errc::limit_reached:
+    case Errc::not_permitted:
+    case Errc::not_supported:
+    case Errc::invalid_argument:
+      return (status & shim::call_status::kFailed) != 0 ? code : Errc::call_failed;
+    default: return Errc::call_failed;
+  }
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,10 @@
+// libserver: export an interface and serve it. What generated server stubs include.
+#pragma once
+
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/run.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+#include "lrpc/shim/value.h"
+#include "lrpc/shim/variable.h"

@@ -1,0 +1,116 @@
+// What a procedure may ask about the call it executes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <typeindex>
+#include <vector>
+
+#include "lrpc/server/handle_table.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/value.h"
+
+namespace lrpc {
+
+namespace server {
+
+struct ServedAStack;
+class ServedBinding;
+
+/// Private memory of an E-stack for copies that are too large for its stack. Grows by need; what is over kKeep is given
+/// back after the call.
+class Scratch {
+ public:
+  static constexpr std::size_t kKeep = 256 * 1024;
+  /// Uninitialised memory, 64-byte aligned, valid until reset().
+  [[nodiscard]] std::span<std::byte> take(std::size_t size);
+  void reset() noexcept {
+    if (in_use_) [[unlikely]] reset_slow();
+  }
+
+ private:
+  void reset_slow() noexcept;
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> kept_;
+  std::size_t kept_size_ = 0;
+  std::size_t used_ = 0;
+  bool in_use_ = false;
+  std::vector<std::unique_ptr<std::byte, Free>> chunks_;
+};
+
+}  // namespace server
+
+/// One per executing thread, primed for each call. Valid during the call, on its E-stack, and nowhere else.
+class CallContext {
+ public:
+  CallContext() = default;
+  CallContext(const CallContext&) = delete;
+  CallContext& operator=(const CallContext&) = delete;
+
+  /// The caller's process, user and group, by the kernel's word at bind time.
+  [[nodiscard]] const shim::Credentials& caller() const noexcept;
+  /// Identifies the binding the call came through; unique in this server.
+  [[nodiscard]] std::uint64_t binding_id() const noexcept;
+  /// True if nobody waits for the result any more: the caller gave up, or its domain is gone. Bounded work: one load.
+  [[nodiscard]] bool abandoned() const noexcept;
+  /// The processor the caller says it called from; a hint (shim::kNoProcessor if it did not say).
+  [[nodiscard]] std::uint16_t caller_processor() const noexcept { return processor_; }
+
+  /// The procedure's identifier: its place in the PDL.
+  [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
+
+  /// For generated stubs: the argument image and the out-of-band tail. The client may change them at any time.
+  [[nodiscard]] std::byte* image() const noexcept { return image_; }
+  [[nodiscard]] std::byte* tail() const noexcept { return tail_; }
+  /// Private memory of this E-stack until the call returns. May be called several times. Throws std::bad_alloc.
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t size) { return scratch_.take(size); }
+
+  /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
+  /// Throws std::length_error if the client holds HandleTable::kMaxHandles already (the call is then call-failed).
+  template <class H, class T>
+  [[nodiscard]] H grant(std::shared_ptr<T> object) {
+    return H{grant_raw(H::TagType::kTag, typeid(T), std::move(object))};
+  }
+  /// The object behind a handle, or null if it is not open in this binding, of another handle type, or not a T.
+  template <class T, class H>
+  [[nodiscard]] std::shared_ptr<T> resolve(H handle) {
+    return std::static_pointer_cast<T>(handles().resolve(handle.value, H::TagType::kTag, typeid(T)));
+  }
+  /// The same, and takes the handle out of the table.
+  template <class T, class H>
+  [[nodiscard]] std::shared_ptr<T> close(H handle) {
+    return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
+  }
+  [[nodiscard]] server::HandleTable& handles() const noexcept;
+
+  /// For the call path: primes the context for one call.
+  void prime(server::ServedAStack& astack, std::byte* image, std::byte* tail, shim::CallWord word) noexcept {
+    astack_ = &astack;
+    image_ = image;
+    tail_ = tail;
+    word_ = word.bits();
+    processor_ = word.processor();
+    scratch_.reset();
+  }
+
+ private:
+  std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
+
+  server::ServedAStack* astack_ = nullptr;
+  std::byte* image_ = nullptr;
+  std::byte* tail_ = nullptr;
+  std::uint64_t word_ = 0;  ///< The private copy of the call word.
+  std::uint16_t processor_ = 0;
+  server::Scratch scratch_;
+};
+
+/// A generated entry stub: copies and checks arguments, runs the procedure of `impl`, writes results.
+/// Returns the call status (call_status in call_word.h). May throw; the call is then call-failed.
+using EntryStub = std::uint16_t (*)(void* impl, CallContext& context);
+
+}  // namespace lrpc

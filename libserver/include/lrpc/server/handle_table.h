@@ -1,0 +1,48 @@
+// The handles of one binding: typed names for objects that the server keeps for its client.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <typeindex>
+#include <vector>
+
+namespace lrpc::server {
+
+/// Thread-safe; one table a binding, so no two bindings ever share its lock. A handle value is {serial: 32, slot + 1: 32};
+/// serials are not reused, so a closed handle stays invalid.
+///
+/// Rundown: when the client goes, close_all() drops every object; one that a running procedure still uses dies when that
+/// procedure lets go of it. Objects granted later are dropped at once.
+class HandleTable {
+ public:
+  static constexpr std::size_t kMaxHandles = 65'536;
+
+  /// Enters an object; 0 if the table is full. After close_all() the object is not kept and the value is dead on arrival.
+  [[nodiscard]] std::uint64_t grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
+  /// The object behind a value, or null if it is not open, was granted under another tag or is of another C++ type.
+  [[nodiscard]] std::shared_ptr<void> resolve(std::uint64_t value, std::uint32_t tag, std::type_index type);
+  /// The same, and takes the handle out of the table.
+  [[nodiscard]] std::shared_ptr<void> close(std::uint64_t value, std::uint32_t tag, std::type_index type);
+  /// Rundown. Destructors of objects run in the calling thread, outside the lock.
+  void close_all();
+  /// How many are open.
+  [[nodiscard]] std::size_t size();
+
+ private:
+  struct Entry {
+    std::uint32_t serial = 0;
+    std::uint32_t tag = 0;
+    std::type_index type = typeid(void);
+    std::shared_ptr<void> object;
+  };
+  [[nodiscard]] Entry* find_locked(std::uint64_t value, std::uint32_t tag, std::type_index type);
+
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t last_serial_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace lrpc::server

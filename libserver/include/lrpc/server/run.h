@@ -1,0 +1,30 @@
+// Small helpers of generated entry stubs.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::server {
+
+/// The call status for a call that did not return its results.
+[[nodiscard]] constexpr std::uint16_t failed(Errc code) noexcept {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+/// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an Errc or
+/// lrpc::raise(...), whatever converts.
+template <class ResultType, class Body>
+[[nodiscard]] inline ResultType run(Body&& body) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+    std::forward<Body>(body)();
+    return ResultType();
+  } else {
+    return std::forward<Body>(body)();
+  }
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,95 @@
+// Exporting: how a server offers interfaces and serves their calls (LRPC §3.1, §3.2, §3.4).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lrpc/server/call_context.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc {
+
+namespace server {
+class Domain;
+}
+
+struct ServerOptions {
+  /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
+  std::string nameserver{};
+  /// Bytes of an E-stack (rounded up to pages, plus a guard page).
+  std::size_t estack_size = 256 * 1024;
+  /// Most E-stacks of this server. When they run out, the one unused for longest is taken from its A-stack.
+  std::size_t max_estacks = 256;
+  /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None ever polls
+  /// while the server may use just one processor.
+  unsigned pollers = 1;
+  /// How long a poller polls without a call before it parks.
+  std::chrono::microseconds poll_window{200};
+};
+
+struct ExportOptions {
+  /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client). Empty: everybody
+  /// that the nameserver lets through. Runs on the server's watcher thread: must not block for long.
+  std::function<Status(const shim::Credentials& client)> authorise{};
+  /// Told after a binding came into being / after its client went and its handles were run down. Same thread.
+  std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
+  std::function<void(std::uint64_t binding_id)> on_unbound{};
+};
+
+enum class ExportId : std::uint64_t {};
+
+/// What a server counts; a copy, taken without stopping anything.
+struct ServerStatistics {
+  std::uint64_t bindings = 0;          ///< Alive now.
+  std::uint64_t estacks = 0;           ///< Threads alive now.
+  std::uint64_t estacks_associated = 0;///< Of those, associated with an A-stack.
+  std::uint64_t estacks_reclaimed = 0; ///< Times an E-stack was taken from an idle A-stack because supply ran low.
+  std::uint64_t poller_hits = 0;       ///< Calls picked up by a poller (domain caching).
+  std::uint64_t poller_misses = 0;     ///< Calls on a polled A-stack that the poller did not get.
+  std::uint64_t poller_evictions = 0;  ///< Times the poller saw that it had been switched out and backed off.
+};
+
+/// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.
+class Server {
+ public:
+  explicit Server(ServerOptions options = {});
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) = delete;
+  /// Withdraws every name, revokes every binding and waits until running procedures have returned.
+  ~Server();
+
+  /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and `stubs`
+  /// must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the nameserver's answer.
+  /// Errors: no_nameserver, name_taken, not_permitted, invalid_argument, limit_reached, timed_out, peer_gone.
+  Result<ExportId> export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+                                    ExportOptions options = {});
+  /// Takes the name back. Bindings that exist live on.
+  Status withdraw(ExportId id);
+
+  /// Serves private bindings to whoever holds the other end of `socket` (see shim::make_socket_pair), without any name.
+  /// Takes the socket; returns at once.
+  Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl, ExportOptions options = {});
+
+  /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and its
+  /// first argument. Null if there is no such binding. Valid while the binding and this Server live.
+  struct InlineHalf {
+    void (*serve)(void* server, std::uint32_t astack) = nullptr;
+    void* server = nullptr;
+  };
+  [[nodiscard]] InlineHalf inline_half(std::uint64_t binding_id);
+
+  [[nodiscard]] ServerStatistics statistics() const;
+
+ private:
+  std::unique_ptr<server::Domain> domain_;
+};
+
+}  // namespace lrpc

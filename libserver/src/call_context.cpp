@@ -1,0 +1,66 @@
+#include "lrpc/server/call_context.h"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "lrpc/shim/gates.h"
+#include "served_binding.h"
+
+namespace lrpc {
+namespace server {
+namespace {
+
+constexpr std::align_val_t kScratchAlignment{64};
+
+std::byte* allocate(std::size_t size) { return static_cast<std::byte*>(::operator new(size, kScratchAlignment)); }
+
+}  // namespace
+
+void Scratch::Free::operator()(std::byte* memory) const noexcept { ::operator delete(memory, kScratchAlignment); }
+
+std::span<std::byte> Scratch::take(std::size_t size) {
+  const std::size_t needed = (size + 63) / 64 * 64;
+  in_use_ = true;
+  if (used_ + needed <= kept_size_) {
+    std::byte* at = kept_.get() + used_;
+    used_ += needed;
+    return {at, size};
+  }
+  if (used_ == 0 && needed <= kKeep) {  // nobody uses the kept chunk yet: let it grow
+    const std::size_t grown = std::min(kKeep, std::max(needed, kept_size_ * 2));
+    kept_.reset(allocate(grown));
+    kept_size_ = grown;
+    used_ = needed;
+    return {kept_.get(), size};
+  }
+  chunks_.emplace_back(allocate(needed));
+  return {chunks_.back().get(), size};
+}
+
+void Scratch::reset_slow() noexcept {
+  used_ = 0;
+  in_use_ = false;
+  chunks_.clear();
+}
+
+}  // namespace server
+
+const shim::Credentials& CallContext::caller() const noexcept { return astack_->binding->client(); }
+std::uint64_t CallContext::binding_id() const noexcept { return astack_->binding->id(); }
+server::HandleTable& CallContext::handles() const noexcept { return astack_->binding->handles(); }
+
+bool CallContext::abandoned() const noexcept {
+  const shim::CallWord now = shim::load_word(*astack_->head);
+  const bool still_called =
+      ((now.bits() ^ word_) & (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
+  return !still_called || astack_->binding->revoked();
+}
+
+std::uint64_t CallContext::grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {
+  const std::uint64_t value = handles().grant(tag, type, std::move(object));
+  if (value == 0) throw std::length_error("handle table full");
+  return value;
+}
+
+}  // namespace lrpc

@@ -1,0 +1,99 @@
+// The call path, server's half (LRPC §3.2; the letters are those of docs/ARCHITECTURE.md). In the order it runs.
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/run.h"
+#include "lrpc/shim/gates.h"
+#include "served_binding.h"
+
+namespace lrpc::server {
+
+/// What came of a look at an A-stack.
+enum class Served : std::uint8_t {
+  nothing,   ///< No call for us (none rung, or somebody else has it).
+  returned,  ///< A call was executed, or refused, and has returned.
+};
+
+/// Who looks: a poller must not be held up by a procedure that may block.
+enum class Scanner : std::uint8_t { estack, poller };
+
+/// A poller has found a call that it must not execute: it wakes the E-stack, once a call.
+inline void leave_to_estack(ServedAStack& astack, std::uint64_t generation) noexcept {
+  if (astack.left_to_estack == generation) return;
+  astack.left_to_estack = generation;
+  shim::futex_wake(astack.head->word, shim::Sleeper::estack);
+}
+
+/// The check ladder: the Errc that refuses a call, or ok. `word` is the private copy.
+[[nodiscard]] inline Errc check_call(const ServedAStack& astack, shim::CallWord word) noexcept {
+  if (word.procedure() >= astack.entry_count) return Errc::bad_procedure;
+  if (astack.entries[word.procedure()].astack_class != astack.astack_class) return Errc::bad_procedure;
+  if (astack.binding->revoked()) return Errc::binding_revoked;
+  return Errc::ok;
+}
+
+/// f and g: the end of every claimed call.
+inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
+  const std::uint64_t generation = astack.linkage.claimed_generation();
+  // f · release the linkage: after g the client may ring again at once.
+  astack.linkage.release(generation);
+  // g · return.
+  shim::return_to_caller(*astack.head, shim::CallWord::returned(generation, status));
+}
+
+/// Enters the entry stub. An exception that escapes the procedure is call-failed; the server lives.
+inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noexcept {
+  try {
+    return stub(impl, context);
+  } catch (...) {
+    return failed(Errc::exception_escaped);
+  }
+}
+
+/// A claimed call that is not to be executed. Cold.
+[[gnu::cold, gnu::noinline]] inline Served decline(ServedAStack& astack, shim::CallWord word, Errc refusal) noexcept {
+  const std::uint64_t generation = astack.linkage.claimed_generation();
+  if (word.is(shim::Turn::abandoned, generation)) refusal = Errc::call_aborted;  // the quarantine must end all the same
+  if (refusal == Errc::ok) {
+    astack.linkage.unclaim(generation);  // the peer took its call back: garbage, and nobody's harm but its own
+    return Served::nothing;
+  }
+  finish(astack, failed(refusal));
+  return Served::returned;
+}
+
+/// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
+/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's time.
+template <Scanner kScanner = Scanner::estack>
+inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
+  const shim::AStackHead& head = *astack.head;
+  // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
+  const std::uint64_t generation = astack.linkage.next_generation();
+  if (generation == 0) return Served::nothing;
+  const shim::CallWord hint = shim::load_word(head);
+  if (!hint.is(shim::Turn::called, generation) && !hint.is(shim::Turn::abandoned, generation)) return Served::nothing;
+  if constexpr (kScanner == Scanner::poller) {
+    if (hint.procedure() < astack.entry_count && astack.entries[hint.procedure()].may_block) [[unlikely]] {
+      leave_to_estack(astack, generation);
+      return Served::nothing;
+    }
+  }
+
+  // a · claim. From here on nobody else can execute this generation, and no later one can be claimed before we release.
+  if (!astack.linkage.claim(generation)) return Served::nothing;
+
+  // b · load the word once; validate the copy.
+  const shim::CallWord word = shim::load_word(head);
+  if (!word.is(shim::Turn::called, generation)) [[unlikely]] return decline(astack, word, Errc::ok);
+  if (const Errc refusal = check_call(astack, word); refusal != Errc::ok) [[unlikely]] return decline(astack, word, refusal);
+
+  // ---- the point of no return ----
+  // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
+  context.prime(astack, astack.image, astack.tail, word);
+  finish(astack, enter(astack.entries[word.procedure()].stub, astack.binding->impl, context));
+  return Served::returned;
+}
+
+}  // namespace lrpc::server

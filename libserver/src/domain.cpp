@@ -1,0 +1,130 @@
+#include "domain.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <utility>
+
+#include "lrpc/shim/gates.h"
+#include "lrpc/shim/processor.h"
+
+namespace lrpc::server {
+namespace {
+
+cpu_set_t own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  return set;
+}
+
+}  // namespace
+
+Domain::Domain(ServerOptions options)
+    : options_(std::move(options)),
+      processors_(own_processors()),
+      poller_(options_.pollers, options_.poll_window, processors_),
+      estacks_(options_, processors_, poller_),
+      clerk_(*this),
+      watcher_("lrpc-clerk") {
+  (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+}
+
+Domain::~Domain() {
+  clerk_.close();  // no new bindings
+  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending;
+  {
+    std::lock_guard lock(mutex_);
+    ending.swap(bindings_);
+  }
+  for (auto& [id, binding] : ending) {
+    watcher_.unwatch(binding->bell_watch);
+    watcher_.unwatch(binding->pidfd_watch);
+    binding->revoke();
+  }
+  poller_.stop();
+  estacks_.stop();  // waits for running procedures
+  for (auto& [id, binding] : ending) binding->handles().close_all();
+}
+
+Status Domain::add_binding(ServedParts parts) {
+  auto binding = std::make_shared<ServedBinding>(std::move(parts));
+  {
+    std::lock_guard lock(mutex_);
+    bindings_.emplace(binding->id(), binding);
+  }
+  auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
+  if (!bell) {
+    end_binding(binding->id());
+    return bell.error();
+  }
+  binding->bell_watch = *bell;
+  auto pidfd = watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end_binding(id); });
+  if (!pidfd) {
+    end_binding(binding->id());
+    return pidfd.error();
+  }
+  binding->pidfd_watch = *pidfd;
+  if (const auto& told = binding->interface().options.on_bound) told(binding->id(), binding->client());
+  return {};
+}
+
+void Domain::end_binding(std::uint64_t id) {
+  std::shared_ptr<ServedBinding> binding;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = bindings_.find(id);
+    if (found == bindings_.end()) return;
+    binding = std::move(found->second);
+    bindings_.erase(found);
+  }
+  watcher_.unwatch(binding->bell_watch);
+  watcher_.unwatch(binding->pidfd_watch);
+  binding->revoke();
+  binding->handles().close_all();
+  if (const auto& told = binding->interface().options.on_unbound) told(id);
+}
+
+std::shared_ptr<ServedBinding> Domain::find(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto found = bindings_.find(id);
+  return found != bindings_.end() ? found->second : nullptr;
+}
+
+void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) {
+  std::array<std::byte, 256> rings;
+  ssize_t got = 0;
+  do {
+    got = recv(binding->bell(), rings.data(), rings.size(), MSG_DONTWAIT);
+  } while (got > 0);
+  if (event.hung_up || got == 0) {
+    end_binding(binding->id());
+    return;
+  }
+  if (binding->gate() == shim::Gate::none) return;
+  // c · find the E-stack of each A-stack with a call; associate one where there is none.
+  for (ServedAStack& astack : binding->astacks()) {
+    if (astack.estack.load() != nullptr) continue;
+    const std::uint64_t next = astack.linkage.next_generation();
+    const shim::CallWord word = shim::load_word(*astack.head);
+    if (next == 0 || !(word.is(shim::Turn::called, next) || word.is(shim::Turn::abandoned, next))) continue;
+    estacks_.associate(binding, astack);
+  }
+}
+
+ServerStatistics Domain::statistics() {
+  ServerStatistics counted;
+  {
+    std::lock_guard lock(mutex_);
+    counted.bindings = bindings_.size();
+  }
+  counted.estacks = estacks_.alive();
+  counted.estacks_associated = estacks_.associated();
+  counted.estacks_reclaimed = estacks_.reclaimed();
+  counted.poller_hits = poller_.hits();
+  counted.poller_misses = estacks_.poller_misses();
+  counted.poller_evictions = poller_.evictions();
+  return counted;
+}
+
+}  // namespace lrpc::server

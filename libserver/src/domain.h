@@ -1,0 +1,55 @@
+// A server domain: what one Server object is made of, and the life of its bindings.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "clerk.h"
+#include "estack_pool.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/watcher.h"
+#include "poller.h"
+#include "served_binding.h"
+
+namespace lrpc::server {
+
+/// Thread-safe. Bindings are made by the clerk, on the watcher's thread, and end there too.
+class Domain {
+ public:
+  explicit Domain(ServerOptions options);
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+  ~Domain();
+
+  /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
+  Status add_binding(ServedParts parts);
+  /// The client is gone or has let go: revoke, run down the handles, tell the server. On the watcher's thread.
+  void end_binding(std::uint64_t id);
+  [[nodiscard]] std::uint64_t next_binding_id() noexcept { return next_id_.fetch_add(1) + 1; }
+  [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
+
+  [[nodiscard]] Clerk& clerk() noexcept { return clerk_; }
+  [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
+  [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] ServerStatistics statistics();
+
+ private:
+  void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event);
+
+  const ServerOptions options_;
+  const cpu_set_t processors_;
+  Poller poller_;
+  EStackPool estacks_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
+  std::atomic<std::uint64_t> next_id_{0};
+  Clerk clerk_;
+  shim::Watcher watcher_;  ///< Last: its thread ends before anything it touches goes.
+};
+
+}  // namespace lrpc::server

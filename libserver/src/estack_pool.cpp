@@ -1,0 +1,245 @@
+#include "estack_pool.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <csignal>
+
+#include "call_path.h"
+#include "lrpc/shim/gates.h"
+#include "lrpc/shim/processor.h"
+#include "poller.h"
+
+namespace lrpc::server {
+namespace {
+
+/// How often an E-stack gives its processor away before it parks: enough for a caller on the same processor to come back.
+constexpr int kYieldsBeforePark = 3;
+/// Calls in a row from one processor before an E-stack moves there, and the least time between two moves (a move costs 29 µs).
+constexpr std::uint32_t kCallsBeforeMove = 8;
+constexpr std::uint64_t kMoveIntervalUs = 5'000;
+/// Calls that come within this of one another, this many in a row, make an A-stack hot.
+constexpr std::uint64_t kHotGapUs = 100;
+constexpr std::uint32_t kHotStreak = 4;
+/// An unassociated E-stack ends after this long without use.
+constexpr std::chrono::seconds kIdleLife{5};
+
+}  // namespace
+
+// ---- EStack: runs on its own thread ----
+
+void EStack::run() {
+  while (pool_.next_assignment(*this)) {
+    serve_astack();
+    detach();
+  }
+}
+
+void EStack::serve_astack() {
+  astack_->head->attached.store(1, std::memory_order_seq_cst);
+  while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
+    if (serve(*astack_, context_) == Served::returned) {
+      after_call(context_.caller_processor());
+    } else if (!wait_for_call()) {
+      if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
+      shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag());
+    }
+  }
+}
+
+bool EStack::wait_for_call() {
+  for (int i = 0; i < kYieldsBeforePark; ++i) {
+    sched_yield();
+    if (leave_.load(std::memory_order_relaxed)) return true;
+    if (serve(*astack_, context_) == Served::returned) {
+      after_call(context_.caller_processor());
+      return true;
+    }
+  }
+  return false;
+}
+
+void EStack::after_call(std::uint16_t caller_processor) {
+  const std::uint64_t now = shim::ticks();
+  const shim::Gate gate = astack_->binding->gate();
+  last_used_.store(now, std::memory_order_relaxed);
+  if (astack_->polled.load(std::memory_order_relaxed)) pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
+  const bool soon = now - astack_->last_call < kHotGapUs * shim::ticks_per_microsecond();
+  astack_->last_call = now;
+  astack_->streak = soon ? astack_->streak + 1 : 0;
+  const bool may_block = astack_->binding->entries[context_.procedure()].may_block;
+  if (gate != shim::Gate::handoff && !may_block && poller_.wants_offers(now, caller_processor) &&
+      (astack_->streak >= kHotStreak || gate == shim::Gate::exchange)) {
+    poller_.offer(binding_, *astack_);
+  }
+  if (gate != shim::Gate::exchange) follow_caller(caller_processor, now);
+}
+
+void EStack::follow_caller(std::uint16_t processor, std::uint64_t now) {
+  same_processor_ = processor == seen_processor_ ? same_processor_ + 1 : 0;
+  seen_processor_ = processor;
+  if (processor == sits_on_ || same_processor_ < kCallsBeforeMove) return;
+  if (processor >= CPU_SETSIZE || !CPU_ISSET(processor, &pool_.domain_processors_)) return;
+  if (now - last_move_ < kMoveIntervalUs * shim::ticks_per_microsecond()) return;
+  last_move_ = now;
+  if (shim::move_to_processor(processor)) sits_on_ = processor;
+}
+
+void EStack::detach() {
+  if (sits_on_ != shim::kNoProcessor) {
+    sched_setaffinity(0, sizeof pool_.domain_processors_, &pool_.domain_processors_);
+    sits_on_ = shim::kNoProcessor;
+  }
+  // First say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and looks at
+  // the hint then, the clerk looks at the association: so either we see the call, or the bell brings another E-stack.
+  astack_->head->attached.store(0, std::memory_order_seq_cst);
+  {
+    std::lock_guard lock(pool_.mutex_);
+    astack_->estack.store(nullptr, std::memory_order_seq_cst);
+    --pool_.associated_;
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (void)serve(*astack_, context_);
+
+  std::shared_ptr<ServedBinding> last;  // let go of outside the lock: it may unmap
+  std::lock_guard lock(pool_.mutex_);
+  astack_ = nullptr;
+  last.swap(binding_);
+  leave_.store(false);
+}
+
+// ---- EStackPool ----
+
+EStackPool::EStackPool(const ServerOptions& options, const cpu_set_t& processors, Poller& poller)
+    : options_(options), poller_(poller), domain_processors_(processors) {}
+
+void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  std::lock_guard lock(mutex_);
+  if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return;
+  const bool queued = std::ranges::any_of(waiting_, [&](const Waiting& w) { return w.astack == &astack; });
+  if (queued) return reclaim_locked();  // whoever could be spared may have been busy when it was queued
+  EStack* estack = nullptr;
+  if (!idle_.empty()) {
+    estack = idle_.back();
+    idle_.pop_back();
+    assign_locked(*estack, binding, astack);
+    estack->assigned_.notify_one();
+    return;
+  }
+  if (estacks_.size() < options_.max_estacks && start_locked(estack)) {
+    assign_locked(*estack, binding, astack);
+    return;
+  }
+  waiting_.push_back({binding, &astack});
+  any_waiting_.store(true);
+  reclaim_locked();
+}
+
+void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  estack.binding_ = binding;
+  estack.astack_ = &astack;
+  estack.last_used_.store(shim::ticks());
+  astack.estack.store(&estack);
+  ++associated_;
+}
+
+bool EStackPool::start_locked(EStack*& estack) {
+  estacks_.push_back(std::make_unique<EStack>(*this, poller_));
+  estack = estacks_.back().get();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t size = std::max(options_.estack_size, static_cast<std::size_t>(PTHREAD_STACK_MIN));
+  pthread_attr_setstacksize(&attributes, (size + page - 1) / page * page);  // glibc puts the guard page below it
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: the program's signals are handled on the program's threads
+  pthread_t thread{};
+  const int err = pthread_create(&thread, &attributes, &EStackPool::thread_main, estack);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (err == 0) return true;
+  estacks_.pop_back();
+  return false;
+}
+
+void* EStackPool::thread_main(void* estack) {
+  pthread_setname_np(pthread_self(), "lrpc-estack");
+  static_cast<EStack*>(estack)->run();
+  return nullptr;
+}
+
+void EStackPool::reclaim_locked() {
+  // The one unused for longest (LRPC §3.2) that does not execute a call now; those look at any_waiting_ when they are done.
+  EStack* victim = nullptr;
+  for (const auto& estack : estacks_) {
+    if (estack->astack_ == nullptr || estack->leave_.load()) continue;
+    if (estack->astack_->linkage.next_generation() == 0) continue;
+    if (victim == nullptr || estack->last_used_.load() < victim->last_used_.load()) victim = estack.get();
+  }
+  if (victim == nullptr) return;
+  ++reclaimed_;
+  victim->leave_.store(true);
+  shim::unpark_estack(*victim->astack_->head);
+}
+
+bool EStackPool::next_assignment(EStack& estack) {
+  std::unique_lock lock(mutex_);
+  while (estack.astack_ == nullptr) {
+    if (!waiting_.empty() && !stop_) {
+      const Waiting next = waiting_.front();
+      waiting_.pop_front();
+      any_waiting_.store(!waiting_.empty());
+      if (next.astack->estack.load() == nullptr && !next.binding->revoked()) assign_locked(estack, next.binding, *next.astack);
+      continue;
+    }
+    if (!stop_) {
+      idle_.push_back(&estack);
+      const bool timed_out = estack.assigned_.wait_for(lock, kIdleLife) == std::cv_status::timeout;
+      if (estack.astack_ != nullptr) break;
+      std::erase(idle_, &estack);
+      if (!timed_out && !stop_) continue;
+    }
+    std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
+    ended_.notify_all();
+    return false;
+  }
+  return true;
+}
+
+void EStackPool::stop() {
+  std::unique_lock lock(mutex_);
+  stop_ = true;
+  waiting_.clear();
+  for (const auto& estack : estacks_) {
+    if (estack->astack_ != nullptr) {
+      estack->leave_.store(true);
+      shim::unpark_estack(*estack->astack_->head);
+    } else {
+      estack->assigned_.notify_one();
+    }
+  }
+  ended_.wait(lock, [&] { return estacks_.empty(); });
+}
+
+std::uint64_t EStackPool::alive() const {
+  std::lock_guard lock(mutex_);
+  return estacks_.size();
+}
+
+std::uint64_t EStackPool::associated() const {
+  std::lock_guard lock(mutex_);
+  return associated_;
+}
+
+std::uint64_t EStackPool::reclaimed() const {
+  std::lock_guard lock(mutex_);
+  return reclaimed_;
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,104 @@
+// E-stacks: the server's execution stacks, associated with A-stacks on their first call (LRPC §3.2).
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/server.h"
+#include "served_binding.h"
+
+namespace lrpc::server {
+
+class Poller;
+class EStackPool;
+
+/// One execution stack: a thread with its guard page. Its members belong to the thread, but for the atomics and what the
+/// pool's lock guards.
+class EStack {
+ public:
+  EStack(EStackPool& pool, Poller& poller) noexcept : pool_(pool), poller_(poller) {}
+  /// The thread: serves one A-stack after another until the pool has no more use for it.
+  void run();
+
+ private:
+  friend class EStackPool;
+  void serve_astack();
+  [[nodiscard]] bool wait_for_call();
+  void after_call(std::uint16_t caller_processor);
+  void follow_caller(std::uint16_t processor, std::uint64_t now);
+  void detach();
+
+  EStackPool& pool_;
+  Poller& poller_;
+  std::atomic<bool> leave_{false};          ///< Set by the pool: detach from the A-stack.
+  std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
+  CallContext context_;
+  std::uint16_t seen_processor_ = 0;
+  std::uint16_t sits_on_ = 0xffff;  ///< The processor it is bound to, or none.
+  std::uint32_t same_processor_ = 0;
+  std::uint64_t last_move_ = 0;
+
+  // Under the pool's lock.
+  std::shared_ptr<ServedBinding> binding_;
+  ServedAStack* astack_ = nullptr;
+  std::condition_variable assigned_;
+};
+
+/// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its E-stack.
+class EStackPool {
+ public:
+  /// `processors`: where the domain's threads may run.
+  EStackPool(const ServerOptions& options, const cpu_set_t& processors, Poller& poller);
+  EStackPool(const EStackPool&) = delete;
+  EStackPool& operator=(const EStackPool&) = delete;
+  ~EStackPool() { stop(); }
+
+  /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused for
+  /// longest, else the next that becomes free. Never blocks on a running procedure.
+  void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.
+  void stop();
+
+  [[nodiscard]] std::uint64_t alive() const;
+  [[nodiscard]] std::uint64_t associated() const;
+  [[nodiscard]] std::uint64_t reclaimed() const;
+  /// Calls on a polled A-stack that an E-stack had to serve.
+  [[nodiscard]] std::uint64_t poller_misses() const noexcept { return poller_misses_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class EStack;
+  struct Waiting {
+    std::shared_ptr<ServedBinding> binding;
+    ServedAStack* astack = nullptr;
+  };
+  void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  [[nodiscard]] bool start_locked(EStack*& estack);
+  void reclaim_locked();
+  /// For the E-stack's thread: the next A-stack to serve; false: end.
+  [[nodiscard]] bool next_assignment(EStack& estack);
+  static void* thread_main(void* estack);
+
+  const ServerOptions options_;
+  Poller& poller_;
+  const cpu_set_t domain_processors_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  std::list<std::unique_ptr<EStack>> estacks_;
+  std::deque<EStack*> idle_;        ///< Unassociated, most recently used last.
+  std::deque<Waiting> waiting_;     ///< A-stacks with a call and no E-stack to be had.
+  std::atomic<bool> any_waiting_{false};
+  std::atomic<std::uint64_t> poller_misses_{0};
+  std::uint64_t associated_ = 0;
+  std::uint64_t reclaimed_ = 0;
+  bool stop_ = false;
+};
+
+}  // namespace lrpc::server

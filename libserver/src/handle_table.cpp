@@ -1,0 +1,64 @@
+#include "lrpc/server/handle_table.h"
+
+#include <utility>
+
+namespace lrpc::server {
+
+std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {
+  std::lock_guard lock(mutex_);
+  if (free_.empty() && entries_.size() == kMaxHandles) return 0;
+  std::uint32_t slot = 0;
+  if (free_.empty()) {
+    slot = static_cast<std::uint32_t>(entries_.size());
+    entries_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  if (++last_serial_ == 0) ++last_serial_;  // 0 marks a free entry
+  const std::uint64_t value = std::uint64_t{last_serial_} << 32 | (slot + 1);
+  if (closed_) {
+    free_.push_back(slot);
+    return value;
+  }
+  entries_[slot] = {last_serial_, tag, type, std::move(object)};
+  return value;
+}
+
+HandleTable::Entry* HandleTable::find_locked(std::uint64_t value, std::uint32_t tag, std::type_index type) {
+  const auto slot = static_cast<std::uint32_t>(value);
+  if (slot == 0 || slot > entries_.size()) return nullptr;
+  Entry& entry = entries_[slot - 1];
+  if (entry.serial == 0 || entry.serial != value >> 32 || entry.tag != tag || entry.type != type) return nullptr;
+  return &entry;
+}
+
+std::shared_ptr<void> HandleTable::resolve(std::uint64_t value, std::uint32_t tag, std::type_index type) {
+  std::lock_guard lock(mutex_);
+  const Entry* entry = find_locked(value, tag, type);
+  return entry != nullptr ? entry->object : nullptr;
+}
+
+std::shared_ptr<void> HandleTable::close(std::uint64_t value, std::uint32_t tag, std::type_index type) {
+  std::lock_guard lock(mutex_);
+  Entry* entry = find_locked(value, tag, type);
+  if (entry == nullptr) return nullptr;
+  free_.push_back(static_cast<std::uint32_t>(value) - 1);
+  return std::exchange(*entry, Entry{}).object;
+}
+
+void HandleTable::close_all() {
+  std::vector<Entry> dying;
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  dying.swap(entries_);
+  free_.clear();
+  // `lock` goes first, then `dying`: an object's destructor may come back to this table.
+}
+
+std::size_t HandleTable::size() {
+  std::lock_guard lock(mutex_);
+  return entries_.size() - free_.size();
+}
+
+}  // namespace lrpc::server

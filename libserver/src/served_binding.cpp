@@ -1,0 +1,45 @@
+#include "served_binding.h"
+
+#include <utility>
+
+#include "lrpc/shim/gates.h"
+
+namespace lrpc::server {
+
+namespace {
+
+std::vector<EntryPoint> entry_points(const ServedInterface& interface) {
+  std::vector<EntryPoint> entries;
+  for (std::size_t i = 0; i < interface.stubs.size(); ++i) {
+    const ProcedureDescriptor& procedure = interface.pdl->procedures[i];
+    entries.push_back({interface.stubs[i], procedure.astack_class, procedure.may_block});
+  }
+  return entries;
+}
+
+}  // namespace
+
+ServedBinding::ServedBinding(ServedParts parts)
+    : entries(entry_points(*parts.interface)),
+      impl(parts.interface->impl),
+      parts_(std::move(parts)),
+      astacks_(parts_.region.layout().astack_count()) {
+  for (std::uint32_t i = 0; i < astacks_.size(); ++i) {
+    const shim::AStack placed = parts_.region.astack(i);
+    astacks_[i].head = placed.head;
+    astacks_[i].image = placed.image;
+    astacks_[i].tail = placed.tail;
+    astacks_[i].astack_class = placed.astack_class;
+    astacks_[i].binding = this;
+    astacks_[i].entries = entries.data();
+    astacks_[i].entry_count = static_cast<std::uint16_t>(entries.size());
+  }
+}
+
+bool ServedBinding::revoke() noexcept {
+  if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+  return true;
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,102 @@
+// The server's half of one binding.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/handle_table.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/linkage.h"
+#include "lrpc/shim/region.h"
+
+namespace lrpc::server {
+
+class EStack;
+class ServedBinding;
+
+/// An exported interface: what the clerk needs to bind and the call path to enter.
+struct ServedInterface {
+  const Pdl* pdl = nullptr;
+  std::span<const EntryStub> stubs;
+  void* impl = nullptr;
+  ExportOptions options;
+};
+
+/// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
+struct EntryPoint {
+  EntryStub stub = nullptr;
+  std::uint16_t astack_class = 0;
+  bool may_block = false;
+};
+
+/// One A-stack as the server knows it; the private half of everything. Same index as in the region.
+struct alignas(128) ServedAStack {
+  shim::ServerLinkage linkage;
+  shim::AStackHead* head = nullptr;
+  std::byte* image = nullptr;
+  std::byte* tail = nullptr;
+  ServedBinding* binding = nullptr;  ///< Whoever touches an A-stack holds a shared_ptr to its binding.
+  const EntryPoint* entries = nullptr;  ///< The binding's, by procedure identifier.
+  std::uint16_t entry_count = 0;
+  std::uint16_t astack_class = 0;
+  std::atomic<bool> polled{false};        ///< In the poller's hot set (the truth behind the hint in the region).
+  std::atomic<EStack*> estack{nullptr};   ///< Associated E-stack. Written under the pool's lock.
+  std::uint64_t last_call = 0;            ///< ticks() of the last call an E-stack served; the E-stack's own.
+  std::uint64_t left_to_estack = 0;       ///< Last generation a poller left to the E-stack (may_block); the poller's own.
+  std::uint32_t streak = 0;               ///< Calls in a row that came soon after one another; the E-stack's own.
+};
+
+struct ServedParts {
+  std::uint64_t id = 0;
+  shim::Nonce nonce{};
+  shim::Credentials client;
+  shim::Region region;
+  UniqueFd client_pidfd;
+  UniqueFd bell;
+  shim::Gate gate = shim::Gate::adaptive;
+  std::shared_ptr<const ServedInterface> interface;
+};
+
+/// Shared by the domain, the E-stacks associated with its A-stacks, and the poller; unmapped when the last lets go.
+class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
+ public:
+  explicit ServedBinding(ServedParts parts);
+  ServedBinding(const ServedBinding&) = delete;
+  ServedBinding& operator=(const ServedBinding&) = delete;
+
+  [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
+  [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
+  [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
+  [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
+  [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
+  [[nodiscard]] const ServedInterface& interface() const noexcept { return *parts_.interface; }
+  [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
+  /// No call is claimed any more; sleeping E-stacks wake and leave. True the first time.
+  bool revoke() noexcept;
+  [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
+  [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
+
+  // The call path reads these; constant from construction.
+  const std::vector<EntryPoint> entries;  ///< By procedure identifier.
+  void* const impl;
+
+  std::uint64_t bell_watch = 0;   ///< The clerk's.
+  std::uint64_t pidfd_watch = 0;  ///< The clerk's.
+  CallContext inline_context;     ///< For Gate::none: calls run in the caller's thread.
+
+ private:
+  std::atomic<bool> revoked_{false};
+  ServedParts parts_;
+  std::vector<ServedAStack> astacks_;
+  HandleTable handles_;
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,61 @@
+#include "lrpc/server/server.h"
+
+#include <utility>
+
+#include "call_path.h"
+#include "domain.h"
+
+namespace lrpc {
+namespace {
+
+Result<std::shared_ptr<server::ServedInterface>> describe_interface(const Pdl& pdl, std::span<const EntryStub> stubs,
+                                                                    void* impl, ExportOptions options) {
+  if (stubs.size() != pdl.procedures.size()) return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
+  if (impl == nullptr) return Error{Errc::invalid_argument, "an export without an implementation"};
+  auto interface = std::make_shared<server::ServedInterface>();
+  interface->pdl = &pdl;
+  interface->stubs = stubs;
+  interface->impl = impl;
+  interface->options = std::move(options);
+  return interface;
+}
+
+void serve_inline(void* binding, std::uint32_t astack) {
+  auto& served = *static_cast<server::ServedBinding*>(binding);
+  if (astack < served.astacks().size()) (void)server::serve(served.astacks()[astack], served.inline_context);
+}
+
+}  // namespace
+
+Server::Server(ServerOptions options) : domain_(std::make_unique<server::Domain>(std::move(options))) {}
+Server::Server(Server&&) noexcept = default;
+Server::~Server() {
+  // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours.
+  if (domain_ != nullptr && domain_->watcher().inert()) (void)domain_.release();
+}
+
+Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+                                          ExportOptions options) {
+  auto interface = describe_interface(pdl, stubs, impl, std::move(options));
+  if (!interface) return interface.error();
+  return domain_->clerk().export_interface(std::move(name), *std::move(interface));
+}
+
+Status Server::withdraw(ExportId id) { return domain_->clerk().withdraw(id); }
+
+Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+                          ExportOptions options) {
+  auto interface = describe_interface(pdl, stubs, impl, std::move(options));
+  if (!interface) return interface.error();
+  return domain_->clerk().serve_over(std::move(socket), *std::move(interface));
+}
+
+Server::InlineHalf Server::inline_half(std::uint64_t binding_id) {
+  const auto binding = domain_->find(binding_id);
+  if (binding == nullptr) return {};
+  return {&serve_inline, binding.get()};
+}
+
+ServerStatistics Server::statistics() const { return domain_->statistics(); }
+
+}  // namespace lrpc

@@ -1,0 +1,111 @@
+// The nameserver: the third party that both domains trust to introduce them (LRPC §3.1, where the kernel does it).
+// A library, so that a program or a test can start one in-process on a private socket; `lrpcd` is its thin main.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::nameserver {
+
+/// Who may do what. Asked on the event loop's thread: must not block, must not throw, and must be quick. A refusal's text
+/// reaches the peer. Credentials are the kernel's word on whoever connected.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  [[nodiscard]] virtual Status may_export(const shim::Credentials& server, std::string_view name) = 0;
+  [[nodiscard]] virtual Status may_import(const shim::Credentials& client, std::string_view name,
+                                          const shim::Credentials& server) = 0;
+};
+
+/// Who may export under the default policy. Importing is free to whoever may connect to the socket: each server's clerk
+/// decides about its own clients.
+enum class ExportRule : std::uint8_t {
+  own_user,  ///< Root and the user the nameserver runs as: nobody else can squat a name. The default.
+  anyone,    ///< Whoever may connect to the socket. Names go to who comes first.
+};
+std::shared_ptr<Policy> default_policy(ExportRule rule = ExportRule::own_user);
+
+/// What the event loop runs on. `automatic`: io_uring, or epoll where the kernel or a sandbox refuses it.
+enum class Backend : std::uint8_t { automatic, io_uring, epoll };
+
+/// What one peer can take from the others, at most.
+struct Limits {
+  std::size_t max_connections = 1024;
+  std::size_t max_connections_per_user = 512;
+  std::size_t max_exports_per_connection = 256;
+  std::size_t max_export_bytes_per_connection = 4U << 20;  ///< Of the declarations it exports.
+  std::size_t max_imports_per_connection = 32;             ///< Imports that wait or are being bound.
+  std::size_t max_binds_per_server = 32;              ///< Unanswered BindRequests; further imports wait their turn.
+  std::size_t max_queued_messages = 64;               ///< For a slow reader; one more and it is disconnected.
+  std::size_t max_fds_in_flight_per_connection = 96;  ///< Sent to a peer that has not read them yet.
+  std::size_t max_fds_in_flight = 768;                ///< The same over all connections.
+  std::uint64_t max_region_bytes = limits::kMaxRegionSize;
+};
+
+enum class LogLevel : std::uint8_t { debug, info, warning };
+
+struct NameserverOptions {
+  /// Empty: the first of shim::nameserver_sockets(). The directory is made if it is missing (private, except the
+  /// system's); a socket that a dead nameserver left there is replaced.
+  std::string socket_path{};
+  /// Permissions of the socket. Unset: 0666 for /run/lrpc/lrpcd.sock, else 0600.
+  std::optional<mode_t> mode{};
+  Backend backend = Backend::automatic;
+  /// How long a clerk may think about an import before the client is told timed_out.
+  std::chrono::milliseconds bind_timeout{5000};
+  Limits limits{};
+  std::shared_ptr<Policy> policy{};  ///< Null: default_policy().
+  /// Called on the event loop's thread, with one line. Null: no log. Peers cannot put control characters into it.
+  std::function<void(LogLevel, std::string_view)> log{};
+  /// A descriptor that ends run() when it becomes readable, e.g. a signalfd. Not owned; must outlive the nameserver.
+  int stop_fd = -1;
+};
+
+/// A nameserver on one socket. It keeps names, not bindings: once two domains are introduced it holds neither their
+/// region's descriptor nor a mapping, and its end harms no binding that exists.
+///
+/// An import waits for its name in order of arrival. If the server goes away while its clerk is being asked, the import
+/// waits on as long as its own timeout allows, else it fails with peer_gone. A name vanishes with the connection that
+/// exported it or the process at its other end, whichever goes first. Anything that is not the protocol is answered with
+/// bad_message, and that connection is closed; nobody else notices.
+class Nameserver {
+ public:
+  /// Opens one and runs it on a thread of its own, which blocks all signals. Errors: name_taken if a nameserver already
+  /// listens there (the text names its process), not_supported if a demanded back end is refused, system_error.
+  static Result<std::unique_ptr<Nameserver>> start(NameserverOptions options);
+  /// Opens one that listens; the caller is to run() it. Errors as for start().
+  static Result<std::unique_ptr<Nameserver>> open(NameserverOptions options);
+
+  Nameserver(const Nameserver&) = delete;
+  Nameserver& operator=(const Nameserver&) = delete;
+  /// Stops it, closes every connection and removes the socket, unless somebody has put another one in its place.
+  ~Nameserver();
+
+  /// Serves until stop() or the stop descriptor. Only after open(), and once. Blocks; costs nothing while idle.
+  Status run();
+  /// Makes run() return, and after start() waits for its thread. Any thread but that one; again is harmless.
+  void stop() noexcept;
+
+  [[nodiscard]] const std::string& socket_path() const noexcept;
+  /// "io_uring" or "epoll".
+  [[nodiscard]] std::string_view backend() const noexcept;
+
+ private:
+  struct Parts;
+  explicit Nameserver(std::unique_ptr<Parts> parts) noexcept;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace lrpc::nameserver

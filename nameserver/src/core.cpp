@@ -1,0 +1,261 @@
+// Connections: how peers come, are heard, are answered, and go.
+#include "core.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace lrpc::nameserver {
+
+using shim::BinderMessage;
+
+namespace {
+
+constexpr int kPeersPerEvent = 32;     ///< Accepted before other events get their turn.
+constexpr int kMessagesPerEvent = 16;  ///< Of one peer, before the others get their turn.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// The messages that a nameserver answers.
+template <class Body, class... Others>
+constexpr bool kOneOf = (std::is_same_v<Body, Others> || ...);
+template <class Body>
+constexpr bool kForNameserver = kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ImportRequest,
+                                       shim::BindReply, shim::ListRequest, shim::DescribeRequest>;
+
+/// Bytes that the peer has not read yet; as good as none if the kernel does not say.
+bool has_unread(int socket) noexcept {
+  int bytes = 0;
+  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+}  // namespace
+
+Core::Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options)
+    : loop_(loop), listener_(std::move(listener)), options_(options) {}
+
+Core::~Core() {
+  for (const auto& [serial, peer] : connections_) {
+    loop_.forget(peer->watch);
+    loop_.forget(peer->death_watch);
+  }
+  loop_.forget(listen_watch_);
+}
+
+Status Core::begin() {
+  auto listening = loop_.watch(listener_.fd(), {.readable = true}, [this](Readiness) {
+    accept_peers();
+    reap();
+  });
+  if (!listening) return listening.error();
+  listen_watch_ = *listening;
+  if (options_.stop_fd < 0) return {};
+  auto stopping = loop_.watch(options_.stop_fd, {.readable = true}, [this](Readiness) { loop_.stop(); });
+  if (!stopping) return stopping.error();
+  return {};
+}
+
+void Core::accept_peers() {
+  for (int i = 0; i < kPeersPerEvent; ++i) {
+    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      admit(std::move(socket));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno != EAGAIN) {
+      log(LogLevel::warning, system_error("cannot accept a connection, trying again soon: accept4", errno).text);
+      pause_accepting();
+    }
+    return;
+  }
+}
+
+/// Without this a peer that cannot be accepted (no descriptors, no memory) would keep the loop spinning.
+void Core::pause_accepting() {
+  if (!loop_.change(listen_watch_, {})) return;
+  accept_pause_ = loop_.after(kAcceptPause, [this] {
+    if (!loop_.change(listen_watch_, {.readable = true})) pause_accepting();
+  });
+}
+
+void Core::admit(UniqueFd socket) {
+  auto who = shim::peer_credentials(socket.get());
+  if (!who) return;
+  const auto of_user = connections_of_user_.find(who->uid);
+  const bool user_full =
+      of_user != connections_of_user_.end() && of_user->second >= options_.limits.max_connections_per_user;
+  if (user_full || connections_.size() >= options_.limits.max_connections) {
+    log(LogLevel::warning, "turned away " + describe_peer(*who) + ": too many connections");
+    const shim::Failed failed{Errc::limit_reached, user_full ? "this user has too many connections to the nameserver"
+                                                             : "the nameserver has too many connections"};
+    // Only a courtesy; the peer learns as much from the end of file.
+    [[maybe_unused]] const auto told = shim::send_message(socket.get(), {0, failed, {}, {}}, false);
+    return;
+  }
+
+  auto peer = std::make_unique<Connection>();
+  do {
+    peer->serial = ++last_serial_;
+  } while (connections_.contains(peer->serial) || peer->serial == 0);
+  peer->socket = std::move(socket);
+  peer->peer = *who;
+  auto watched = loop_.watch(peer->socket.get(), {.readable = true},
+                             [this, serial = peer->serial](Readiness readiness) { on_ready(serial, readiness); });
+  if (!watched) {
+    log(LogLevel::warning, watched.error().message());
+    return;
+  }
+  peer->watch = *watched;
+  ++connections_of_user_[who->uid];
+  connections_.emplace(peer->serial, std::move(peer));
+}
+
+void Core::on_ready(std::uint32_t serial, Readiness readiness) {
+  const auto found = connections_.find(serial);
+  if (found == connections_.end()) return;
+  Connection& peer = *found->second;
+  if (readiness.writable || readiness.hung_up) flush(peer);
+  // Who will send no more and does not read either is not worth waiting for.
+  if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
+
+  for (int i = 0; i < kMessagesPerEvent && !peer.closing && peer.outbox.empty(); ++i) {
+    auto message = shim::receive_message(peer.socket.get(), std::chrono::milliseconds(0));
+    if (message && !*message) break;
+    if (message) {
+      on_message(peer, std::move(**message));
+    } else if (message.code() == Errc::bad_message) {
+      protocol_error(peer, 0, message.error().text);
+    } else {
+      doom(peer);
+    }
+  }
+  reap();
+}
+
+void Core::on_message(Connection& peer, BinderMessage message) {
+  if (!message.fds.empty()) {
+    return protocol_error(peer, message.request, "a message to the nameserver carries no descriptors");
+  }
+  std::visit(
+      [&](auto&& body) {
+        if constexpr (kForNameserver<std::remove_cvref_t<decltype(body)>>) {
+          on(peer, message.request, std::forward<decltype(body)>(body));
+        } else {
+          protocol_error(peer, message.request, "only a nameserver sends this message");
+        }
+      },
+      std::move(message.body));
+}
+
+void Core::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
+  if (peer.closing) return;
+  BinderMessage message{request, std::move(body), {}, {}};
+  if (peer.outbox.empty()) {
+    const auto sent = shim::send_message(peer.socket.get(), message, false);
+    if (sent) return;
+    if (sent.code() != Errc::limit_reached) return doom(peer);
+  }
+  if (peer.outbox.size() >= options_.limits.max_queued_messages) {
+    log(LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": it does not read its answers");
+    return doom(peer);
+  }
+  peer.outbox.push_back(std::move(message));
+  if (!loop_.change(peer.watch, {.writable = true})) doom(peer);
+}
+
+void Core::flush(Connection& peer) {
+  while (!peer.closing && !peer.outbox.empty()) {
+    const auto sent = shim::send_message(peer.socket.get(), peer.outbox.front(), false);
+    if (!sent && sent.code() == Errc::limit_reached) return;
+    if (!sent) return doom(peer);
+    peer.outbox.pop_front();
+  }
+  if (!peer.closing && !loop_.change(peer.watch, {.readable = true})) doom(peer);
+}
+
+void Core::fail(Connection& peer, std::uint32_t request, Error error) {
+  const std::string text = error.message();
+  send(peer, request, shim::Failed{error.code, text});
+}
+
+/// Sends now or not at all: descriptors never wait in an outbox.
+Status Core::send_with_fds(Connection& peer, const BinderMessage& message) {
+  if (peer.closing) return Errc::peer_gone;
+  if (!peer.outbox.empty() || !room_in_flight(peer, message.fds.size())) {
+    return Error{Errc::limit_reached, describe_peer(peer.peer) + " does not read its messages"};
+  }
+  auto sent = shim::send_message(peer.socket.get(), message, false);
+  if (sent) {
+    peer.fds_in_flight += message.fds.size();
+    fds_in_flight_ += message.fds.size();
+  } else if (sent.code() == Errc::peer_gone) {
+    doom(peer);
+  }
+  return sent;
+}
+
+/// The kernel counts descriptors in flight per user, over all of the nameserver's peers: no peer may use that up.
+bool Core::room_in_flight(Connection& peer, std::size_t fds) {
+  const auto refresh = [this](Connection& one) {
+    if (one.fds_in_flight == 0 || has_unread(one.socket.get())) return;
+    fds_in_flight_ -= one.fds_in_flight;
+    one.fds_in_flight = 0;
+  };
+  refresh(peer);
+  if (peer.fds_in_flight + fds > options_.limits.max_fds_in_flight_per_connection) return false;
+  if (fds_in_flight_ + fds > options_.limits.max_fds_in_flight) {
+    for (const auto& [serial, one] : connections_) refresh(*one);
+  }
+  return fds_in_flight_ + fds <= options_.limits.max_fds_in_flight;
+}
+
+void Core::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
+  if (peer.closing) return;
+  log(LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": " + sanitized(what));
+  fail(peer, request, {Errc::bad_message, std::move(what)});
+  doom(peer);
+}
+
+/// Ends a connection. It is freed by reap() at the end of the event, so that whoever is at work on it can finish.
+void Core::doom(Connection& peer) {
+  if (peer.closing) return;
+  peer.closing = true;
+  loop_.forget(peer.watch);
+  loop_.forget(peer.death_watch);
+  doomed_.push_back(&peer);
+}
+
+void Core::reap() {
+  // Freeing one connection answers others' imports, which can doom more of them.
+  while (!doomed_.empty()) {
+    Connection& peer = *doomed_.back();
+    doomed_.pop_back();
+    remove_exports(peer);
+    orphan_binds(peer);
+    drop_imports(peer);
+    fds_in_flight_ -= peer.fds_in_flight;
+    const auto of_user = connections_of_user_.find(peer.peer.uid);
+    if (--of_user->second == 0) connections_of_user_.erase(of_user);
+    connections_.erase(peer.serial);
+  }
+}
+
+void Core::log(LogLevel level, std::string_view line) const {
+  if (options_.log) options_.log(level, line);
+}
+
+std::string sanitized(std::string_view text) {
+  std::string clean(text.substr(0, shim::kMaxReasonLength));
+  std::ranges::replace_if(
+      clean, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return clean;
+}
+
+std::string describe_peer(const shim::Credentials& peer) {
+  return "process " + std::to_string(peer.pid) + " (user " + std::to_string(peer.uid) + ")";
+}
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,162 @@
+// The nameserver's state and what it does at each event. Everything here runs on the event loop's thread.
+//
+// The parts, one file each: core.cpp (connections: accept, receive, send, close), core_registry.cpp (export, withdraw, list,
+// describe), core_binder.cpp (import, bind).
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "event_loop.h"
+#include "listen_socket.h"
+#include "lrpc/nameserver.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/region.h"
+
+namespace lrpc::nameserver {
+
+using ExportId = std::uint64_t;
+using ImportId = std::uint64_t;   ///< Ascending: the order of ids is the order of arrival.
+using BindingId = std::uint64_t;  ///< The serial of the server's connection, and a count within it.
+
+/// One peer: a client, a server, or both.
+struct Connection {
+  std::uint32_t serial = 0;
+  UniqueFd socket;
+  shim::Credentials peer;
+  EventLoop::WatchId watch = 0;
+  std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
+  std::size_t fds_in_flight = 0;           ///< Of those sent, at most so many has the peer not read yet.
+  bool closing = false;                    ///< Nothing is sent or heard any more; reap() frees it.
+
+  // As a server. The pidfd is there from the first export on: a socket lives on in a forked child, a name must not.
+  UniqueFd pidfd;
+  EventLoop::WatchId death_watch = 0;
+  std::map<ExportId, std::string> exports;
+  std::size_t export_bytes = 0;
+  std::set<ImportId> binds;  ///< Imports that its clerk is being asked about.
+  std::uint32_t bindings_issued = 0;
+
+  // As a client.
+  std::set<ImportId> imports;  ///< Those that have no answer yet.
+};
+
+/// A name that can be imported. Lives as long as its server's connection, or until it is withdrawn.
+struct Export {
+  ExportId id = 0;
+  Connection* server = nullptr;
+  shim::OwnedInterfaceId interface;
+  std::vector<AStackClass> classes;
+  shim::RegionLayout layout;
+  std::string text;
+};
+
+/// What the nameserver holds of a binding between its BindRequest and its BindReply. Then it holds nothing.
+struct PendingBind {
+  BindingId id = 0;
+  Connection* server = nullptr;
+  shim::Nonce nonce{};
+  std::vector<AStackClass> classes;
+  UniqueFd region;
+  UniqueFd client_bell;
+};
+
+/// A request of a client to be bound: waits for its name (in Core::waiting_), or for a clerk (`bind`).
+struct Import {
+  Connection* client = nullptr;
+  std::uint32_t request = 0;
+  shim::ImportRequest wanted;
+  std::optional<EventLoop::Clock::time_point> deadline;  ///< Of waiting for the name; none: for ever.
+  EventLoop::TimerId timer;
+  std::optional<PendingBind> bind;
+};
+
+class Core {
+ public:
+  /// `options` has its policy set. The loop must outlive the Core and not run any more when it is destroyed.
+  Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  /// Begins to listen to peers and to the stop descriptor.
+  Status begin();
+
+  [[nodiscard]] const std::string& socket_path() const noexcept { return listener_.path(); }
+
+ private:
+  // core.cpp: connections.
+  void accept_peers();
+  void admit(UniqueFd socket);
+  void pause_accepting();
+  void on_ready(std::uint32_t serial, Readiness readiness);
+  void on_message(Connection& peer, shim::BinderMessage message);
+  void send(Connection& peer, std::uint32_t request, shim::BinderBody body);
+  void fail(Connection& peer, std::uint32_t request, Error error);
+  Status send_with_fds(Connection& peer, const shim::BinderMessage& message);
+  void flush(Connection& peer);
+  void protocol_error(Connection& peer, std::uint32_t request, std::string what);
+  void doom(Connection& peer);
+  void reap();
+  [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
+  void log(LogLevel level, std::string_view line) const;
+
+  // core_registry.cpp: names. Each `on` answers one message.
+  void on(Connection& peer, std::uint32_t request, shim::ExportRequest body);
+  void on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body);
+  void on(Connection& peer, std::uint32_t request, const shim::ListRequest& body);
+  void on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body);
+  Status may_export(Connection& peer, const shim::ExportRequest& body);
+  Status watch_process(Connection& server);
+  void remove_export(Connection& server, ExportId id);
+  void remove_exports(Connection& server);
+
+  // core_binder.cpp: imports.
+  void on(Connection& peer, std::uint32_t request, shim::ImportRequest body);
+  void on(Connection& peer, std::uint32_t request, shim::BindReply body);
+  void serve_waiting(const std::string& name);
+  void serve_waiting_of(const Connection& server);
+  Status ask_clerk(ImportId id, Import& import, Export& exported);
+  void introduce(ImportId id, Import& import);
+  void wait_for_name(ImportId id, Import& import);
+  void on_time_over(ImportId id);
+  void end_bind(ImportId id, Import& import);
+  void answer_import(ImportId id, Error error);
+  void erase_import(ImportId id);
+  void drop_imports(Connection& client);
+  void orphan_binds(Connection& server);
+
+  EventLoop& loop_;
+  ListenSocket listener_;
+  const NameserverOptions& options_;
+  EventLoop::WatchId listen_watch_ = 0;
+  EventLoop::TimerId accept_pause_;
+  std::uint32_t last_serial_ = 0;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
+  std::unordered_map<uid_t, std::size_t> connections_of_user_;
+  std::vector<Connection*> doomed_;
+  std::size_t fds_in_flight_ = 0;  ///< Sum over connections_.
+
+  ExportId last_export_ = 0;
+  std::map<std::string, Export, std::less<>> exports_;
+
+  ImportId last_import_ = 0;
+  std::unordered_map<ImportId, Import> imports_;
+  std::map<std::string, std::set<ImportId>, std::less<>> waiting_;  ///< By name, in order of arrival.
+  std::unordered_map<BindingId, ImportId> binds_;
+};
+
+/// `text` as it may be shown to somebody else: printable ASCII, at most shim::kMaxReasonLength bytes.
+std::string sanitized(std::string_view text);
+
+/// "process 12 (user 3)".
+std::string describe_peer(const shim::Credentials& peer);
+
+}  // namespace lrpc::nameserver

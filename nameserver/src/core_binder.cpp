@@ -1,0 +1,242 @@
+// Binding (LRPC §3.1): the importer waits while the exporter's clerk is asked; then the two are introduced.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core.h"
+
+namespace lrpc::nameserver {
+
+using Clock = EventLoop::Clock;
+using shim::BinderMessage;
+
+// 1. An import arrives, and is put in line for its name.
+void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
+  if (body.name.find('@') != std::string::npos) {
+    return fail(peer, request,
+                {Errc::remote_unavailable, "'" + body.name +
+                                               "' is on another host, and no network daemon "
+                                               "(lrpc-netd) is running here"});
+  }
+  if (!shim::valid_name(body.name)) {
+    return fail(peer, request, {Errc::invalid_argument, "'" + body.name + "' is no name that could be exported"});
+  }
+  if (peer.imports.size() >= options_.limits.max_imports_per_connection) {
+    return fail(peer, request, {Errc::limit_reached, "this connection has too many imports under way"});
+  }
+  if (body.timeout_ms == 0 && !exports_.contains(body.name)) {
+    return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
+  }
+
+  const ImportId id = ++last_import_;
+  Import& import = imports_[id];
+  import.client = &peer;
+  import.request = request;
+  import.wanted = std::move(body);
+  if (import.wanted.timeout_ms != shim::ImportRequest::kForever) {
+    import.deadline = Clock::now() + std::chrono::milliseconds(import.wanted.timeout_ms);
+  }
+  peer.imports.insert(id);
+  wait_for_name(id, import);
+  serve_waiting(std::string(import.wanted.name));
+}
+
+void Core::wait_for_name(ImportId id, Import& import) {
+  waiting_[import.wanted.name].insert(id);
+  loop_.cancel(import.timer);
+  if (!import.deadline) return;
+  auto wait = *import.deadline - Clock::now();
+  // Where the name is there it is only a matter of turns, each of which is bounded.
+  if (exports_.contains(import.wanted.name)) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
+  import.timer = loop_.after(wait, [this, id] { on_time_over(id);
+});
+}  // namespace lrpc::nameserver
+
+// 2. Whenever the name is there and its server can be asked once more, the first in line has its turn.
+void Core::serve_waiting(const std::string& name) {
+  for (;;) {
+    const auto exported = exports_.find(name);
+    const auto waiting = waiting_.find(name);
+    if (exported == exports_.end() || waiting == waiting_.end()) return;
+    const Connection& server = *exported->second.server;
+    if (server.closing || server.binds.size() >= options_.limits.max_binds_per_server) return;
+
+    const ImportId id = *waiting->second.begin();
+    Import& import = imports_.at(id);
+    if (auto asked = ask_clerk(id, import, exported->second); !asked) {
+      // A server that was found dead loses the name when it is reaped; until then the import stays in line.
+      if (server.closing) return;
+      answer_import(id, asked.error());
+    }
+  }
+}
+
+void Core::serve_waiting_of(const Connection& server) {
+  // Being served can remove nothing from the list of exports, and answers go out without touching it.
+  for (const auto& [id, name] : server.exports) serve_waiting(name);
+}
+
+// 3. The kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
+Status Core::ask_clerk(ImportId id, Import& import, Export& exported) {
+  Connection& server = *exported.server;
+  const std::string& name = import.wanted.name;
+  if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits) return fits;
+  if (auto may = options_.policy->may_import(import.client->peer, name, server.peer); !may) return may;
+
+  auto region = shim::create_region(exported.layout);
+  if (!region) return region.error();
+  auto bell = shim::make_socket_pair();
+  if (!bell) return bell.error();
+  auto client_pidfd = shim::peer_pidfd(import.client->socket.get());
+  if (!client_pidfd) return client_pidfd.error();
+
+  PendingBind bind{};
+  bind.id = BindingId{server.serial} << 32 | ++server.bindings_issued;
+  bind.server = &server;
+  bind.nonce = shim::make_nonce();
+  bind.classes = exported.classes;
+  bind.client_bell = std::move(bell->first);
+
+  BinderMessage ask;
+  ask.body = shim::BindRequest{exported.id, bind.id, bind.nonce, import.client->peer, import.wanted.gate};
+  ask.fds.push_back(std::move(*region));
+  ask.fds.push_back(std::move(*client_pidfd));
+  ask.fds.push_back(std::move(bell->second));
+  if (auto sent = send_with_fds(server, ask); !sent) {
+    return Error{sent.code(), "the server of '" + name + "' cannot be asked: " + sent.error().message()};
+  }
+  bind.region = std::move(ask.fds.front());
+
+  waiting_.find(name)->second.erase(id);
+  if (waiting_.find(name)->second.empty()) waiting_.erase(name);
+  loop_.cancel(import.timer);
+  import.timer = loop_.after(options_.bind_timeout, [this, id] { on_time_over(id);
+});
+binds_.emplace(bind.id, id);
+server.binds.insert(id);
+import.bind = std::move(bind);
+return {};
+}
+
+// 4. The clerk has decided.
+void Core::on(Connection& peer, std::uint32_t request, shim::BindReply body) {
+  const auto pending = binds_.find(body.binding_id);
+  Import* import = pending != binds_.end() ? &imports_.at(pending->second) : nullptr;
+  if (import == nullptr || import->bind->server != &peer) {
+    // Late, because the client left or its time was over: no harm. Never asked of this peer: a forgery.
+    const bool was_asked = body.binding_id >> 32 == peer.serial && (body.binding_id & 0xffff'ffff) != 0 &&
+                           (body.binding_id & 0xffff'ffff) <= peer.bindings_issued;
+    if (!was_asked) protocol_error(peer, request, "BindReply: this peer was not asked about such a binding");
+    return;
+  }
+  const ImportId id = pending->second;
+  if (body.code == Errc::ok) {
+    introduce(id, *import);
+  } else {
+    const bool own_trouble =
+        body.code == Errc::limit_reached || body.code == Errc::system_error || body.code == Errc::not_supported;
+    const std::string text = body.text.empty() ? "without a reason" : sanitized(body.text);
+    const std::string name = import->wanted.name;
+    answer_import(id, {own_trouble ? body.code : Errc::not_permitted,
+                       sanitized("the server of '" + name + "' refused: " + text)});
+  }
+  serve_waiting_of(peer);
+}
+
+// 5. The client gets its half. With the end of this function the nameserver holds nothing of the binding.
+void Core::introduce(ImportId id, Import& import) {
+  Connection& client = *import.client;
+  PendingBind& bind = *import.bind;
+  // A copy of the server's pidfd travels; the original goes on watching the server.
+  UniqueFd server_pidfd(::fcntl(bind.server->pidfd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!server_pidfd) return answer_import(id, system_error("cannot copy the server's pidfd", errno));
+
+  BinderMessage bound;
+  bound.request = import.request;
+  bound.body = shim::Bound{bind.id, bind.nonce, bind.server->peer, std::move(bind.classes)};
+  bound.fds.push_back(std::move(bind.region));
+  bound.fds.push_back(std::move(server_pidfd));
+  bound.fds.push_back(std::move(bind.client_bell));
+  log(LogLevel::debug, describe_peer(client.peer) + " is bound to '" + import.wanted.name + "'");
+  // On failure the bell's end is closed with `bound`: so the server learns that nobody comes.
+  if (auto sent = send_with_fds(client, bound); !sent) return answer_import(id, sent.error());
+  erase_import(id);
+}
+
+/// An import's time is over: of waiting for its name, or its clerk's to answer.
+void Core::on_time_over(ImportId id) {
+  const auto found = imports_.find(id);
+  if (found == imports_.end()) return;
+  Import& import = found->second;
+  const std::string name = import.wanted.name;
+  if (import.bind) {
+    Connection& server = *import.bind->server;
+    log(LogLevel::warning, "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
+    answer_import(id, {Errc::timed_out, "the server of '" + name + "' did not answer"});
+    serve_waiting_of(server);
+  } else if (exports_.contains(name)) {
+    answer_import(id, {Errc::timed_out, "the server of '" + name + "' has too many imports to answer"});
+  } else {
+    answer_import(id, {Errc::name_unknown,
+                       "nobody exported '" + name + "' within " + std::to_string(import.wanted.timeout_ms) + " ms"});
+  }
+  reap();
+}
+
+/// The clerk's answer does not matter any more; region and bell are closed.
+void Core::end_bind(ImportId id, Import& import) {
+  if (!import.bind) return;
+  binds_.erase(import.bind->id);
+  import.bind->server->binds.erase(id);
+  import.bind.reset();
+}
+
+void Core::answer_import(ImportId id, Error error) {
+  Import& import = imports_.at(id);
+  Connection& client = *import.client;
+  const std::uint32_t request = import.request;
+  erase_import(id);
+  fail(client, request, std::move(error));
+}
+
+void Core::erase_import(ImportId id) {
+  Import& import = imports_.at(id);
+  end_bind(id, import);
+  loop_.cancel(import.timer);
+  if (const auto waiting = waiting_.find(import.wanted.name); waiting != waiting_.end()) {
+    waiting->second.erase(id);
+    if (waiting->second.empty()) waiting_.erase(waiting);
+  }
+  import.client->imports.erase(id);
+  imports_.erase(id);
+}
+
+/// The client is gone: nobody waits for these any more. Their servers may be asked by others instead.
+void Core::drop_imports(Connection& client) {
+  while (!client.imports.empty()) {
+    const ImportId id = *client.imports.begin();
+    const auto& bind = imports_.at(id).bind;
+    const Connection* server = bind ? bind->server : nullptr;
+    erase_import(id);
+    if (server != nullptr) serve_waiting_of(*server);
+  }
+}
+
+/// The server is gone while its clerk was being asked: the import waits for the name again if it has time left.
+void Core::orphan_binds(Connection& server) {
+  const std::set<ImportId> ids = server.binds;
+  for (const ImportId id : ids) {
+    Import& import = imports_.at(id);
+    end_bind(id, import);
+    const std::string name = import.wanted.name;
+    if (import.deadline && *import.deadline <= Clock::now()) {
+      answer_import(id, {Errc::peer_gone, "the server of '" + name + "' went away"});
+    } else {
+      wait_for_name(id, import);
+      serve_waiting(name);
+    }
+  }
+}
+
+}  // namespace lrpc::nameserver

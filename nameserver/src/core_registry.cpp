@@ -1,0 +1,145 @@
+// Names: export, withdraw, list, describe.
+#include <poll.h>
+
+#include "core.h"
+
+namespace lrpc::nameserver {
+
+namespace {
+
+bool hung_up(int socket) noexcept {
+  pollfd entry{socket, 0, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+std::string version_of(const shim::OwnedInterfaceId& interface) {
+  return interface.name + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
+}
+
+}  // namespace
+
+/// Everything that can be said against an export before the name itself is looked at.
+Status Core::may_export(Connection& peer, const shim::ExportRequest& body) {
+  if (!shim::valid_name(body.name)) {
+    return Error{Errc::invalid_argument, "'" + body.name + "' cannot be exported: a name is 1 to " +
+                                             std::to_string(shim::kMaxNameLength) +
+                                             " printable ASCII characters without space, '@' and '/'"};
+  }
+  if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
+  if (peer.exports.size() >= options_.limits.max_exports_per_connection ||
+      peer.export_bytes + body.text.size() > options_.limits.max_export_bytes_per_connection) {
+    return Error{Errc::limit_reached, "this connection exports too much"};
+  }
+  return options_.policy->may_export(peer.peer, body.name);
+}
+
+void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body) {
+  if (auto allowed = may_export(peer, body); !allowed) return fail(peer, request, allowed.error());
+  auto layout = shim::RegionLayout::of(body.classes);
+  if (!layout) return fail(peer, request, layout.error());
+  if (layout->size() > options_.limits.max_region_bytes) {
+    return fail(peer, request,
+                {Errc::limit_reached, "a binding would take " + std::to_string(layout->size()) +
+                                          " bytes, this nameserver allows " +
+                                          std::to_string(options_.limits.max_region_bytes)});
+  }
+  if (const auto held = exports_.find(body.name); held != exports_.end()) {
+    Connection& holder = *held->second.server;
+    // A server that restarts must not lose against its own hang-up that has not been heard yet.
+    if (&holder == &peer || !hung_up(holder.socket.get())) {
+      return fail(peer, request,
+                  {Errc::name_taken, "'" + body.name + "' is exported by " + describe_peer(holder.peer)});
+    }
+    doom(holder);
+    remove_exports(holder);
+  }
+  if (auto watched = watch_process(peer); !watched) return fail(peer, request, watched.error());
+
+  const ExportId id = ++last_export_;
+  log(LogLevel::info, describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
+  peer.exports.emplace(id, body.name);
+  peer.export_bytes += body.text.size();
+  exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),
+                                     std::move(body.text)});
+  send(peer, request, shim::Exported{id});
+  serve_waiting(body.name);
+}
+
+/// The process that connected is the one that exports: when it ends the name goes, whoever else still holds the socket.
+Status Core::watch_process(Connection& server) {
+  if (server.pidfd) return {};
+  auto pidfd = shim::peer_pidfd(server.socket.get());
+  if (!pidfd) return pidfd.error();
+  auto watched = loop_.watch(pidfd->get(), {.readable = true}, [this, serial = server.serial](Readiness) {
+    if (const auto found = connections_.find(serial); found != connections_.end()) doom(*found->second);
+    reap();
+  });
+  if (!watched) return watched.error();
+  server.pidfd = std::move(*pidfd);
+  server.death_watch = *watched;
+  return {};
+}
+
+void Core::on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body) {
+  if (!peer.exports.contains(body.export_id)) {
+    return fail(peer, request, {Errc::invalid_argument, "this connection has no such export"});
+  }
+  // Clerks that are being asked may still answer: the client came before the withdrawal.
+  remove_export(peer, body.export_id);
+  send(peer, request, shim::Withdrawn{});
+}
+
+void Core::remove_export(Connection& server, ExportId id) {
+  const auto owned = server.exports.find(id);
+  const auto found = exports_.find(owned->second);
+  log(LogLevel::info, "'" + owned->second + "' is withdrawn");
+  server.export_bytes -= found->second.text.size();
+  const std::string name = std::move(owned->second);
+  exports_.erase(found);
+  server.exports.erase(owned);
+
+  // Who still waits, behind others, came for a name that was there: now its own time counts, and not its turn.
+  const auto waiting = waiting_.find(name);
+  if (waiting == waiting_.end()) return;
+  const auto now = EventLoop::Clock::now();
+  const std::set<ImportId> ids = waiting->second;
+  for (const ImportId import : ids) {
+    Import& one = imports_.at(import);
+    if (one.deadline && *one.deadline <= now) {
+      answer_import(import, {Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"});
+    } else {
+      wait_for_name(import, one);
+    }
+  }
+}
+
+void Core::remove_exports(Connection& server) {
+  while (!server.exports.empty()) remove_export(server, server.exports.begin()->first);
+}
+
+void Core::on(Connection& peer, std::uint32_t request, const shim::ListRequest& body) {
+  // A page is what fits one message for certain; the fixed part of a ListedName takes 26 bytes.
+  std::size_t room = shim::kMaxBinderMessage - 64;
+  shim::Listed page;
+  for (auto at = exports_.upper_bound(body.after); at != exports_.end(); ++at) {
+    const auto& [name, exported] = *at;
+    const std::size_t size = 26 + name.size() + exported.interface.name.size();
+    if (size > room) {
+      page.more = true;
+      break;
+    }
+    room -= size;
+    page.names.push_back({name, exported.interface, exported.server->peer});
+  }
+  send(peer, request, std::move(page));
+}
+
+void Core::on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body) {
+  const auto found = exports_.find(body.name);
+  if (found == exports_.end()) {
+    return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
+  }
+  send(peer, request, shim::Described{found->second.interface, found->second.text});
+}
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,121 @@
+#include "listen_socket.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::nameserver {
+namespace {
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path || path.find('\0') != std::string::npos) {
+    return Error{Errc::invalid_argument, "a socket path has 1 to " + std::to_string(sizeof address.sun_path - 1) +
+                                             " bytes; this one has " + std::to_string(path.size()) + ": " + path};
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+/// Opens the directory of the socket, which is made if it is missing. Refuses one in which others could replace the socket.
+Result<UniqueFd> open_directory(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const mode_t mode = path == kSystemSocket ? 0755 : 0700;
+  if (::mkdir(directory.c_str(), mode) == 0) {
+    ::chmod(directory.c_str(), mode);  // whatever the umask was
+  } else if (errno != EEXIST) {
+    return system_error("cannot make the directory " + directory, errno);
+  }
+  UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat found {};
+  if (!opened || ::fstat(opened.get(), &found) != 0)
+    return system_error("cannot open the directory " + directory, errno);
+  const bool others_write = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (found.st_mode & S_ISVTX) == 0;
+  if (others_write || (found.st_uid != ::geteuid() && found.st_uid != 0)) {
+    return Error{Errc::not_permitted, directory + " is writable by other users, who could replace the socket in it"};
+  }
+  return opened;
+}
+
+/// Keeps two nameservers that start at the same moment from replacing each other's socket. Released with `directory`.
+Status lock(const UniqueFd& directory, const std::string& path) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return {};
+    if (errno != EWOULDBLOCK && errno != EINTR) return system_error("flock", errno);
+    const timespec pause{0, 10'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  return Error{Errc::timed_out, "somebody holds a lock on the directory of " + path};
+}
+
+/// Removes what a dead nameserver left at `path`. Fails if anything alive, or anything but a socket, is there.
+Status make_way(const std::string& path, const sockaddr_un& address) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return errno == ENOENT ? Status() : system_error(path, errno);
+  if (!S_ISSOCK(found.st_mode)) return Error{Errc::invalid_argument, path + " exists and is not a socket"};
+
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!probe) return system_error("socket", errno);
+  const int result = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int err = result == 0 ? 0 : errno;
+  if (err == 0) {
+    std::string who;
+    if (auto peer = shim::peer_credentials(probe.get())) who = " (process " + std::to_string(peer->pid) + ")";
+    return Error{Errc::name_taken, "a nameserver already listens on " + path + who};
+  }
+  if (err == EAGAIN) return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};
+  if (err == EPROTOTYPE) return Error{Errc::name_taken, "another program listens on " + path};
+  if (err == ENOENT) return {};
+  if (err != ECONNREFUSED) return system_error("cannot tell whether somebody listens on " + path, err);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    return system_error("cannot replace the dead socket " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode) {
+  auto address = address_of(path);
+  if (!address) return address.error();
+  auto directory = open_directory(path);
+  if (!directory) return directory.error();
+  if (auto locked = lock(*directory, path); !locked) return locked.error();
+  if (auto free = make_way(path, *address); !free) return free.error();
+
+  ListenSocket made;
+  made.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.socket_) return system_error("socket", errno);
+  if (::bind(made.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return system_error("cannot bind " + path, errno);
+  }
+  made.path_ = std::move(path);
+  struct stat found {};
+  // Nobody can connect before listen(), so nobody gets in before the mode is right.
+  if (::lstat(made.path_.c_str(), &found) != 0) return system_error(made.path_, errno);
+  made.device_ = found.st_dev;
+  made.inode_ = found.st_ino;
+  if (::chmod(made.path_.c_str(), mode) != 0) return system_error("chmod " + made.path_, errno);
+  if (::listen(made.fd(), SOMAXCONN) != 0) return system_error("listen", errno);
+  return made;
+}
+
+ListenSocket::~ListenSocket() {
+  if (!socket_ || path_.empty()) return;
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_) ::unlink(path_.c_str());
+}
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,139 @@
+// lrpcd: the nameserver as a daemon. Everything it does is in lrpc::nameserver; here are its options, its log, its signals.
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "lrpc/nameserver.h"
+#include "lrpc/shim/fd.h"
+
+namespace {
+
+using lrpc::nameserver::Backend;
+using lrpc::nameserver::ExportRule;
+using lrpc::nameserver::LogLevel;
+using lrpc::nameserver::Nameserver;
+using lrpc::nameserver::NameserverOptions;
+
+struct CommandLine {
+  NameserverOptions options;
+  ExportRule export_rule = ExportRule::own_user;
+  std::string mode;
+  std::string log_level = "info";
+  long long bind_timeout_ms = 5000;
+  int ready_fd = -1;
+};
+
+void declare(CLI::App& app, CommandLine& line) {
+  app.set_version_flag("--version", "lrpcd " LRPC_VERSION);
+  app.add_option(
+      "--socket", line.options.socket_path,
+      "Listen here (default: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock)");
+  app.add_option("--mode", line.mode,
+                 "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
+  app.add_option("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Backend>{
+          {"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}}))
+      ->option_text("auto|io_uring|epoll");
+  app.add_option("--allow-export", line.export_rule,
+                 "Who may export: own (root and the daemon's own user) or anyone who may connect")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, ExportRule>{{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}}))
+      ->option_text("own|anyone");
+  app.add_option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
+      ->check(CLI::Range(1LL, 3'600'000LL));
+  app.add_option("--log-level", line.log_level, "What to log on the standard error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
+  app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void open_log(const CommandLine& line, NameserverOptions& options) {
+  auto logger = spdlog::stderr_logger_st("lrpcd");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z lrpcd %l: %v");
+  logger->set_level(spdlog::level::from_str(line.log_level));
+  logger->flush_on(spdlog::level::debug);
+  options.log = [logger](LogLevel level, std::string_view text) {
+    const auto severity = level == LogLevel::debug  ? spdlog::level::debug
+                          : level == LogLevel::info ? spdlog::level::info
+                                                    : spdlog::level::warn;
+    logger->log(severity, "{}", text);
+  };
+}
+
+/// SIGTERM and SIGINT arrive as readability of the result; a closed pipe is an error code and not a death.
+lrpc::UniqueFd take_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t stopping;
+  ::sigemptyset(&stopping);
+  ::sigaddset(&stopping, SIGTERM);
+  ::sigaddset(&stopping, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &stopping, nullptr);
+  return lrpc::UniqueFd(::signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/// Each connection takes a descriptor or two: as many as this user may have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int complain(const std::string& what) {
+  std::fprintf(stderr, "lrpcd: %s\n", what.c_str());
+  return 1;
+}
+
+int serve(CommandLine& line) {
+  // Nobody may read the nonces of others' bindings out of this process, or take its descriptors (design §2).
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  raise_descriptor_limit();
+  const lrpc::UniqueFd signals = take_signals();
+  if (!signals) return complain("signalfd failed");
+  line.options.stop_fd = signals.get();
+  line.options.policy = lrpc::nameserver::default_policy(line.export_rule);
+  line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
+  open_log(line, line.options);
+
+  auto nameserver = Nameserver::open(line.options);
+  if (!nameserver) return complain(nameserver.error().message());
+  std::printf("lrpcd %s listens on %s (%.*s)\n", LRPC_VERSION, (*nameserver)->socket_path().c_str(),
+              static_cast<int>((*nameserver)->backend().size()), (*nameserver)->backend().data());
+  std::fflush(stdout);
+  if (line.ready_fd >= 0) {
+    const lrpc::UniqueFd ready(line.ready_fd);
+    const bool told = ::write(ready.get(), "\n", 1) == 1;
+    if (!told) return complain("--ready-fd: cannot write to descriptor " + std::to_string(line.ready_fd));
+  }
+  if (auto ended = (*nameserver)->run(); !ended) return complain(ended.error().message());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("The nameserver of lrpc: introduces domains that export interfaces to those that import them.", "lrpcd");
+  CommandLine line;
+  declare(app, line);
+  CLI11_PARSE(app, argc, argv);
+  if (!line.mode.empty()) {
+    std::size_t used = 0;
+    const bool octal = line.mode.find_first_not_of("01234567") == std::string::npos && line.mode.size() <= 4;
+    const unsigned long mode = octal ? std::stoul(line.mode, &used, 8) : 010000;
+    if (mode > 0777) return complain("--mode: '" + line.mode + "' is not an octal mode such as 660");
+    line.options.mode = static_cast<mode_t>(mode);
+  }
+  return serve(line);
+}

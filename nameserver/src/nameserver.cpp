@@ -1,0 +1,72 @@
+#include "lrpc/nameserver.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "core.h"
+
+namespace lrpc::nameserver {
+
+/// In order of construction: the core uses the loop, the thread uses both.
+struct Nameserver::Parts {
+  NameserverOptions options;
+  std::unique_ptr<EventLoop> loop;
+  std::unique_ptr<Core> core;
+  std::thread thread;
+};
+
+Nameserver::Nameserver(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
+
+Nameserver::~Nameserver() { stop(); }
+
+Result<std::unique_ptr<Nameserver>> Nameserver::open(NameserverOptions options) {
+  auto parts = std::make_unique<Parts>();
+  parts->options = std::move(options);
+  NameserverOptions& chosen = parts->options;
+  if (chosen.socket_path.empty()) chosen.socket_path = shim::nameserver_sockets().front();
+  if (!chosen.policy) chosen.policy = default_policy();
+  const mode_t mode = chosen.mode.value_or(chosen.socket_path == kSystemSocket ? 0666 : 0600);
+
+  auto loop = EventLoop::create(chosen.backend);
+  if (!loop) return loop.error();
+  parts->loop = std::move(*loop);
+  auto listener = ListenSocket::open(chosen.socket_path, mode);
+  if (!listener) return listener.error();
+  parts->core = std::make_unique<Core>(*parts->loop, std::move(*listener), chosen);
+  if (auto begun = parts->core->begin(); !begun) return begun.error();
+  return std::unique_ptr<Nameserver>(new Nameserver(std::move(parts)));
+}
+
+Result<std::unique_ptr<Nameserver>> Nameserver::start(NameserverOptions options) {
+  auto opened = open(std::move(options));
+  if (!opened) return opened;
+  Parts& parts = *(*opened)->parts_;
+  // The thread inherits a full mask: the program's signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  parts.thread = std::thread([&parts] {
+    ::pthread_setname_np(::pthread_self(), "lrpc-nameserver");
+    if (auto ended = parts.loop->run(); !ended && parts.options.log) {
+      parts.options.log(LogLevel::warning, "the nameserver has ended: " + ended.error().message());
+    }
+  });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return opened;
+}
+
+Status Nameserver::run() { return parts_->loop->run(); }
+
+void Nameserver::stop() noexcept {
+  parts_->loop->stop();
+  if (parts_->thread.joinable()) parts_->thread.join();
+}
+
+const std::string& Nameserver::socket_path() const noexcept { return parts_->core->socket_path(); }
+
+std::string_view Nameserver::backend() const noexcept { return parts_->loop->name(); }
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,30 @@
+#include <unistd.h>
+
+#include "lrpc/nameserver.h"
+
+namespace lrpc::nameserver {
+namespace {
+
+class DefaultPolicy final : public Policy {
+ public:
+  explicit DefaultPolicy(ExportRule rule) noexcept : rule_(rule) {}
+
+  Status may_export(const shim::Credentials& server, std::string_view name) override {
+    if (rule_ == ExportRule::anyone || server.uid == 0 || server.uid == own_user_) return {};
+    return Error{Errc::not_permitted, "user " + std::to_string(server.uid) + " may not export '" + std::string(name) +
+                                          "': this nameserver takes names from root and from user " +
+                                          std::to_string(own_user_) +
+                                          " only; run one of your own, or start it with --allow-export anyone"};
+  }
+  Status may_import(const shim::Credentials&, std::string_view, const shim::Credentials&) override { return {}; }
+
+ private:
+  ExportRule rule_;
+  uid_t own_user_ = ::geteuid();
+};
+
+}  // namespace
+
+std::shared_ptr<Policy> default_policy(ExportRule rule) { return std::make_shared<DefaultPolicy>(rule); }
+
+}  // namespace lrpc::nameserver

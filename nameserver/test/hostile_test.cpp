@@ -1,0 +1,289 @@
+// Peers that break the rules hurt nobody but themselves.
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <random>
+
+#include "test_peer.h"
+
+namespace lrpc::nameserver::test {
+namespace {
+
+/// With a bystander that must be served before and after.
+class Hostile : public WithNameserver {};
+LRPC_ON_BOTH_BACKENDS(Hostile);
+
+TEST_P(Hostile, garbage_is_answered_and_only_its_sender_is_disconnected) {
+  START_NAMESERVER();
+  TestPeer bystander(path());
+  bystander.export_name("files");
+  TestPeer waiting(path());
+  waiting.import("other", 60'000);
+  for (const std::size_t size : {std::size_t{1}, std::size_t{16}, std::size_t{1000}, shim::kMaxBinderMessage + 100}) {
+    TestPeer hostile(path());
+    ASSERT_EQ(::send(hostile.fd(), std::string(size, 'g').data(), size, 0), static_cast<ssize_t>(size));
+    EXPECT_EQ(hostile.next_failure(), Errc::bad_message);
+    EXPECT_FALSE(hostile.text.empty());
+    EXPECT_TRUE(hostile.hung_up_on());
+  }
+  EXPECT_TRUE(bystander.is_served());
+  bystander.export_name("other");
+  bystander.answer_bind();
+  EXPECT_TRUE(waiting.next_as<shim::Bound>());
+}
+
+TEST_P(Hostile, the_answer_to_garbage_is_heard_although_more_was_sent) {
+  START_NAMESERVER();
+  TestPeer hostile(path());
+  for (int i = 0; i < 5 && ::send(hostile.fd(), "garbage", 7, MSG_NOSIGNAL) == 7; ++i) continue;
+  EXPECT_EQ(hostile.next_failure(), Errc::bad_message);
+  EXPECT_TRUE(hostile.hung_up_on());
+}
+
+TEST_P(Hostile, another_protocol_version_is_told_both_versions) {
+  START_NAMESERVER();
+  auto bytes = shim::encode({1, shim::ListRequest{}, {}, {}});
+  ASSERT_TRUE(bytes);
+  (*bytes)[4] = std::byte{7};
+  TestPeer old(path());
+  ASSERT_GT(::send(old.fd(), bytes->data(), bytes->size(), 0), 0);
+  EXPECT_EQ(old.next_failure(), Errc::bad_message);
+  EXPECT_NE(old.text.find("version 7"), std::string::npos) << old.text;
+  EXPECT_NE(old.text.find("version 1"), std::string::npos) << old.text;
+}
+
+TEST_P(Hostile, messages_that_only_a_nameserver_sends_are_refused) {
+  START_NAMESERVER();
+  for (int i = 0; i < 3; ++i) {
+    TestPeer hostile(path());
+    if (i == 0) hostile.ask(shim::Exported{1});
+    if (i == 1) hostile.ask(shim::BindRequest{1, 1, {}, {}, shim::Gate::adaptive});
+    if (i == 2) hostile.ask(shim::Bound{1, {}, {}, {}});
+    EXPECT_EQ(hostile.next_failure(), Errc::bad_message);
+    EXPECT_TRUE(hostile.hung_up_on());
+  }
+}
+
+TEST_P(Hostile, descriptors_that_nobody_asked_for_are_closed_with_their_connection) {
+  START_NAMESERVER();
+  for (int i = 0; i < 20; ++i) {
+    TestPeer hostile(path());
+    shim::BinderMessage message{1, shim::ListRequest{}, {}, {}};
+    message.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(shim::send_message(hostile.fd(), message));
+    message.fds.clear();
+    EXPECT_EQ(hostile.next_failure(), Errc::bad_message);
+    EXPECT_TRUE(hostile.hung_up_on());
+  }
+  EXPECT_TRUE(back_to_idle());
+}
+
+TEST_P(Hostile, a_forged_bind_reply_disconnects_the_forger_and_changes_nothing) {
+  START_NAMESERVER();
+  TestPeer server(path());
+  TestPeer client(path());
+  server.export_name("files");
+  client.import("files");
+  const auto asked = server.next_as<shim::BindRequest>();
+  ASSERT_TRUE(asked);
+  for (const std::uint64_t id : {asked->binding_id, asked->binding_id + 1, std::uint64_t{0}, ~std::uint64_t{0}}) {
+    TestPeer forger(path());
+    forger.ask(shim::BindReply{id, Errc::not_permitted, "ha"});
+    EXPECT_EQ(forger.next_failure(), Errc::bad_message);
+    EXPECT_TRUE(forger.hung_up_on());
+  }
+  EXPECT_TRUE(client.quiet());
+  server.ask(shim::BindReply{asked->binding_id, Errc::ok, ""});
+  EXPECT_TRUE(client.next_as<shim::Bound>());
+  // A second answer to the same question comes too late; a number never issued is a forgery.
+  server.ask(shim::BindReply{asked->binding_id, Errc::ok, ""});
+  EXPECT_TRUE(server.is_served());
+  server.ask(shim::BindReply{asked->binding_id + 1, Errc::ok, ""});
+  EXPECT_EQ(server.next_failure(), Errc::bad_message);
+}
+
+TEST_P(Hostile, a_peer_that_never_reads_does_not_hold_up_the_others) {
+  START_NAMESERVER();
+  TestPeer server(path());
+  for (int i = 0; i < 100; ++i) server.export_name("name" + std::string(200, 'x') + std::to_string(i));
+  TestPeer deaf(path());
+  // Its own answers fill its socket; then the nameserver stops to read from it, and this stops, too.
+  const shim::BinderMessage request{1, shim::ListRequest{}, {}, {}};
+  int refused = 0;
+  while (refused < 50) {
+    if (shim::send_message(deaf.fd(), request, false)) continue;
+    ++refused;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  TestPeer bystander(path());
+  EXPECT_TRUE(bystander.is_served());
+}
+
+TEST_P(Hostile, a_client_that_never_reads_does_not_collect_descriptors) {
+  options_.limits.max_fds_in_flight_per_connection = 9;
+  START_NAMESERVER();
+  TestPeer server(path());
+  server.export_name("files");
+  TestPeer deaf(path());
+  for (int i = 0; i < 5; ++i) {
+    deaf.import("files");
+    ASSERT_TRUE(server.answer_bind());
+  }
+  EXPECT_TRUE(server.is_served());
+  int bound = 0;
+  int failed = 0;
+  for (int i = 0; i < 5; ++i) {
+    auto message = deaf.next();
+    ASSERT_TRUE(message);
+    if (std::holds_alternative<shim::Bound>(message->body)) ++bound;
+    if (const auto* one = std::get_if<shim::Failed>(&message->body)) {
+      EXPECT_EQ(one->code, Errc::limit_reached);
+      ++failed;
+    }
+  }
+  EXPECT_EQ(bound, 3);
+  EXPECT_EQ(failed, 2);
+  deaf.import("files");  // it reads again
+  ASSERT_TRUE(server.answer_bind());
+  EXPECT_TRUE(deaf.next_as<shim::Bound>());
+}
+
+TEST_P(Hostile, a_server_that_never_reads_costs_its_clients_an_error_and_not_its_name) {
+  options_.limits.max_fds_in_flight_per_connection = 6;
+  START_NAMESERVER();
+  TestPeer server(path());
+  server.export_name("files");
+  TestPeer client(path());
+  for (int i = 0; i < 3; ++i) client.import("files");
+  EXPECT_EQ(client.next_failure(), Errc::limit_reached);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(server.answer_bind());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(client.next_as<shim::Bound>());
+  client.import("files");
+  EXPECT_TRUE(server.answer_bind());
+  EXPECT_TRUE(client.next_as<shim::Bound>());
+}
+
+TEST_P(Hostile, a_slow_reader_is_disconnected_when_its_queue_is_full) {
+  options_.limits.max_queued_messages = 4;
+  options_.limits.max_imports_per_connection = 1000;
+  START_NAMESERVER();
+  TestPeer server(path());
+  for (int i = 0; i < 200; ++i) server.export_name("name" + std::string(240, 'x') + std::to_string(i));
+  TestPeer deaf(path());
+  for (int i = 0; i < 20; ++i) deaf.import("never", 300);
+  const shim::BinderMessage request{1, shim::ListRequest{}, {}, {}};
+  for (int i = 0; i < 8; ++i) {
+    if (!shim::send_message(deaf.fd(), request, false)) break;
+  }
+  EXPECT_TRUE(eventually([&] {  // the imports' ends cannot be queued any more
+    pollfd entry{deaf.fd(), 0, 0};
+    return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLHUP) != 0;
+  }));
+  EXPECT_TRUE(server.is_served());
+}
+
+TEST_P(Hostile, imports_under_way_are_limited_per_connection) {
+  options_.limits.max_imports_per_connection = 4;
+  START_NAMESERVER();
+  TestPeer client(path());
+  for (int i = 0; i < 4; ++i) client.import("never", shim::ImportRequest::kForever);
+  client.import("never", shim::ImportRequest::kForever);
+  EXPECT_EQ(client.next_failure(), Errc::limit_reached);
+  EXPECT_TRUE(client.is_served());
+}
+
+TEST_P(Hostile, connections_are_limited_and_freed_when_they_close) {
+  options_.limits.max_connections = 4;
+  START_NAMESERVER();
+  {
+    std::vector<std::unique_ptr<TestPeer>> peers;
+    for (int i = 0; i < 4; ++i) {
+      peers.push_back(std::make_unique<TestPeer>(path()));
+      ASSERT_TRUE(peers.back()->is_served());
+    }
+    TestPeer surplus(path());
+    EXPECT_EQ(surplus.next_failure(), Errc::limit_reached);
+    EXPECT_TRUE(surplus.hung_up_on());
+  }
+  EXPECT_TRUE(back_to_idle());
+  TestPeer again(path());
+  EXPECT_TRUE(again.is_served());
+}
+
+TEST_P(Hostile, without_free_descriptors_the_nameserver_waits_and_recovers) {
+  START_NAMESERVER();
+  TestPeer bystander(path());
+  ASSERT_TRUE(bystander.is_served());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  TestPeer late(path());
+  ASSERT_TRUE(late.is_served());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const UniqueFd probe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(probe.get()) + 1;
+  // Every number below the limit is taken, so the next accept has none.
+  std::vector<UniqueFd> fill;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) fill.emplace_back(fd);
+  late.hang_up();
+  // Give its two numbers (here and at the nameserver) away again, and connect on a socket made before.
+  for (int i = 0; i < 50; ++i) {
+    for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) fill.emplace_back(fd);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  sockaddr_storage storage{};
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  address->sa_family = AF_UNIX;
+  path().copy(address->sa_data, sizeof storage - sizeof(sa_family_t) - 1);
+  ASSERT_EQ(::connect(socket.get(), address, static_cast<socklen_t>(sizeof(sa_family_t) + path().size() + 1)), 0);
+  EXPECT_TRUE(bystander.is_served());
+  EXPECT_TRUE(shim::send_message(socket.get(), {1, shim::ListRequest{}, {}, {}}));
+  auto nothing = shim::receive_message(socket.get(), milliseconds(50));
+  EXPECT_TRUE(nothing && !*nothing);
+  fill.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  auto answer = shim::receive_message(socket.get(), kPatience);
+  EXPECT_TRUE(answer && *answer);
+}
+
+TEST_P(Hostile, mutated_conversations_leave_nothing_behind) {
+  options_.limits.max_queued_messages = 8;
+  START_NAMESERVER();
+  TestPeer bystander(path());
+  bystander.export_name("bystander");
+  std::mt19937 random(4);
+  const auto running = open_fds();
+  for (int round = 0; round < 400; ++round) {
+    TestPeer one(path());
+    for (int i = 0; i < 6; ++i) {
+      shim::BinderBody body;
+      switch (random() % 6) {
+        case 0: body = shim::ExportRequest{"n" + std::to_string(random() % 3), kFiles, kClasses, "t"}; break;
+        case 1:
+          body = shim::ImportRequest{
+              "n" + std::to_string(random() % 3), kFiles, static_cast<std::uint32_t>(random() % 50), {}};
+          break;
+        case 2: body = shim::WithdrawRequest{random() % 64}; break;
+        case 3: body = shim::DescribeRequest{"n1"}; break;
+        case 4: body = shim::BindReply{(random() % 400) << 32 | random() % 4, Errc::ok, ""}; break;
+        default: body = shim::ListRequest{}; break;
+      }
+      auto bytes = shim::encode({static_cast<std::uint32_t>(i), std::move(body), {}, {}});
+      ASSERT_TRUE(bytes);
+      if (random() % 3 == 0) (*bytes)[random() % bytes->size()] ^= static_cast<std::byte>(1U << random() % 8);
+      if (::send(one.fd(), bytes->data(), bytes->size(), MSG_NOSIGNAL) < 0) break;
+    }
+    if (random() % 2 == 0) continue;  // hangs up with answers unread
+    while (true) {
+      auto got = shim::receive_message(one.fd(), milliseconds(1));
+      if (!got || !*got) break;
+    }
+  }
+  EXPECT_TRUE(bystander.is_served());
+  EXPECT_TRUE(eventually([&] { return open_fds() == running; }));
+}
+
+}  // namespace
+}  // namespace lrpc::nameserver::test

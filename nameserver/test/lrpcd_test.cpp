@@ -1,0 +1,179 @@
+// lrpcd as a process.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test_peer.h"
+
+namespace lrpc::nameserver::test {
+namespace {
+
+/// A daemon that was started, with what it says.
+class Daemon {
+ public:
+  explicit Daemon(std::vector<std::string> arguments, bool with_ready_fd = true) {
+    int out[2];
+    int ready[2];
+    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    output_ = UniqueFd(out[0]);
+    ready_ = UniqueFd(ready[0]);
+    if (with_ready_fd) arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready[1])});
+    arguments.insert(arguments.begin(), "lrpcd");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(out[1], 1);
+      ::dup2(out[1], 2);
+      ::fcntl(ready[1], F_SETFD, 0);
+      std::vector<char*> argv;
+      for (auto& argument : arguments) argv.push_back(argument.data());
+      argv.push_back(nullptr);
+      ::execv(LRPCD_PATH, argv.data());
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    ::close(ready[1]);
+  }
+  ~Daemon() {
+    if (pid_ > 0) end(SIGKILL);
+  }
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  /// True once it has said that it listens; false if it ended before.
+  bool ready() {
+    char byte = 0;
+    return ::read(ready_.get(), &byte, 1) == 1;
+  }
+  /// Sends `signal` (0: none), waits for the end, and returns the exit status; minus the signal if one ended it.
+  int end(int signal) {
+    if (signal != 0) ::kill(pid_, signal);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = 0;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = ::read(output_.get(), buffer, sizeof buffer)) > 0;) {
+      output.append(buffer, static_cast<std::size_t>(got));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+  std::string output;  ///< Both streams, after end().
+
+ private:
+  pid_t pid_ = 0;
+  UniqueFd output_;
+  UniqueFd ready_;
+};
+
+bool exists(const std::string& path) {
+  struct stat found {};
+  return ::lstat(path.c_str(), &found) == 0;
+}
+
+TEST(Lrpcd, it_says_when_it_is_ready_serves_and_ends_cleanly_on_sigterm_and_sigint) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "lrpcd.sock";
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Daemon daemon({"--socket", path});
+    ASSERT_TRUE(daemon.ready());
+    {
+      TestPeer server(path);
+      EXPECT_NE(server.export_name("files"), 0U);
+      TestPeer client(path);
+      client.import("files");
+      EXPECT_TRUE(server.answer_bind());
+      EXPECT_TRUE(client.next_as<shim::Bound>());
+      EXPECT_EQ(daemon.end(signal), 0) << daemon.output;
+      EXPECT_TRUE(client.hung_up_on());
+    }
+    EXPECT_FALSE(exists(path));
+    EXPECT_NE(daemon.output.find("listens on " + path), std::string::npos) << daemon.output;
+    EXPECT_NE(daemon.output.find("exports 'files' (Files 1.0)"), std::string::npos) << daemon.output;
+  }
+}
+
+TEST(Lrpcd, it_runs_on_the_back_end_it_is_told) {
+  TemporaryDirectory directory;
+  Daemon daemon({"--socket", directory / "s", "--backend", "epoll", "--log-level", "off", "--mode", "640"});
+  ASSERT_TRUE(daemon.ready());
+  struct stat found {};
+  ASSERT_EQ(::stat((directory / "s").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0640U);
+  EXPECT_EQ(daemon.end(SIGTERM), 0);
+  EXPECT_NE(daemon.output.find("(epoll)"), std::string::npos) << daemon.output;
+}
+
+TEST(Lrpcd, a_killed_daemons_socket_is_replaced) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "lrpcd.sock";
+  Daemon killed({"--socket", path});
+  ASSERT_TRUE(killed.ready());
+  EXPECT_EQ(killed.end(SIGKILL), -SIGKILL);
+  EXPECT_TRUE(exists(path));
+  Daemon next({"--socket", path});
+  EXPECT_TRUE(next.ready());
+  EXPECT_EQ(next.end(SIGTERM), 0) << next.output;
+}
+
+TEST(Lrpcd, a_second_daemon_on_the_same_path_refuses_and_names_the_first) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "lrpcd.sock";
+  Daemon first({"--socket", path});
+  ASSERT_TRUE(first.ready());
+  Daemon second({"--socket", path});
+  EXPECT_FALSE(second.ready());
+  EXPECT_EQ(second.end(0), 1);
+  EXPECT_NE(second.output.find("already listens on " + path), std::string::npos) << second.output;
+  EXPECT_NE(second.output.find("process " + std::to_string(first.pid())), std::string::npos) << second.output;
+  TestPeer client(path);
+  EXPECT_TRUE(client.is_served());
+}
+
+TEST(Lrpcd, of_many_daemons_started_at_once_exactly_one_serves) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "lrpcd.sock";
+  Daemon killed({"--socket", path});  // all of them find a dead socket
+  ASSERT_TRUE(killed.ready());
+  killed.end(SIGKILL);
+  std::vector<std::unique_ptr<Daemon>> daemons;
+  for (int i = 0; i < 5; ++i) daemons.push_back(std::make_unique<Daemon>(std::vector<std::string>{"--socket", path}));
+  int serving = 0;
+  for (auto& daemon : daemons) {
+    if (daemon->ready()) ++serving;
+  }
+  EXPECT_EQ(serving, 1);
+  TestPeer client(path);
+  EXPECT_TRUE(client.is_served());
+}
+
+TEST(Lrpcd, nobody_can_look_into_it) {
+  TemporaryDirectory directory;
+  Daemon daemon({"--socket", directory / "s"});
+  ASSERT_TRUE(daemon.ready());
+  struct stat found {};
+  // The files of a process that is not dumpable belong to root.
+  ASSERT_EQ(::stat(("/proc/" + std::to_string(daemon.pid()) + "/mem").c_str(), &found), 0);
+  EXPECT_EQ(found.st_uid, 0U);
+}
+
+TEST(Lrpcd, wrong_options_are_explained) {
+  for (const auto& wrong : std::vector<std::vector<std::string>>{{"--backend", "kqueue"},
+                                                                 {"--mode", "888"},
+                                                                 {"--log-level", "loud"},
+                                                                 {"--max-region-bytes", "0"},
+                                                                 {"--nonsense"}}) {
+    Daemon daemon(wrong, false);
+    EXPECT_NE(daemon.end(0), 0) << wrong.front();
+    EXPECT_NE(daemon.output.find(wrong.front()), std::string::npos) << daemon.output;
+  }
+  Daemon version({"--version"}, false);
+  EXPECT_EQ(version.end(0), 0);
+  EXPECT_EQ(version.output.substr(0, 6), "lrpcd ");
+}
+
+}  // namespace
+}  // namespace lrpc::nameserver::test

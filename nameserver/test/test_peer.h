@@ -1,0 +1,209 @@
+// What the nameserver's tests share: a peer that speaks the binder protocol by hand, and a nameserver to speak it with.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lrpc/nameserver.h"
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::nameserver::test {
+
+using std::chrono::milliseconds;
+
+/// Only so that a test that fails also ends.
+inline constexpr milliseconds kPatience{20'000};
+
+inline std::size_t open_fds() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+/// Waits until `condition` holds; false if it never does.
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return true;
+}
+
+/// A directory of its own, removed with everything in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = "/tmp/lrpc-test-XXXXXX";
+    if (const char* made = ::mkdtemp(pattern.data())) path_ = made;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  [[nodiscard]] std::string operator/(const char* name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline const shim::OwnedInterfaceId kFiles{"Files", 1, 0, 0xf11e5};
+inline const std::vector<AStackClass> kClasses{{64, 0, 5}, {1500, 4096, 2}};
+
+/// One connection to a nameserver, as a client, a server, or nothing good.
+class TestPeer {
+ public:
+  explicit TestPeer(const std::string& path) {
+    auto socket = shim::connect_nameserver(path);
+    EXPECT_TRUE(socket) << socket.error().message();
+    if (socket) socket_ = std::move(*socket);
+  }
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  void hang_up() { socket_.reset(); }
+
+  /// Sends a request and returns its number.
+  std::uint32_t ask(shim::BinderBody body) {
+    shim::BinderMessage message{++last_request_, std::move(body), {}, {}};
+    const auto sent = shim::send_message(fd(), message);
+    EXPECT_TRUE(sent) << sent.error().message();
+    return last_request_;
+  }
+
+  /// The next message; none if the nameserver has hung up.
+  std::optional<shim::BinderMessage> next() {
+    auto got = shim::receive_message(fd(), kPatience);
+    if (!got) {
+      EXPECT_EQ(got.code(), Errc::peer_gone) << got.error().message();
+      return std::nullopt;
+    }
+    EXPECT_TRUE(got->has_value()) << "no message came";
+    return std::move(*got);
+  }
+  /// The next message, which is to be a Body.
+  template <class Body>
+  std::optional<Body> next_as() {
+    auto message = next();
+    if (!message) return std::nullopt;
+    if (const auto* failed = std::get_if<shim::Failed>(&message->body);
+        failed != nullptr && !std::is_same_v<Body, shim::Failed>) {
+      ADD_FAILURE() << failed->text;
+    }
+    fds = std::move(message->fds);
+    last_answer = message->request;
+    EXPECT_TRUE(std::holds_alternative<Body>(message->body)) << "another message came: " << message->body.index();
+    return std::holds_alternative<Body>(message->body) ? std::optional<Body>(std::get<Body>(std::move(message->body)))
+                                                       : std::nullopt;
+  }
+  /// The code of the Failed that comes next; ok if something else comes. `text` has its text.
+  Errc next_failure() {
+    const auto failed = next_as<shim::Failed>();
+    text = failed ? failed->text : "";
+    return failed ? failed->code : Errc::ok;
+  }
+  /// True if nothing has come and nothing comes for a moment.
+  bool quiet(milliseconds moment = milliseconds(50)) {
+    pollfd entry{fd(), POLLIN, 0};
+    return ::poll(&entry, 1, static_cast<int>(moment.count())) == 0;
+  }
+  bool hung_up_on() {
+    while (next()) continue;
+    return true;
+  }
+
+  // The usual requests.
+  std::uint64_t export_name(const std::string& name, const shim::OwnedInterfaceId& interface = kFiles) {
+    ask(shim::ExportRequest{name, interface, kClasses, "interface " + interface.name});
+    const auto exported = next_as<shim::Exported>();
+    return exported ? exported->export_id : 0;
+  }
+  std::uint32_t import(const std::string& name, std::uint32_t timeout_ms = 0,
+                       const shim::OwnedInterfaceId& interface = kFiles) {
+    return ask(shim::ImportRequest{name, interface, timeout_ms, shim::Gate::handoff});
+  }
+  /// As a server: takes the next BindRequest and answers it. The descriptors stay in `fds`.
+  std::optional<shim::BindRequest> answer_bind(Errc code = Errc::ok, const std::string& why = {}) {
+    auto request = next_as<shim::BindRequest>();
+    if (request) ask(shim::BindReply{request->binding_id, code, why});
+    return request;
+  }
+  /// True if the nameserver serves this peer: it answers a request of its.
+  bool is_served() {
+    ask(shim::ListRequest{});
+    return next_as<shim::Listed>().has_value();
+  }
+
+  std::vector<UniqueFd> fds;      ///< Of the last message taken by next_as().
+  std::uint32_t last_answer = 0;  ///< Its request.
+  std::string text;               ///< Of the last failure.
+
+ private:
+  UniqueFd socket_;
+  std::uint32_t last_request_ = 0;
+};
+
+/// A nameserver on a private socket, once for each back end. Counts descriptors from before to after.
+class WithNameserver : public ::testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    fds_before_ = open_fds();
+    options_.socket_path = directory_ / "lrpcd.sock";
+    options_.backend = GetParam();
+  }
+  void TearDown() override {
+    nameserver_.reset();
+    EXPECT_EQ(open_fds(), fds_before_) << "descriptors leaked";
+  }
+  /// Starts it with options_. Tests that have nothing to say about them call it first thing.
+  void start() {
+    auto started = Nameserver::start(options_);
+    if (!started && started.code() == Errc::not_supported) GTEST_SKIP() << started.error().message();
+    ASSERT_TRUE(started) << started.error().message();
+    nameserver_ = std::move(*started);
+    fds_running_ = open_fds();
+  }
+  /// True once the nameserver holds no more descriptors than when it was idle (the test's own peers are gone).
+  bool back_to_idle() {
+    return eventually([this] { return open_fds() == fds_running_; });
+  }
+  [[nodiscard]] const std::string& path() const { return options_.socket_path; }
+
+  TemporaryDirectory directory_;
+  NameserverOptions options_;
+  std::unique_ptr<Nameserver> nameserver_;
+  std::size_t fds_before_ = 0;
+  std::size_t fds_running_ = 0;
+};
+
+inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) {
+  return info.param == Backend::epoll ? "epoll" : "io_uring";
+}
+
+#define LRPC_ON_BOTH_BACKENDS(suite)                                                                                 \
+  INSTANTIATE_TEST_SUITE_P(                                                                                          \
+      Backends, suite, ::testing::Values(::lrpc::nameserver::Backend::epoll, ::lrpc::nameserver::Backend::io_uring), \
+      ::lrpc::nameserver::test::backend_name)
+
+/// Starts the nameserver, and leaves the test if it could not (skipped or failed).
+#define START_NAMESERVER()              \
+  do {                                  \
+    start();                            \
+    if (nameserver_ == nullptr) return; \
+  } while (false)
+
+}  // namespace lrpc::nameserver::test

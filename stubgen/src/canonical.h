@@ -1,0 +1,19 @@
+// The canonical text of an interface: what two domains that were built apart compare by its hash.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model.h"
+
+namespace lrpc::stubgen {
+
+/// The declaration without comments, its options and defaults spelled out. It is an interface file itself, and its own
+/// canonical text. The namespace is left out: it changes no layout.
+[[nodiscard]] std::string canonical_text(const Interface& interface);
+
+/// FNV-1a, 64 bits.
+[[nodiscard]] std::uint64_t fnv1a(std::string_view text);
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,333 @@
+#include "checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "names.h"
+#include "type_table.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+class Checker {
+ public:
+  Checker(const ast::Interface& file, Diagnostics& diagnostics)
+      : file_(file),
+        diagnostics_(diagnostics),
+        types_(interface_, diagnostics),
+        names_(diagnostics),
+        layout_names_(diagnostics) {}
+
+  Interface run() {
+    head();
+    for (const auto& declaration : file_.declarations) {
+      if (const auto* option = std::get_if<ast::Option>(&declaration)) this->option(*option);
+    }
+    if (declare_names()) {
+      define_types();
+      generate_names();
+      for (const auto& declaration : file_.declarations) {
+        if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) this->procedure(*procedure);
+      }
+    }
+    return std::move(interface_);
+  }
+
+ private:
+  void head();
+  void option(const ast::Option& option);
+  void namespace_option(const ast::Option& option, std::string_view value);
+  bool declare_names();
+  void define_types();
+  void generate_names();
+  void procedure(const ast::Procedure& declaration);
+  void parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure);
+  void attributes(const ast::Parameter& declaration, const Parameter& parameter);
+  void raises(const ast::Procedure& declaration, Procedure& procedure);
+  void generated_names(const ast::Procedure& declaration, const Procedure& procedure);
+  std::uint64_t in_limits(const ast::Number& number, std::uint64_t low, std::uint64_t high, std::string_view what);
+
+  const ast::Interface& file_;
+  Diagnostics& diagnostics_;
+  Interface interface_;
+  TypeTable types_;
+  Scope names_;         ///< The interface's namespace and class Client.
+  Scope layout_names_;  ///< Namespace `layout` in it.
+  std::set<std::string, std::less<>> options_;
+  std::set<const ast::Procedure*> entered_;  ///< Procedures whose name is theirs.
+};
+
+// --- The interface and its options -----------------------------------------------------------------------------------
+
+void Checker::head() {
+  interface_.doc = file_.doc;
+  interface_.name = file_.name.text;
+  interface_.at = file_.name.at;
+  if (check_name(file_.name, NameUse::interface, diagnostics_)) names_.declare(file_.name);
+  interface_.major = in_limits(file_.major, 0, 65'535, "a version's number");
+  interface_.minor = in_limits(file_.minor, 0, 65'535, "a version's number");
+}
+
+std::uint64_t Checker::in_limits(const ast::Number& number, std::uint64_t low, std::uint64_t high,
+                                 std::string_view what) {
+  if (number.value >= Integer(low) && number.value <= Integer(high)) return number.value.magnitude;
+  diagnostics_.error(number.at, fmt::format("{} is from {} to {}, not {}", what, low, high, number.value.text()));
+  return low;
+}
+
+void Checker::option(const ast::Option& option) {
+  const std::string& name = option.name.text;
+  const auto* number = std::get_if<ast::Number>(&option.value);
+  const auto* text = std::get_if<std::string>(&option.value);
+  if (name != "astacks" && name != "astack_size" && name != "namespace") {
+    diagnostics_.error(option.name.at, fmt::format("there is no option '{}'", name));
+    diagnostics_.note(option.name.at, "the options are astacks, astack_size and namespace");
+    return;
+  }
+  if (!options_.insert(name).second)
+    diagnostics_.error(option.name.at, fmt::format("the option '{}' is set twice", name));
+  if (name == "namespace") {
+    if (text != nullptr) return namespace_option(option, *text);
+    diagnostics_.error(option.value_at, "the option 'namespace' takes a text in quotes");
+    diagnostics_.note(option.value_at, "write 'option namespace = \"a::b\";'");
+    return;
+  }
+  if (number == nullptr) {
+    diagnostics_.error(option.value_at, fmt::format("the option '{}' takes a number", name));
+  } else if (name == "astacks") {
+    interface_.astacks = in_limits(*number, 1, limits::kMaxAStacksPerClass, "the number of A-stacks");
+  } else {
+    interface_.astack_size =
+        in_limits(*number, limits::kMinAStackSize, limits::kMaxImageSize, "the size of an A-stack, with its head,");
+  }
+}
+
+void Checker::namespace_option(const ast::Option& option, std::string_view value) {
+  std::string_view rest = value;
+  for (;;) {
+    const std::size_t end = rest.find("::");
+    const std::string_view part = rest.substr(0, end);
+    const bool letters =
+        !part.empty() && !(part.front() >= '0' && part.front() <= '9') &&
+        std::all_of(part.begin(), part.end(), [](char c) {
+          return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        });
+    if (!letters) {
+      diagnostics_.error(option.value_at, "this is not a C++ namespace");
+      diagnostics_.note(option.value_at, "write 'option namespace = \"a::b\";'");
+      return;
+    }
+    // Inside of lrpc itself the runtime's own name stays visible; as an inner name it would hide it.
+    const bool first = rest.data() == value.data();
+    if (!(first && part == "lrpc") &&
+        !check_name({std::string(part), option.value_at}, NameUse::interface, diagnostics_)) {
+      return;
+    }
+    if (end == std::string_view::npos) break;
+    rest.remove_prefix(end + 2);
+  }
+  interface_.enclosing_namespace = value;
+}
+
+// --- Declarations ----------------------------------------------------------------------------------------------------
+
+/// Enters every name before anything is looked up, so that the order in the file does not matter.
+bool Checker::declare_names() {
+  if (file_.declarations.size() > limits::kMaxDeclarations) {
+    diagnostics_.error(file_.name.at, fmt::format("the interface has {} declarations; the limit is {}",
+                                                  file_.declarations.size(), limits::kMaxDeclarations));
+    return false;
+  }
+  const auto procedures = static_cast<std::uint64_t>(std::count_if(
+      file_.declarations.begin(), file_.declarations.end(),
+      [](const ast::Declaration& declaration) { return std::holds_alternative<ast::Procedure>(declaration); }));
+  if ((procedures == 0 && !diagnostics_.has_errors()) || procedures > limits::kMaxProcedures) {
+    diagnostics_.error(file_.name.at, fmt::format("the interface has {} procedures; it can have 1 to {}", procedures,
+                                                  limits::kMaxProcedures));
+  }
+  const auto enter = [&](const ast::Name& name) {
+    return check_name(name, NameUse::declaration, diagnostics_) && names_.declare(name);
+  };
+  std::uint32_t handles = 0;
+  for (const auto& declaration : file_.declarations) {
+    if (const auto* enumeration = std::get_if<ast::Enum>(&declaration); enumeration && enter(enumeration->name)) {
+      types_.declare(enumeration->name, TypeKind::enumeration, enumeration->doc);
+    } else if (const auto* alias = std::get_if<ast::Alias>(&declaration); alias && enter(alias->name)) {
+      types_.declare(alias->name, TypeKind::alias, alias->doc);
+    } else if (const auto* record = std::get_if<ast::Record>(&declaration); record && enter(record->name)) {
+      types_.declare(record->name, TypeKind::record, record->doc).is_error = record->is_error;
+    } else if (const auto* handle = std::get_if<ast::Handle>(&declaration); handle && enter(handle->name)) {
+      types_.declare(handle->name, TypeKind::handle, handle->doc).tag = ++handles;
+    } else if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) {
+      if (enter(procedure->name)) entered_.insert(procedure);
+    }
+  }
+  return true;
+}
+
+void Checker::define_types() {
+  const auto define = [&](const auto& declaration) {
+    // Of two declarations of one name the first has the type; the second was reported.
+    Type* type = types_.find(declaration.name.text);
+    if (type != nullptr && type->declared && type->at == declaration.name.at) types_.define(*type, declaration);
+  };
+  for (const auto& declaration : file_.declarations) {
+    if (const auto* item = std::get_if<ast::Enum>(&declaration)) define(*item);
+    if (const auto* item = std::get_if<ast::Alias>(&declaration)) define(*item);
+    if (const auto* item = std::get_if<ast::Record>(&declaration)) define(*item);
+  }
+  types_.complete();
+}
+
+/// The names that the generated code makes up from those of types.
+void Checker::generate_names() {
+  for (const std::string_view helper : {"get_bool", "get_string_field", "put_string_field"}) {
+    layout_names_.generate(std::string(helper), {"the runtime's helpers", file_.name.at});
+  }
+  for (const Type* type : interface_.declared) {
+    const ast::Name origin{type->name, type->at};
+    if (type->kind == TypeKind::handle) names_.generate(type->name + "_tag", origin);
+    if (type->kind == TypeKind::record) {
+      layout_names_.generate("put_" + type->name, origin);
+      layout_names_.generate("get_" + type->name, origin);
+    }
+    if (type->constrained) layout_names_.generate("is_" + type->name, origin);
+  }
+}
+
+// --- Procedures ------------------------------------------------------------------------------------------------------
+
+void Checker::procedure(const ast::Procedure& declaration) {
+  Procedure procedure;
+  procedure.doc = declaration.doc;
+  procedure.name = declaration.name.text;
+  procedure.at = declaration.name.at;
+  procedure.may_block = declaration.may_block;
+  procedure.astacks = interface_.astacks;
+  procedure.astack_size = interface_.astack_size;
+  if (declaration.astacks) {
+    procedure.astacks = in_limits(*declaration.astacks, 1, limits::kMaxAStacksPerClass, "the number of A-stacks");
+    procedure.astacks_given = procedure.astacks;
+  }
+  if (declaration.astack_size) {
+    procedure.astack_size = in_limits(*declaration.astack_size, limits::kMinAStackSize, limits::kMaxImageSize,
+                                      "the size of an A-stack, with its head,");
+    procedure.astack_size_given = declaration.astack_size;
+  }
+  if (declaration.parameters.size() + declaration.results.size() > limits::kMaxParameters) {
+    diagnostics_.error(procedure.at,
+                       fmt::format("'{}' has {} parameters and results; the limit is {}", procedure.name,
+                                   declaration.parameters.size() + declaration.results.size(), limits::kMaxParameters));
+    diagnostics_.note(procedure.at, "put them into records");
+    return;
+  }
+  // Arguments first, then the results in the order: behind '->', then `out` parameters.
+  Scope scope(diagnostics_);
+  for (const ast::Parameter& item : declaration.parameters) {
+    if (item.direction != ast::Direction::out) parameter(item, scope, procedure);
+  }
+  for (const ast::Parameter& item : declaration.results) parameter(item, scope, procedure);
+  for (const ast::Parameter& item : declaration.parameters) {
+    if (item.direction == ast::Direction::out) parameter(item, scope, procedure);
+  }
+  raises(declaration, procedure);
+  // Of two procedures of one name the second was reported; what it generates would be as well.
+  if (entered_.contains(&declaration)) generated_names(declaration, procedure);
+  interface_.procedures.push_back(std::move(procedure));
+}
+
+void Checker::parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure) {
+  if (!check_name(declaration.name, NameUse::member, diagnostics_) || !scope.declare(declaration.name)) return;
+  const Type* hidden = types_.find(declaration.name.text);
+  if (declaration.name.text == interface_.name || (hidden != nullptr && hidden->declared)) {
+    diagnostics_.error(declaration.name.at, fmt::format("the parameter '{}' has the name of {}", declaration.name.text,
+                                                        hidden != nullptr ? "a type" : "the interface"));
+    diagnostics_.note(hidden != nullptr ? hidden->at : interface_.at, "it would hide what is declared here");
+    return;
+  }
+  Parameter parameter;
+  parameter.doc = declaration.doc;
+  parameter.name = declaration.name.text;
+  parameter.at = declaration.name.at;
+  parameter.type = types_.type_of(declaration.type);
+  parameter.direction = declaration.direction;
+  parameter.uninterpreted = declaration.uninterpreted.has_value();
+  parameter.closes = declaration.closes.has_value();
+  if (parameter.type == nullptr) return;
+  if (parameter.type->is_error) {
+    diagnostics_.error(declaration.type.name.at,
+                       fmt::format("the error '{}' cannot be a parameter", parameter.type->name));
+    diagnostics_.note(declaration.type.name.at, "name it in 'raises (...)', or declare a record with the same fields");
+    return;
+  }
+  attributes(declaration, parameter);
+  procedure.parameters.push_back(std::move(parameter));
+}
+
+void Checker::attributes(const ast::Parameter& declaration, const Parameter& parameter) {
+  if (parameter.is_handle() && parameter.direction == ast::Direction::inout) {
+    diagnostics_.error(parameter.at, fmt::format("the handle '{}' cannot be inout", parameter.name));
+    diagnostics_.note(parameter.at, "take one handle as a parameter and return another as a result");
+  }
+  if (declaration.closes && (!parameter.is_handle() || !parameter.is_in())) {
+    diagnostics_.error(*declaration.closes, "'closes' is for a handle that the procedure takes");
+  }
+  if (!declaration.uninterpreted) return;
+  if (!parameter.is_in()) {
+    diagnostics_.error(*declaration.uninterpreted, "'uninterpreted' is for what the procedure takes, not for results");
+    diagnostics_.note(*declaration.uninterpreted, "results of bytes<N> are written in place anyway");
+  } else if (!parameter.is_bytes() && !(parameter.type->resolved().kind == TypeKind::array && parameter.type->plain)) {
+    diagnostics_.error(
+        *declaration.uninterpreted,
+        fmt::format("'{}' cannot be uninterpreted: its values have to be checked or copied", parameter.type->name));
+    diagnostics_.note(*declaration.uninterpreted, "bytes<N> and arrays of bytes, integers or floats can be");
+  }
+}
+
+void Checker::raises(const ast::Procedure& declaration, Procedure& procedure) {
+  if (declaration.raises.size() > limits::kMaxRaises) {
+    diagnostics_.error(procedure.at, fmt::format("a procedure raises at most {} errors", limits::kMaxRaises));
+    return;
+  }
+  std::set<std::string_view> seen;
+  for (const ast::Name& name : declaration.raises) {
+    const Type* type = types_.find(name.text);
+    if (type == nullptr) {
+      diagnostics_.error(name.at, fmt::format("there is no error '{}'", name.text));
+      diagnostics_.note(name.at, fmt::format("declare it: 'error {} {{ ... }}'", name.text));
+    } else if (!type->is_error) {
+      diagnostics_.error(name.at, fmt::format("'{}' is no error", name.text));
+      diagnostics_.note(type->declared ? type->at : name.at, "only what is declared with 'error' can be raised");
+    } else if (!seen.insert(name.text).second) {
+      diagnostics_.error(name.at, fmt::format("'{}' is raised twice", name.text));
+    } else {
+      procedure.raises.push_back({type, 0});
+    }
+  }
+}
+
+/// The names that the generated code makes up from the procedure's.
+void Checker::generated_names(const ast::Procedure& declaration, const Procedure& procedure) {
+  names_.generate(procedure.name + "_remote", declaration.name);
+  if (procedure.results().size() > 1) names_.generate(procedure.name + "Results", declaration.name);
+  for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_variables"}) {
+    layout_names_.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);
+  }
+  for (const Parameter& parameter : procedure.parameters) {
+    if (!parameter.variable()) continue;
+    layout_names_.generate(fmt::format("k{}_{}", procedure.name, parameter.name), {procedure.name, parameter.at});
+  }
+}
+
+}  // namespace
+
+std::optional<Interface> check(const ast::Interface& file, Diagnostics& diagnostics) {
+  Interface interface = Checker(file, diagnostics).run();
+  if (diagnostics.has_errors()) return std::nullopt;
+  return interface;
+}
+
+}  // namespace lrpc::stubgen

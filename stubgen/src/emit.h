@@ -1,0 +1,44 @@
+// The three headers that a .lrpc file becomes. Each emitter's functions stand in the order of what they emit.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "code.h"
+#include "model.h"
+
+namespace lrpc::stubgen {
+
+/// `stem` is the interface file's name without `.lrpc`; the headers are <stem>.types.h, <stem>.client.h,
+/// <stem>.server.h.
+[[nodiscard]] std::string emit_types(const Interface& interface, std::string_view stem);
+[[nodiscard]] std::string emit_client(const Interface& interface, std::string_view stem);
+[[nodiscard]] std::string emit_server(const Interface& interface, std::string_view stem);
+/// One concept a procedure and Implementation, into the server header.
+void emit_signatures(Code& code, const Interface& interface);
+/// The PDL constants, into the types header (LRPC §3.1).
+void emit_pdl(Code& code, const Interface& interface);
+
+// What the emitters share.
+
+/// The header's first lines: where it comes from, and `summary`.
+void emit_head(Code& code, const Interface& interface, std::string_view stem, std::string_view summary);
+[[nodiscard]] std::string open_namespace(const Interface& interface);
+[[nodiscard]] std::string close_namespace(const Interface& interface);
+
+/// `lrpc::Result<OpenResults, NotFound>`.
+[[nodiscard]] std::string result_type(const Procedure& procedure);
+/// What the procedure receives behind its context: arguments, then bytes results.
+[[nodiscard]] std::vector<const Parameter*> received_parameters(const Procedure& procedure);
+/// The procedure's doc comment, those of its parameters, and what it raises.
+[[nodiscard]] Doc procedure_doc(const Procedure& procedure);
+[[nodiscard]] Locals locals_of(const Procedure& procedure);
+/// True if a stub of it looks at the image at all.
+[[nodiscard]] bool touches_image(const Procedure& procedure);
+/// `layout::kOpen_name`.
+[[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);
+/// The procedure's result as it is reached through `outcome`: `outcome.value()`, or `outcome.value().file` of several.
+[[nodiscard]] std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view outcome);
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,88 @@
+// The procedure descriptor list: where each value lies, which A-stacks procedures share, and the declaration itself.
+#include <fmt/format.h>
+
+#include "emit.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+std::string_view truth(bool value) { return value ? "true" : "false"; }
+
+void emit_variables(Code& code, const Procedure& procedure) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : procedure.parameters) {
+    if (!parameter.variable()) continue;
+    names.push_back(fmt::format("k{}_{}", procedure.name, parameter.name));
+    code.line("inline constexpr lrpc::VariableParameter {}{{", names.back());
+    const Window& window = parameter.window;
+    code.line("    .length_offset = {}, .inline_offset = {}, .inline_capacity = {}, .tail_offset = {},",
+              parameter.offset, window.inline_offset, window.inline_capacity, window.tail_offset);
+    code.line("    .bound = {}, .in = {}, .out = {}}};", parameter.type->resolved().bound, truth(parameter.is_in()),
+              truth(parameter.is_out()));
+  }
+  if (names.empty()) return;
+  code.list(fmt::format("inline constexpr lrpc::VariableParameter k{}_variables[] = {{", procedure.name), names, "};");
+}
+
+void emit_ranges(Code& code, const std::string& name, const std::vector<ByteRange>& ranges) {
+  if (ranges.empty()) return;
+  std::vector<std::string> items;
+  for (const ByteRange& range : ranges) items.push_back(fmt::format("{{{}, {}}}", range.offset, range.size));
+  code.list(fmt::format("inline constexpr lrpc::ImageRange {}[] = {{", name), items, "};");
+}
+
+void emit_descriptor(Code& code, const Procedure& procedure) {
+  const auto reference = [&](bool any, std::string_view what) {
+    return any ? fmt::format("k{}_{}", procedure.name, what) : std::string("{}");
+  };
+  code.line("{{.name = \"{}\", .astack_class = {}, .simultaneous_calls = {}, .image_size = {}, .may_block = {},",
+            procedure.name, procedure.astack_class, procedure.astacks, procedure.image_size,
+            truth(procedure.may_block));
+  code.list(" ",
+            {fmt::format(".call_ranges = {}", reference(!procedure.call_ranges.empty(), "call_ranges")),
+             fmt::format(".return_ranges = {}", reference(!procedure.return_ranges.empty(), "return_ranges")),
+             fmt::format(".variable_parameters = {}", reference(procedure.any_variable(), "variables"))},
+            "},");
+}
+
+}  // namespace
+
+void emit_pdl(Code& code, const Interface& interface) {
+  for (const Procedure& procedure : interface.procedures) {
+    if (procedure.parameters.empty()) continue;
+    code.comment(fmt::format("{}: an image of {} bytes{}.", procedure.name, procedure.image_size,
+                             procedure.tail_size == 0 ? "" : fmt::format(" and a tail of {}", procedure.tail_size)));
+    emit_variables(code, procedure);
+    emit_ranges(code, fmt::format("k{}_call_ranges", procedure.name), procedure.call_ranges);
+    emit_ranges(code, fmt::format("k{}_return_ranges", procedure.name), procedure.return_ranges);
+    code.line();
+  }
+  code.line("/// A-stacks: procedures of similar size share them (LRPC §3.1).");
+  code.open("inline constexpr lrpc::AStackClass kClasses[] = {");
+  for (const AStackClass& shared : interface.classes) {
+    code.line("{{.image_size = {}, .tail_size = {}, .count = {}}},", shared.image_size, shared.tail_size, shared.count);
+  }
+  code.close("};");
+  code.line();
+  code.line("/// One descriptor a procedure, indexed by procedure identifier.");
+  code.open("inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {");
+  for (const Procedure& procedure : interface.procedures) emit_descriptor(code, procedure);
+  code.close("};");
+  code.line();
+  code.line("/// The declaration, for tools that list, describe and call.");
+  code.line("inline constexpr std::string_view kText = R\"lrpc({})lrpc\";", interface.canonical);
+  code.line();
+  code.line("}  // namespace layout");
+  code.line();
+  code.line("/// The procedure descriptor list of {} (LRPC §3.1): what both domains are bound by.", interface.name);
+  code.open("inline constexpr lrpc::Pdl kPdl{");
+  code.line(".interface = {{.name = \"{}\", .major = {}, .minor = {}, .hash = 0x{:016x}}},", interface.name,
+            interface.major, interface.minor, interface.hash);
+  code.line(".classes = layout::kClasses,");
+  code.line(".procedures = layout::kProcedures,");
+  code.line(".text = layout::kText,");
+  code.close("};");
+  code.line();
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,90 @@
+// The server's side as concepts: what a class must offer to serve the interface.
+#include <fmt/format.h>
+
+#include "emit.h"
+#include "moves.h"
+
+namespace lrpc::stubgen {
+
+std::vector<const Parameter*> received_parameters(const Procedure& procedure) {
+  std::vector<const Parameter*> all = procedure.arguments();
+  for (const Parameter* buffer : procedure.buffers()) all.push_back(buffer);
+  return all;
+}
+
+namespace {
+
+/// A parameter as the procedure receives it.
+std::string declaration(const Parameter& parameter) {
+  const Type& type = parameter.type->resolved();
+  const std::string spelled = cpp_type(*parameter.type);
+  if (parameter.is_handle()) {
+    const std::string object = fmt::format("typename Impl::{}", parameter.type->name);
+    return parameter.closes ? fmt::format("std::shared_ptr<{}> {}", object, parameter.name)
+                            : fmt::format("{}& {}", object, parameter.name);
+  }
+  if (parameter.is_bytes()) {
+    return fmt::format("{} {}", parameter.is_out() ? "lrpc::Buffer&" : "std::span<const std::byte>", parameter.name);
+  }
+  if (parameter.is_out()) return fmt::format("{}& {}", spelled, parameter.name);
+  if (parameter.is_string() || type.kind == TypeKind::record || type.kind == TypeKind::array) {
+    return fmt::format("const {}& {}", spelled, parameter.name);
+  }
+  return fmt::format("{} {}", spelled, parameter.name);
+}
+
+void emit_signature(Code& code, const Procedure& procedure) {
+  const Locals local = locals_of(procedure);
+  const std::string impl = local("impl");
+  const std::string context = local("context");
+  std::vector<std::string> parameters = {fmt::format("Impl& {}", impl), fmt::format("lrpc::CallContext& {}", context)};
+  std::vector<std::string> arguments = {context};
+  for (const Parameter* parameter : received_parameters(procedure)) {
+    parameters.push_back(declaration(*parameter));
+    arguments.push_back(parameter->closes ? fmt::format("std::move({})", parameter->name) : parameter->name);
+  }
+  const std::string result = result_type(procedure);
+  code.doc(procedure_doc(procedure));
+  code.line("template <class Impl>");
+  code.list(fmt::format("concept {} = requires(", procedure.name), parameters, ") {");
+  code.indent();
+  if (procedure.results().empty()) {
+    code.list(fmt::format("{}.{}(", impl, procedure.name), arguments, ");");
+  } else {
+    code.list(fmt::format("{{ {}.{}(", impl, procedure.name), arguments,
+              fmt::format(") }} -> std::convertible_to<{}>;", result));
+  }
+  code.close("};");
+  code.line();
+}
+
+}  // namespace
+
+void emit_signatures(Code& code, const Interface& interface) {
+  code.comment(
+      "One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its "
+      "call's context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it "
+      "declares.");
+  code.line("namespace signature {");
+  code.line();
+  for (const Procedure& procedure : interface.procedures) emit_signature(code, procedure);
+  code.line("}  // namespace signature");
+  code.line();
+  code.line("/// A class that can serve {}. For each handle it names the type of the objects behind it.",
+            interface.name);
+  code.line("template <class Impl>");
+  std::string all = "concept Implementation =";
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
+    const std::string term = fmt::format(" signature::{}<Impl>{}", interface.procedures[i].name,
+                                         i + 1 == interface.procedures.size() ? ";" : " &&");
+    if (all.size() + term.size() > Code::kWidth) {
+      code.line(all);
+      all = "   ";
+    }
+    all += term;
+  }
+  code.line(all);
+  code.line();
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,35 @@
+#include "generator.h"
+
+#include "canonical.h"
+#include "checker.h"
+#include "emit.h"
+#include "layout.h"
+#include "parser.h"
+
+namespace lrpc::stubgen {
+
+std::optional<Interface> compile(const Source& source, Diagnostics& diagnostics) {
+  const auto file = parse(source, diagnostics);
+  if (!file) return std::nullopt;
+  auto interface = check(*file, diagnostics);
+  if (!interface) return std::nullopt;
+  lay_out(*interface, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  interface->canonical = canonical_text(*interface);
+  interface->hash = fnv1a(interface->canonical);
+  return interface;
+}
+
+std::array<std::string, 3> header_names(std::string_view stem) {
+  const std::string base(stem);
+  return {base + ".types.h", base + ".client.h", base + ".server.h"};
+}
+
+std::array<Header, 3> generate(const Interface& interface, std::string_view stem) {
+  auto names = header_names(stem);
+  return {Header{std::move(names[0]), emit_types(interface, stem)},
+          Header{std::move(names[1]), emit_client(interface, stem)},
+          Header{std::move(names[2]), emit_server(interface, stem)}};
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,211 @@
+#include "lexer.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+namespace lrpc::stubgen {
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+/// The value of a digit in base 10 or 16; 255 if it is none.
+unsigned digit_value(char c, unsigned base) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  if (base == 16 && c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  if (base == 16 && c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+  return 255;
+}
+
+}  // namespace
+
+Token Lexer::next() {
+  doc_.clear();
+  skip_space_and_comments();
+  Token token;
+  token.at = here_;
+  token.first_on_line = std::exchange(first_on_line_, false);
+  token.doc = std::move(doc_);
+  doc_ = {};
+  const std::size_t begin = at_;
+  if (done()) {
+    token.kind = TokenKind::end;
+  } else if (is_letter(peek())) {
+    identifier(token);
+  } else if (is_digit(peek())) {
+    integer(token);
+  } else if (peek() == '"') {
+    string(token);
+  } else {
+    punctuation(token);
+  }
+  if (token.kind != TokenKind::string) token.text = text_.substr(begin, at_ - begin);
+  token.end = here_;
+  return token;
+}
+
+void Lexer::advance() {
+  if (text_[at_] == '\n') {
+    ++here_.line;
+    here_.column = 1;
+    first_on_line_ = true;
+  } else {
+    ++here_.column;
+  }
+  ++at_;
+}
+
+void Lexer::skip_space_and_comments() {
+  while (!done()) {
+    if (is_space(peek())) {
+      advance();
+    } else if (peek() == '/' && peek(1) == '/') {
+      line_comment();
+    } else if (peek() == '/' && peek(1) == '*') {
+      block_comment();
+    } else {
+      return;
+    }
+  }
+}
+
+void Lexer::line_comment() {
+  const std::size_t begin = at_;
+  while (!done() && peek() != '\n') advance();
+  const std::string_view line = text_.substr(begin, at_ - begin);
+  // Three slashes make a doc comment; four or more are a ruler, `///<` would describe what stands before it.
+  if (line.starts_with("///") && !line.starts_with("////") && !line.starts_with("///<")) add_doc_line(line.substr(3));
+}
+
+void Lexer::block_comment() {
+  const Location start = here_;
+  const std::size_t begin = at_;
+  advance();
+  advance();
+  while (!done() && !(peek() == '*' && peek(1) == '/')) advance();
+  if (done()) {
+    diagnostics_.error(start, "this comment has no end");
+    diagnostics_.note(start, "close it with '*/'; comments do not nest");
+    return;
+  }
+  std::string_view body = text_.substr(begin + 2, at_ - begin - 2);
+  advance();
+  advance();
+  if (!body.starts_with('*')) return;
+  body.remove_prefix(1);
+  while (!body.empty()) {
+    const std::size_t end = body.find('\n');
+    std::string_view line = body.substr(0, end);
+    body.remove_prefix(end == std::string_view::npos ? body.size() : end + 1);
+    // The usual column of stars on the left is decoration.
+    const std::size_t star = line.find_first_not_of(" \t\r");
+    if (star != std::string_view::npos && line[star] == '*') line.remove_prefix(star + 1);
+    add_doc_line(line);
+  }
+}
+
+void Lexer::add_doc_line(std::string_view line) {
+  if (line.starts_with(' ')) line.remove_prefix(1);
+  const std::size_t last = line.find_last_not_of(" \t\r");
+  line = line.substr(0, last == std::string_view::npos ? 0 : last + 1);
+  doc_.emplace_back(line);
+}
+
+void Lexer::identifier(Token& token) {
+  token.kind = TokenKind::identifier;
+  while (is_letter(peek()) || is_digit(peek())) advance();
+}
+
+void Lexer::integer(Token& token) {
+  token.kind = TokenKind::integer;
+  unsigned base = 10;
+  if (peek() == '0' && (peek(1) == 'x' || peek(1) == 'X')) {
+    base = 16;
+    advance();
+    advance();
+  }
+  bool overflow = false;
+  bool any = false;
+  bool malformed = false;
+  while (is_letter(peek()) || is_digit(peek())) {
+    const char c = peek();
+    advance();
+    if (c == '_') continue;
+    const unsigned digit = digit_value(c, base);
+    if (digit >= base) {
+      malformed = true;
+      continue;
+    }
+    any = true;
+    constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+    if (token.value > (kMax - digit) / base) {
+      overflow = true;
+      token.value = kMax;
+    } else if (!overflow) {
+      token.value = token.value * base + digit;
+    }
+  }
+  if (malformed || !any) {
+    diagnostics_.error(token.at, "this is not a number");
+    diagnostics_.note(token.at, "numbers look like 4096, 1_000_000 or 0x1000");
+  } else if (overflow) {
+    diagnostics_.error(token.at, "this number is larger than any type can hold (2^64 - 1)");
+  }
+}
+
+void Lexer::string(Token& token) {
+  advance();
+  const std::size_t begin = at_;
+  while (!done() && peek() != '"' && peek() != '\n') advance();
+  token.text = text_.substr(begin, at_ - begin);
+  token.kind = TokenKind::string;
+  if (peek() == '"') {
+    advance();
+  } else {
+    diagnostics_.error(token.at, "this text has no closing quote on its line");
+    token.kind = TokenKind::invalid;
+  }
+}
+
+void Lexer::punctuation(Token& token) {
+  const char c = peek();
+  if (c == '-' && peek(1) == '>') {
+    token.kind = TokenKind::arrow;
+    advance();
+  } else if (c == '.' && peek(1) == '.') {
+    token.kind = TokenKind::dots;
+    advance();
+  } else {
+    constexpr std::string_view kCharacters = ".-=:;,{}()[]<>";
+    constexpr TokenKind kKinds[] = {TokenKind::dot,         TokenKind::minus,       TokenKind::equals,
+                                    TokenKind::colon,       TokenKind::semicolon,   TokenKind::comma,
+                                    TokenKind::open_brace,  TokenKind::close_brace, TokenKind::open_paren,
+                                    TokenKind::close_paren, TokenKind::open_square, TokenKind::close_square,
+                                    TokenKind::less,        TokenKind::greater};
+    const std::size_t index = kCharacters.find(c);
+    if (index == std::string_view::npos) return unreadable(token);
+    token.kind = kKinds[index];
+  }
+  advance();
+}
+
+void Lexer::unreadable(Token& token) {
+  token.kind = TokenKind::invalid;
+  const auto byte = static_cast<unsigned char>(peek());
+  // A run of such bytes is one mistake (a file in another encoding, a binary), not one a byte.
+  while (!done() && !is_space(peek()) && !is_letter(peek()) && !is_digit(peek()) && peek() != ';' && peek() != '}') {
+    if (peek() == '/' && (peek(1) == '/' || peek(1) == '*')) break;
+    advance();
+  }
+  if (byte >= 0x21 && byte < 0x7f) {
+    diagnostics_.error(token.at, fmt::format("'{}' means nothing here", static_cast<char>(byte)));
+  } else {
+    diagnostics_.error(token.at, fmt::format("byte 0x{:02x} means nothing here", byte));
+    diagnostics_.note(token.at, "outside of comments an interface file is plain ASCII text");
+  }
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,45 @@
+// Text to tokens, one at a time.
+#pragma once
+
+#include <cstddef>
+
+#include "source.h"
+#include "token.h"
+
+namespace lrpc::stubgen {
+
+/// Reads tokens off a Source, which must outlive it and its tokens. Any bytes are allowed: what is no token is reported
+/// and skipped. Work and memory are linear in the text.
+class Lexer {
+ public:
+  Lexer(const Source& source, Diagnostics& diagnostics) : text_(source.text), diagnostics_(diagnostics) {}
+
+  /// The next token; TokenKind::end for ever after the last one.
+  [[nodiscard]] Token next();
+
+ private:
+  [[nodiscard]] char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  [[nodiscard]] bool done() const { return at_ >= text_.size(); }
+  void advance();
+  void skip_space_and_comments();
+  void line_comment();
+  void block_comment();
+  void add_doc_line(std::string_view line);
+
+  void identifier(Token& token);
+  void integer(Token& token);
+  void string(Token& token);
+  void punctuation(Token& token);
+  void unreadable(Token& token);
+
+  std::string_view text_;
+  Diagnostics& diagnostics_;
+  std::size_t at_ = 0;
+  Location here_;
+  bool first_on_line_ = true;
+  Doc doc_;  ///< Doc comments met since the last token.
+};
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,148 @@
+// lrpc-stubgen: the command line around compile() and generate().
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "generator.h"
+
+namespace {
+
+namespace stubgen = lrpc::stubgen;
+
+constexpr int kGood = 0;
+constexpr int kErrorsInInput = 1;
+constexpr int kWrongUse = 2;
+
+struct Options {
+  std::string file;
+  std::string out;
+  bool check = false;
+  bool print_pdl = false;
+  bool list_outputs = false;
+};
+
+int wrong_use(const std::string& message) {
+  fmt::print(stderr, "lrpc-stubgen: {}\n", message);
+  return kWrongUse;
+}
+
+/// The file's name without `.lrpc`: it goes into #include lines and file names. Empty if it cannot.
+std::string stem_of(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  constexpr std::string_view kExtension = ".lrpc";
+  if (!name.ends_with(kExtension) || name.size() == kExtension.size()) return {};
+  std::string stem = name.substr(0, name.size() - kExtension.size());
+  const bool plain = std::all_of(stem.begin(), stem.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  });
+  return plain ? stem : std::string();
+}
+
+/// Reads one byte more than a file may have, so that too large a one is seen without reading it all.
+std::optional<std::string> read(const std::string& file, std::string& why) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    why = std::strerror(EISDIR);
+    return std::nullopt;
+  }
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(stubgen::Source::kMaxBytes + 1, '\0');
+  if (stream) stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!stream && !stream.eof()) {
+    why = std::strerror(errno != 0 ? errno : EIO);
+    return std::nullopt;
+  }
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return text;
+}
+
+/// All or nothing for each header: a build that is interrupted never leaves half of one behind.
+bool write(const std::filesystem::path& path, const std::string& text, std::string& why) {
+  std::filesystem::path draft = path;
+  draft += ".new";
+  errno = 0;
+  {
+    std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
+    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+    stream.close();
+    if (!stream) {
+      why = std::strerror(errno != 0 ? errno : EIO);
+      return false;
+    }
+  }
+  std::error_code error;
+  std::filesystem::rename(draft, path, error);
+  if (error) why = error.message();
+  return !error;
+}
+
+int run(const Options& options) {
+  const std::string stem = stem_of(options.file);
+  if (stem.empty()) {
+    return wrong_use(
+        fmt::format("{}: the name must end in .lrpc and hold only letters, digits, '.', '-' and '_'", options.file));
+  }
+  const std::filesystem::path out = options.out.empty() ? "." : options.out;
+  if (options.list_outputs) {
+    for (const std::string& name : stubgen::header_names(stem)) fmt::print("{}\n", (out / name).string());
+    return kGood;
+  }
+  if (options.out.empty() && !options.check && !options.print_pdl) {
+    return wrong_use("say where the headers go (--out DIR), or use --check or --print-pdl; --help has more");
+  }
+  std::string why;
+  auto text = read(options.file, why);
+  if (!text) return wrong_use(fmt::format("cannot read {}: {}", options.file, why));
+
+  const stubgen::Source source{options.file, std::move(*text)};
+  stubgen::Diagnostics diagnostics;
+  const auto interface = stubgen::compile(source, diagnostics);
+  fmt::print(stderr, "{}", diagnostics.text(source.name));
+  if (!interface) return kErrorsInInput;
+  if (options.print_pdl) fmt::print("{}", stubgen::print_pdl(*interface));
+  if (options.check || options.out.empty()) return kGood;
+
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  if (error) return wrong_use(fmt::format("cannot make the directory {}: {}", options.out, error.message()));
+  for (const stubgen::Header& header : stubgen::generate(*interface, stem)) {
+    if (!write(out / header.name, header.text, why)) {
+      return wrong_use(fmt::format("cannot write {}: {}", (out / header.name).string(), why));
+    }
+  }
+  return kGood;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Makes C++ stubs from an lrpc interface file: FILE.types.h, FILE.client.h and FILE.server.h.",
+               "lrpc-stubgen");
+  app.add_option("FILE", options.file, "The interface file, NAME.lrpc")->required();
+  app.add_option("--out", options.out, "The directory for the headers; made if it is missing")->type_name("DIR");
+  app.add_flag("--check", options.check, "Only report what is wrong; write nothing");
+  app.add_flag("--print-pdl", options.print_pdl, "Print procedures, A-stack classes and offsets as a table");
+  app.add_flag("--list-outputs", options.list_outputs, "Print the paths that would be written, without reading FILE");
+  app.set_version_flag("--version", "lrpc-stubgen " LRPC_VERSION);
+  app.footer("Exit status: 0 done, 1 errors in FILE, 2 wrong command line or a file that cannot be read or written.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kGood : kWrongUse;
+  }
+  return run(options);
+}

@@ -1,0 +1,41 @@
+#include "model.h"
+
+#include <algorithm>
+
+namespace lrpc::stubgen {
+
+const Type& Type::resolved() const {
+  const Type* type = this;
+  while (type->kind == TypeKind::alias) type = type->target;
+  return *type;
+}
+
+std::vector<const Parameter*> Procedure::arguments() const {
+  std::vector<const Parameter*> found;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.is_in()) found.push_back(&parameter);
+  }
+  return found;
+}
+
+std::vector<const Parameter*> Procedure::results() const {
+  std::vector<const Parameter*> found;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.is_in() && !parameter.is_bytes()) found.push_back(&parameter);
+  }
+  return found;
+}
+
+std::vector<const Parameter*> Procedure::buffers() const {
+  std::vector<const Parameter*> found;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.is_in() && parameter.is_bytes()) found.push_back(&parameter);
+  }
+  return found;
+}
+
+bool Procedure::any_variable() const {
+  return std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.variable(); });
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,192 @@
+#include "names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+constexpr std::string_view kKeywords[] = {"alignas",
+                                          "alignof",
+                                          "and",
+                                          "and_eq",
+                                          "asm",
+                                          "auto",
+                                          "bitand",
+                                          "bitor",
+                                          "bool",
+                                          "break",
+                                          "case",
+                                          "catch",
+                                          "char",
+                                          "char16_t",
+                                          "char32_t",
+                                          "char8_t",
+                                          "class",
+                                          "co_await",
+                                          "co_return",
+                                          "co_yield",
+                                          "compl",
+                                          "concept",
+                                          "const",
+                                          "const_cast",
+                                          "consteval",
+                                          "constexpr",
+                                          "constinit",
+                                          "continue",
+                                          "decltype",
+                                          "default",
+                                          "delete",
+                                          "do",
+                                          "double",
+                                          "dynamic_cast",
+                                          "else",
+                                          "enum",
+                                          "explicit",
+                                          "export",
+                                          "extern",
+                                          "false",
+                                          "float",
+                                          "for",
+                                          "friend",
+                                          "goto",
+                                          "if",
+                                          "import",
+                                          "inline",
+                                          "int",
+                                          "long",
+                                          "module",
+                                          "mutable",
+                                          "namespace",
+                                          "new",
+                                          "noexcept",
+                                          "not",
+                                          "not_eq",
+                                          "nullptr",
+                                          "operator",
+                                          "or",
+                                          "or_eq",
+                                          "private",
+                                          "protected",
+                                          "public",
+                                          "register",
+                                          "reinterpret_cast",
+                                          "requires",
+                                          "return",
+                                          "short",
+                                          "signed",
+                                          "sizeof",
+                                          "static",
+                                          "static_assert",
+                                          "static_cast",
+                                          "struct",
+                                          "switch",
+                                          "template",
+                                          "this",
+                                          "thread_local",
+                                          "throw",
+                                          "true",
+                                          "try",
+                                          "typedef",
+                                          "typeid",
+                                          "typename",
+                                          "typeof",
+                                          "union",
+                                          "unsigned",
+                                          "using",
+                                          "virtual",
+                                          "void",
+                                          "volatile",
+                                          "wchar_t",
+                                          "while",
+                                          "xor",
+                                          "xor_eq"};
+
+// Macros of the C library that a program's other headers bring along.
+constexpr std::string_view kMacros[] = {"BUFSIZ", "EOF",    "FALSE", "I",       "INFINITY", "NAN",
+                                        "NDEBUG", "NULL",   "TRUE",  "assert",  "complex",  "errno",
+                                        "i386",   "linux",  "major", "makedev", "minor",    "offsetof",
+                                        "si_pid", "stderr", "stdin", "stdout",  "unix",     "va_arg"};
+
+// What the generated headers name themselves, and may be looked up where a parameter of the same name would hide it.
+constexpr std::string_view kGeneratedTypes[] = {"Client", "Entry", "Impl", "Implementation", "kPdl", "lrpc", "std"};
+constexpr std::string_view kGeneratedNames[] = {"export_to", "import_over", "binding",  "kStubs",
+                                                "layout",    "serve_over",  "signature"};
+constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
+                                         "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",
+                                         "string", "uint16", "uint32", "uint64", "uint8"};
+
+template <std::size_t N>
+bool contains(const std::string_view (&list)[N], std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+}  // namespace
+
+bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
+  const auto refuse = [&](std::string why, std::string_view hint) {
+    diagnostics.error(name.at, std::move(why));
+    diagnostics.note(name.at, std::string(hint));
+    return false;
+  };
+  const std::string& text = name.text;
+  if (text.size() > limits::kMaxNameLength) {
+    return refuse(fmt::format("this name has {} characters; the limit is {}", text.size(), limits::kMaxNameLength),
+                  "choose a shorter name");
+  }
+  if (contains(kKeywords, text)) {
+    return refuse(fmt::format("'{}' is a word of C++ and cannot be a name in the generated code", text),
+                  "choose another name, such as one that says more");
+  }
+  if (contains(kMacros, text)) {
+    return refuse(fmt::format("'{}' is a macro of the C library and cannot be a name in the generated code", text),
+                  "choose another name");
+  }
+  if (text.starts_with('_') || text.ends_with('_') || text.find("__") != std::string::npos) {
+    return refuse(fmt::format("'{}': a name may not begin or end with '_' nor hold '__'", text),
+                  "such names belong to C++ and to the generated code");
+  }
+  const bool outer = use != NameUse::member;
+  if (contains(kGeneratedTypes, text) || (outer && contains(kGeneratedNames, text))) {
+    return refuse(fmt::format("'{}' is a name that the generated code uses itself", text), "choose another name");
+  }
+  if (outer && contains(kBuiltIn, text)) {
+    return refuse(fmt::format("'{}' is a built-in type", text), "choose another name");
+  }
+  return true;
+}
+
+bool Scope::declare(const ast::Name& name) {
+  const auto [entry, fresh] = taken_.try_emplace(name.text, Entry{name.at, {}});
+  if (!fresh) report(name.text, name.at, {}, entry->second);
+  return fresh;
+}
+
+bool Scope::generate(std::string name, const ast::Name& origin) {
+  const auto [entry, fresh] = taken_.try_emplace(name, Entry{origin.at, origin.text});
+  if (!fresh) report(name, origin.at, origin.text, entry->second);
+  return fresh;
+}
+
+void Scope::report(const std::string& name, Location at, std::string_view generated_for, const Entry& before) {
+  if (generated_for.empty() && before.generated_for.empty()) {
+    diagnostics_.error(at, fmt::format("'{}' is declared twice", name));
+    diagnostics_.note(before.at, "it was declared here first");
+  } else if (generated_for.empty()) {
+    diagnostics_.error(at, fmt::format("'{}' is the name that the generated code has for something of '{}'", name,
+                                       before.generated_for));
+    diagnostics_.note(before.at, "rename one of the two");
+  } else {
+    diagnostics_.error(
+        at, fmt::format("the generated code of '{}' needs the name '{}', which is taken", generated_for, name));
+    diagnostics_.note(before.at, before.generated_for.empty()
+                                     ? std::string("it is declared here; rename one of the two")
+                                     : fmt::format("it belongs to '{}'; rename one of the two", before.generated_for));
+  }
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,15 @@
+// Tokens to ast::Interface, with recovery at ';' and '}' so that one run reports every mistake.
+#pragma once
+
+#include <optional>
+
+#include "ast.h"
+#include "source.h"
+
+namespace lrpc::stubgen {
+
+/// Parses one interface file. nullopt if there is no interface in it at all; otherwise what could be read, with the
+/// mistakes in `diagnostics`. Never recurses: nesting in the text costs no stack.
+[[nodiscard]] std::optional<ast::Interface> parse(const Source& source, Diagnostics& diagnostics);
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,52 @@
+#include "source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lrpc::stubgen {
+namespace {
+
+std::string_view word(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::note: return "note";
+  }
+  return "error";
+}
+
+}  // namespace
+
+void Diagnostics::error(Location at, std::string message) { add(Severity::error, at, std::move(message)); }
+void Diagnostics::warning(Location at, std::string message) { add(Severity::warning, at, std::move(message)); }
+void Diagnostics::note(Location at, std::string message) { add(Severity::note, at, std::move(message)); }
+
+void Diagnostics::add(Severity severity, Location at, std::string message) {
+  if (severity == Severity::error) ++errors_;
+  if (severity != Severity::note) last_dropped_ = errors_ > kMaxErrors || kept_.size() > 4 * kMaxErrors;
+  if (!last_dropped_) kept_.push_back({severity, at, std::move(message)});
+}
+
+std::string Diagnostics::text(std::string_view file) const {
+  // Later phases look at earlier lines again: put it all in the file's order, each note behind what it belongs to.
+  std::vector<std::pair<Location, const Diagnostic*>> ordered;
+  for (const Diagnostic& diagnostic : kept_) {
+    const bool note = diagnostic.severity == Severity::note && !ordered.empty();
+    ordered.emplace_back(note ? ordered.back().first : diagnostic.at, &diagnostic);
+  }
+  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.line, a.first.column) < std::pair(b.first.line, b.first.column);
+  });
+  std::string out;
+  for (const auto& [place, entry] : ordered) {
+    const Diagnostic& diagnostic = *entry;
+    out += fmt::format("{}:{}:{}: {}: {}\n", file, diagnostic.at.line, diagnostic.at.column, word(diagnostic.severity),
+                       diagnostic.message);
+  }
+  if (errors_ > kMaxErrors) out += fmt::format("{}: {} more errors are not shown\n", file, errors_ - kMaxErrors);
+  return out;
+}
+
+}  // namespace lrpc::stubgen

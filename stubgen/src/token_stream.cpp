@@ -1,0 +1,90 @@
+#include "token_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lrpc::stubgen {
+namespace {
+
+constexpr std::array<std::string_view, 8> kItemWords = {"option", "enum",   "type",      "record",
+                                                        "error",  "handle", "procedure", "union"};
+
+}  // namespace
+
+TokenStream::TokenStream(const Source& source, Diagnostics& diagnostics)
+    : diagnostics_(diagnostics), lexer_(source, diagnostics) {
+  current_ = lexer_.next();
+  following_ = lexer_.next();
+}
+
+bool TokenStream::at_item() const {
+  return at(TokenKind::identifier) &&
+         std::find(kItemWords.begin(), kItemWords.end(), current_.text) != kItemWords.end();
+}
+
+Token TokenStream::take() {
+  previous_end_ = current_.end;
+  Token taken = std::exchange(current_, std::move(following_));
+  following_ = lexer_.next();
+  return taken;
+}
+
+bool TokenStream::take_if(TokenKind kind) {
+  if (!at(kind)) return false;
+  take();
+  return true;
+}
+
+bool TokenStream::take_word(std::string_view word) {
+  if (!at_word(word)) return false;
+  take();
+  return true;
+}
+
+Token TokenStream::expect(TokenKind kind, std::string_view where) {
+  if (!at(kind)) fail(fmt::format("expected {} {}, found {}", describe(kind), where, describe(current_)));
+  return take();
+}
+
+void TokenStream::expect_semicolon(std::string_view after) {
+  if (take_if(TokenKind::semicolon)) return;
+  diagnostics_.error(previous_end_, fmt::format("expected ';' after {}, found {}", after, describe(current_)));
+  throw SyntaxError{};
+}
+
+void TokenStream::fail(std::string message, std::string hint) {
+  // What the lexer could not read it has reported already.
+  if (!at(TokenKind::invalid)) {
+    diagnostics_.error(current_.at, std::move(message));
+    if (!hint.empty()) diagnostics_.note(current_.at, std::move(hint));
+  }
+  throw SyntaxError{};
+}
+
+void TokenStream::unsupported(Location at, std::string_view what, std::string_view instead) {
+  diagnostics_.error(at, fmt::format("{} is not supported yet", what));
+  diagnostics_.note(at, std::string(instead));
+  throw SyntaxError{};
+}
+
+void TokenStream::recover() {
+  std::size_t depth = 0;
+  for (bool first = true; !at(TokenKind::end); first = false) {
+    if (depth == 0 && at(TokenKind::close_brace)) return;
+    if (depth == 0 && !first && at_item() && current_.first_on_line && following_.kind == TokenKind::identifier) return;
+    // The mistake was seen at the word itself (the ';' before it is missing): begin there.
+    if (first && at_item() && current_.first_on_line && !at_word("union")) return;
+    const TokenKind kind = take().kind;
+    if (kind == TokenKind::open_brace) ++depth;
+    if (kind == TokenKind::close_brace && --depth == 0) {
+      take_if(TokenKind::semicolon);
+      return;
+    }
+    if (kind == TokenKind::semicolon && depth == 0) return;
+  }
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,47 @@
+// The parser's view of the tokens: two of them, ways to take them, and what to do when they are wrong.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lexer.h"
+#include "source.h"
+#include "token.h"
+
+namespace lrpc::stubgen {
+
+/// Thrown after a mistake was reported; unwinds to the innermost list, which calls recover(). Never leaves the parser.
+struct SyntaxError {};
+
+class TokenStream {
+ public:
+  TokenStream(const Source& source, Diagnostics& diagnostics);
+
+ protected:
+  [[nodiscard]] bool at(TokenKind kind) const { return current_.kind == kind; }
+  [[nodiscard]] bool at_word(std::string_view word) const { return at(TokenKind::identifier) && current_.text == word; }
+  /// At a word that begins a declaration. It may be a name all the same.
+  [[nodiscard]] bool at_item() const;
+
+  Token take();
+  bool take_if(TokenKind kind);
+  bool take_word(std::string_view word);
+  /// Takes a token of this kind, or fails: "expected ':' `where`, found ...".
+  Token expect(TokenKind kind, std::string_view where);
+  /// The same for ';', reported behind what it should have ended.
+  void expect_semicolon(std::string_view after);
+
+  [[noreturn]] void fail(std::string message, std::string hint = {});
+  [[noreturn]] void unsupported(Location at, std::string_view what, std::string_view instead);
+  /// Skips to where the next declaration or field can begin: behind a ';' or a whole { } block, before the '}' of the
+  /// list we are in, or before a declaration's word that begins a line.
+  void recover();
+
+  Diagnostics& diagnostics_;
+  Lexer lexer_;
+  Token current_;
+  Token following_;
+  Location previous_end_;
+};
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,178 @@
+#include "checker.h"
+
+#include <gtest/gtest.h>
+
+#include "lrpc/shim/pdl.h"
+#include "test_support.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+using test::compile_body;
+using test::compile_text;
+
+static_assert(limits::kMaxProcedures == lrpc::limits::kMaxProcedures);
+static_assert(limits::kMaxAStacksPerClass == lrpc::limits::kMaxAStacksPerClass);
+static_assert(limits::kMaxImageSize == lrpc::limits::kMaxImageSize);
+static_assert(limits::kMaxTailSize == lrpc::limits::kMaxTailSize);
+static_assert(limits::kMaxRegionSize == lrpc::limits::kMaxRegionSize);
+
+/// A body, and what the diagnostics must say about it.
+struct Mistake {
+  const char* body;
+  const char* says;
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, are_reported_with_their_place) {
+  const auto compiled = compile_body(GetParam().body);
+  EXPECT_FALSE(compiled.interface) << GetParam().body;
+  EXPECT_TRUE(compiled.says(GetParam().says)) << GetParam().body << "\n" << compiled.diagnostics;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Checker, Mistakes,
+    testing::Values(
+        Mistake{"procedure A(); procedure A();", "t:2:26: error: 'A' is declared twice"},
+        Mistake{"record A { x: int8; } enum A : uint8 { B }", "'A' is declared twice"},
+        Mistake{"procedure A(x: int8, x: int8);", "'x' is declared twice"},
+        Mistake{"procedure A(x: int8) -> (x: int8);", "'x' is declared twice"},
+        Mistake{"record R { x: int8; x: int8; }", "'x' is declared twice"},
+        Mistake{"enum E : uint8 { A, A }", "'A' is declared twice"},
+        Mistake{"procedure A(x: int);", "types say their size"},
+        Mistake{"procedure A(x: Nothing);", "t:2:16: error: there is no type 'Nothing'"},
+        Mistake{"procedure delete();", "'delete' is a word of C++"},
+        Mistake{"procedure A(errno: int8);", "'errno' is a macro"},
+        Mistake{"procedure A(x_: int8);", "may not begin or end with '_'"},
+        Mistake{"procedure A(_x: int8);", "may not begin or end with '_'"},
+        Mistake{"procedure a__b();", "nor hold '__'"}, Mistake{"procedure import();", "'import' is a word of C++"},
+        Mistake{"procedure binding();", "the generated code uses itself"},
+        Mistake{"record Client { x: int8; }", "the generated code uses itself"},
+        Mistake{"procedure A(kPdl: int8);", "the generated code uses itself"},
+        Mistake{"procedure Entry();", "the generated code uses itself"},
+        Mistake{"procedure T();", "'T' is declared twice"},
+        Mistake{"procedure A(T: int8);", "has the name of the interface"},
+        Mistake{"record int8 { x: bool; }", "'int8' is a built-in type"},
+        Mistake{"procedure A(); procedure A_remote();", "the name 'A_remote', which is taken"},
+        Mistake{"procedure A_remote(); procedure A();", "the name 'A_remote', which is taken"},
+        Mistake{"record AResults { x: int8; } procedure A() -> (x: int8, y: int8);",
+                "the name 'AResults', which is taken"},
+        Mistake{"handle F; record F_tag { x: int8; }", "the name 'F_tag', which is taken"},
+        Mistake{"procedure A(in b_c: string<4>); procedure A_b(in c: string<4>);", "the name 'kA_b_c', which is taken"},
+        Mistake{"record S { x: int8; } procedure A(S: int8);", "the parameter 'S' has the name of a type"},
+        Mistake{"record S { S: int8; }", "the field 'S' has the name of a type"},
+        Mistake{"enum E : uint8 { A = 256 }", "256 is no value of the enum's type, which goes from 0 to 255"},
+        Mistake{"enum E : uint8 { A = 255, B }", "256 is no value of the enum's type"},
+        Mistake{"enum E : int8 { A = -129 }", "-129 is no value"},
+        Mistake{"enum E : uint8 { A = 1, B = 1 }", "'B' has the value 1 of 'A'"},
+        Mistake{"enum E : uint8 { }", "has no values"}, Mistake{"enum E { A }", "does not say what integer it is"},
+        Mistake{"enum E : float32 { A }", "'float32' is no integer type"},
+        Mistake{"enum E : Nothing { A }", "'Nothing' is no integer type"},
+        Mistake{"type X = int8 range 0 .. 128;", "128 is outside of int8, which goes from -128 to 127"},
+        Mistake{"type X = uint8 range -1 .. 5;", "-1 is outside of uint8"},
+        Mistake{"type X = int8 range 5 .. 4;", "the range is empty"},
+        Mistake{"type X = bool range 0 .. 1;", "'bool' has no range"},
+        Mistake{"type X = uint8 range 0 .. 9; type Y = X range 0 .. 10;", "10 is outside of X, which goes from 0 to 9"},
+        Mistake{"type X = bytes<4>;", "bytes<N> cannot be named by 'type'"}, Mistake{"record R { }", "has no fields"},
+        Mistake{"record R { r: R; }", "'R' contains itself"},
+        Mistake{"record A { b: B; } record B { c: A[2]; }", "contains itself"},
+        Mistake{"type A = B; type B = A;", "contains itself"},
+        Mistake{"type A = B[2]; type B = A[2];", "contains itself"},
+        Mistake{"record R { data: bytes<4>; }", "bytes<N> cannot be a field"},
+        Mistake{"handle H; record R { h: H; }", "a handle cannot be a field"},
+        Mistake{"handle H; procedure A(h: H[4]);", "a handle cannot be an array's element"},
+        Mistake{"error E { x: int8; } procedure A(e: E);", "cannot be a parameter"},
+        Mistake{"error E { x: int8; } record R { e: E; }", "cannot be a field"},
+        Mistake{"procedure A(x: byte[0]);", "an array cannot have 0 elements"},
+        Mistake{"procedure A(x: byte[-1]);", "an array cannot have -1 elements"},
+        Mistake{"procedure A(x: byte[100000]);", "does not fit an A-stack"},
+        Mistake{"procedure A(x: int64[10000]);", "'int64[10000]' has 80000 bytes"},
+        Mistake{"procedure A(x: byte[]);", "the array says no length"},
+        Mistake{"procedure A(x: byte[2][2][2][2][2]);", "at most 4 dimensions"},
+        Mistake{"type B = byte[2][2][2]; procedure A(x: B[2][2]);", "more than 4 dimensions"},
+        Mistake{"procedure A(x: byte[60000], y: byte[60000]);", "have 120000 bytes"},
+        Mistake{"procedure A(x: string);", "'string' says no bound"},
+        Mistake{"procedure A(x: string<0>);", "the bound of string is from 1 to 65535, not 0"},
+        Mistake{"procedure A(x: string<65536>);", "not 65536"},
+        Mistake{"procedure A(x: bytes<268435457>);", "the bound of bytes"},
+        Mistake{"procedure A(x: int32<4>);", "'int32' takes no bound"},
+        Mistake{"procedure A(in x: bytes<268435456>, in y: bytes<268435456>);", "of out-of-band tail"},
+        Mistake{"procedure A(in x: bytes<268435456>);", "the limit for a region is"},
+        Mistake{"procedure A(x: byte[2000], in y: bytes<9>);", "say 'astack_size"},
+        Mistake{"procedure A() raises (Nothing);", "there is no error 'Nothing'"},
+        Mistake{"record R { x: int8; } procedure A() raises (R);", "'R' is no error"},
+        Mistake{"error E; procedure A() raises (E, E);", "'E' is raised twice"},
+        Mistake{"handle H; procedure A(inout h: H);", "cannot be inout"},
+        Mistake{"procedure A(x: int32 closes);", "'closes' is for a handle"},
+        Mistake{"handle H; procedure A() -> (h: H closes);", "'closes' is for a handle that the procedure takes"},
+        Mistake{"procedure A(x: int32 uninterpreted);", "cannot be uninterpreted"},
+        Mistake{"procedure A(x: bool[4] uninterpreted);", "cannot be uninterpreted"},
+        Mistake{"procedure A(in x: string<4> uninterpreted);", "cannot be uninterpreted"},
+        Mistake{"procedure A() -> (x: bytes<4> uninterpreted);", "not for results"},
+        Mistake{"procedure A() -> (in x: int8);", "a result cannot be 'in'"},
+        Mistake{"procedure A() may_block may_block;", "'may_block' is said twice"},
+        Mistake{"procedure A() astacks 0;", "the number of A-stacks is from 1 to 1024, not 0"},
+        Mistake{"procedure A() astack_size 63;", "is from 64 to 65536, not 63"},
+        Mistake{"option astacks = 5000;", "not 5000"}, Mistake{"option astacks = \"five\";", "takes a number"},
+        Mistake{"option astacks = 5; option astacks = 5;", "set twice"},
+        Mistake{"option colour = 1;", "there is no option 'colour'"},
+        Mistake{"option namespace = \"a:b\";", "not a C++ namespace"},
+        Mistake{"option namespace = \"a::\";", "not a C++ namespace"},
+        Mistake{"option namespace = \"a::std\";", "the generated code uses itself"},
+        Mistake{"option namespace = 5;", "takes a text"}));
+
+TEST(Checker, the_order_of_declarations_does_not_matter) {
+  const auto compiled = compile_body("procedure A(x: R); record R { a: S[2]; } type S = E; enum E : int8 { X }");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  std::string order;
+  for (const Type* type : compiled.interface->ordered) order += type->name;
+  EXPECT_EQ(order, "ESR");
+}
+
+TEST(Checker, a_version_is_two_numbers_of_16_bits) {
+  EXPECT_TRUE(compile_text("interface T version 65536.0 { procedure A(); }").says("not 65536"));
+  EXPECT_TRUE(compile_text("interface T version -1.0 { procedure A(); }").says("not -1"));
+}
+
+TEST(Checker, an_interface_without_procedures_is_refused) {
+  EXPECT_TRUE(compile_text("interface T version 1.0 { }").says("has 0 procedures"));
+}
+
+TEST(Checker, the_same_declaration_has_the_same_hash_whatever_its_comments_and_defaults) {
+  const auto one = compile_text("interface T version 1.0 { procedure A(x: int32) -> (y: bool); }");
+  const auto other = compile_text(
+      "/// Doc.\ninterface T version 1.0 { option astacks = 5; option namespace = \"n\";\n procedure A(in x : int32, "
+      "out y: bool) ; };");
+  const auto different = compile_text("interface T version 1.0 { procedure A(x: int32) -> (z: bool); }");
+  EXPECT_EQ(one.interface->hash, other.interface->hash);
+  EXPECT_NE(one.interface->hash, different.interface->hash);
+}
+
+TEST(Checker, the_canonical_text_is_an_interface_file_and_its_own_canonical_text) {
+  const auto first = compile_body(
+      "option astacks = 7; enum E : int64 { A = -9223372036854775808, B } type P = uint8 range 1 .. 9; type L = "
+      "string<9>[2];"
+      "record R { e: E; p: P[2][3]; } error X; error Y { r: R; } handle H;"
+      "procedure A(h: H closes, in b: bytes<70000> uninterpreted, inout c: L) -> (d: R) raises (X, Y) may_block "
+      "astacks 3 astack_size 999;");
+  ASSERT_TRUE(first.interface) << first.diagnostics;
+  const auto second = compile_text(first.interface->canonical);
+  ASSERT_TRUE(second.interface) << second.diagnostics << first.interface->canonical;
+  EXPECT_EQ(second.interface->canonical, first.interface->canonical);
+}
+
+TEST(Checker, a_long_chain_of_types_and_a_wide_dag_take_linear_work) {
+  std::string chain = "type A0 = uint8;";
+  for (int i = 1; i < 8000; ++i) chain += "type A" + std::to_string(i) + " = A" + std::to_string(i - 1) + ";\n";
+  EXPECT_TRUE(compile_body(chain).interface);
+  std::string dag = "record R0 { a: uint8; }";
+  for (int i = 1; i < 60; ++i) {
+    const std::string below = std::to_string(i - 1);
+    dag += "record R" + std::to_string(i) + " { a: R" + below + "; b: R" + below + "; }\n";
+  }
+  EXPECT_TRUE(compile_body(dag).says("an A-stack holds at most"));
+}
+
+}  // namespace
+}  // namespace lrpc::stubgen

@@ -1,0 +1,102 @@
+// A stand-in for libclient: what generated call stubs need and nothing more. A transfer calls the server's entry stub
+// directly; hooks let a test change what lies on the A-stack in between, as a hostile peer would.
+#pragma once
+
+#include <lrpc/server.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc {
+
+struct ImportOptions {
+  Server* server = nullptr;
+};
+
+namespace client {
+
+/// One A-stack for all classes, as large as the largest.
+class BindingObject {
+ public:
+  BindingObject(Server& server, const Pdl& pdl) : server_(server), context_(largest(pdl).first, largest(pdl).second) {}
+
+  [[nodiscard]] bool remote() const noexcept { return remote_bit; }
+
+  /// Calls the entry stub on the A-stack as it is. For tests that write the image themselves.
+  std::uint16_t enter(std::uint16_t procedure) {
+    ++calls;
+    const std::uint16_t status = server_.stubs()[procedure](server_.impl(), context_);
+    context_.end_call();
+    return status;
+  }
+  [[nodiscard]] CallContext& context() noexcept { return context_; }
+
+  bool remote_bit = false;
+  bool astacks_in_use = false;
+  std::size_t calls = 0;
+  std::function<void(CallContext&)> before_call;                      ///< A hostile client.
+  std::function<std::uint16_t(CallContext&, std::uint16_t)> instead;  ///< A hostile server.
+
+ private:
+  static std::pair<std::size_t, std::size_t> largest(const Pdl& pdl) {
+    std::pair<std::size_t, std::size_t> size{0, 0};
+    for (const AStackClass& shared : pdl.classes) {
+      size.first = std::max<std::size_t>(size.first, shared.image_size);
+      size.second = std::max<std::size_t>(size.second, shared.tail_size);
+    }
+    return size;
+  }
+
+  Server& server_;
+  CallContext context_;
+};
+
+class Call {
+ public:
+  Call(BindingObject& binding, std::uint16_t /*astack_class*/) noexcept : binding_(binding) {}
+  [[nodiscard]] bool taken() const noexcept { return !binding_.astacks_in_use; }
+  [[nodiscard]] Errc error() const noexcept { return Errc::no_astack; }
+  [[nodiscard]] std::byte* image() const noexcept { return binding_.context().image(); }
+  [[nodiscard]] std::byte* tail() const noexcept { return binding_.context().tail(); }
+  [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
+    if (binding_.before_call) binding_.before_call(binding_.context());
+    if (binding_.instead) return binding_.instead(binding_.context(), procedure);
+    return binding_.enter(procedure);
+  }
+  [[nodiscard]] static Errc failure(std::uint16_t status) noexcept {
+    if ((status & shim::call_status::kFailed) == 0) return Errc::call_failed;
+    return static_cast<Errc>(status & 0x7fff);
+  }
+
+ private:
+  BindingObject& binding_;
+};
+
+}  // namespace client
+
+class Binding {
+ public:
+  static Result<Binding> import(std::string_view /*name*/, const Pdl& pdl, const ImportOptions& options = {}) {
+    if (options.server == nullptr) return Errc::name_unknown;
+    if (options.server->pdl().interface.hash != pdl.interface.hash) return Errc::hash_mismatch;
+    return Binding(std::make_unique<client::BindingObject>(*options.server, pdl));
+  }
+  static Result<Binding> import_over(UniqueFd /*socket*/, const Pdl& pdl, const ImportOptions& options = {}) {
+    return import({}, pdl, options);
+  }
+  [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
+
+ private:
+  explicit Binding(std::unique_ptr<client::BindingObject> object) : object_(std::move(object)) {}
+  std::unique_ptr<client::BindingObject> object_;
+};
+
+}  // namespace lrpc

@@ -1,0 +1,133 @@
+// A stand-in for libserver: what generated entry stubs need and nothing more, in one thread and one address space.
+#pragma once
+
+#include <any>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc {
+
+/// An A-stack and the server's side of a call on it.
+class CallContext {
+ public:
+  CallContext(std::size_t image_size, std::size_t tail_size) : memory_(image_size + kAlignment), tail_(tail_size) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    image_ = memory_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  }
+
+  [[nodiscard]] std::byte* image() const noexcept { return image_; }
+  [[nodiscard]] std::byte* tail() noexcept { return tail_.data(); }
+  [[nodiscard]] std::span<std::byte> image_bytes(std::size_t size) noexcept { return {image_, size}; }
+  [[nodiscard]] std::span<std::byte> tail_bytes() noexcept { return tail_; }
+
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t size) {
+    // Exactly as long as asked for, so that a sanitizer sees one byte too many.
+    scratch_.push_back(std::make_unique<std::byte[]>(size));
+    return {scratch_.back().get(), size};
+  }
+  void end_call() { scratch_.clear(); }
+
+  template <class H, class T>
+  [[nodiscard]] H grant(std::shared_ptr<T> object) {
+    const std::uint64_t value = ++last_handle_;
+    handles_[value] = {H::TagType::kTag, typeid(T), std::move(object)};
+    return H{value};
+  }
+  template <class T, class H>
+  [[nodiscard]] std::shared_ptr<T> resolve(H handle) {
+    const auto found = handles_.find(handle.value);
+    if (found == handles_.end() || found->second.tag != H::TagType::kTag || found->second.type != typeid(T))
+      return nullptr;
+    return std::static_pointer_cast<T>(found->second.object);
+  }
+  template <class T, class H>
+  [[nodiscard]] std::shared_ptr<T> close(H handle) {
+    auto object = resolve<T>(handle);
+    if (object != nullptr) handles_.erase(handle.value);
+    return object;
+  }
+  [[nodiscard]] std::size_t open_handles() const noexcept { return handles_.size(); }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+  struct Entry {
+    std::uint32_t tag = 0;
+    std::type_index type = typeid(void);
+    std::shared_ptr<void> object;
+  };
+
+  std::vector<std::byte> memory_;
+  std::vector<std::byte> tail_;
+  std::byte* image_ = nullptr;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::map<std::uint64_t, Entry> handles_;
+  std::uint64_t last_handle_ = 0;
+};
+
+using EntryStub = std::uint16_t (*)(void* impl, CallContext& context);
+
+namespace server {
+
+[[nodiscard]] inline std::uint16_t failed(Errc code) {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+template <class ResultType, class Body>
+[[nodiscard]] ResultType run(Body&& body) {
+  try {
+    if constexpr (std::is_void_v<decltype(body())>) {
+      std::forward<Body>(body)();
+      return ResultType();
+    } else {
+      return std::forward<Body>(body)();
+    }
+  } catch (...) {
+    return Errc::exception_escaped;
+  }
+}
+
+}  // namespace server
+
+using ExportId = std::uint64_t;
+struct ExportOptions {};
+
+/// Holds one export: who binds "over the socket" or by name gets it.
+class Server {
+ public:
+  Result<ExportId> export_interface(std::string /*name*/, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+                                    ExportOptions /*options*/ = {}) {
+    pdl_ = &pdl;
+    stubs_ = stubs;
+    impl_ = impl;
+    return ExportId{1};
+  }
+  Status serve_over(UniqueFd /*socket*/, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+                    ExportOptions options = {}) {
+    (void)export_interface({}, pdl, stubs, impl, options);
+    return {};
+  }
+
+  [[nodiscard]] const Pdl& pdl() const noexcept { return *pdl_; }
+  [[nodiscard]] std::span<const EntryStub> stubs() const noexcept { return stubs_; }
+  [[nodiscard]] void* impl() const noexcept { return impl_; }
+
+ private:
+  const Pdl* pdl_ = nullptr;
+  std::span<const EntryStub> stubs_;
+  void* impl_ = nullptr;
+};
+
+}  // namespace lrpc

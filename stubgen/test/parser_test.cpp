@@ -1,0 +1,91 @@
+#include "parser.h"
+
+#include <gtest/gtest.h>
+
+#include "test_support.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+using test::compile_body;
+using test::compile_text;
+
+TEST(Parser, words_of_the_language_can_be_names) {
+  const auto compiled =
+      compile_body("procedure procedure(in: int32, in in2: int32, out: bool, record: byte) -> (type: int8);");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  const Procedure& procedure = compiled.procedure("procedure");
+  EXPECT_EQ(procedure.parameters[0].name, "in");
+  EXPECT_EQ(procedure.parameters[2].name, "out");
+  EXPECT_EQ(procedure.parameters[2].direction, ast::Direction::in);
+}
+
+TEST(Parser, one_run_reports_every_mistake) {
+  const auto compiled = compile_body(
+      "procedure A(;\n"
+      "record R { a int32; b: int32; c; }\n"
+      "procedure B() -> int32;\n"
+      "enum E : uint8 { A B }\n"
+      "wrong here;\n"
+      "procedure C(a: nothing);");
+  EXPECT_EQ(compiled.errors, 7U) << compiled.diagnostics;
+  for (const char* place : {"t:2:", "t:3:14:", "t:3:32:", "t:4:", "t:5:", "t:6:", "t:7:"}) {
+    EXPECT_TRUE(compiled.says(place)) << place << "\n" << compiled.diagnostics;
+  }
+}
+
+TEST(Parser, a_missing_semicolon_is_reported_behind_what_it_should_end_and_costs_nothing_else) {
+  const auto compiled = compile_text("interface T version 1.0 {\nprocedure A()\nprocedure B(x: nothing);\n}");
+  EXPECT_TRUE(compiled.says("t:2:14: error: expected ';' after the procedure")) << compiled.diagnostics;
+  EXPECT_TRUE(compiled.says("there is no type 'nothing'")) << compiled.diagnostics;
+  EXPECT_EQ(compiled.errors, 2U);
+}
+
+TEST(Parser, a_record_that_is_not_closed_does_not_swallow_the_procedures) {
+  const auto compiled = compile_body("record R { a: int32;\nprocedure A(b: nothing);");
+  EXPECT_TRUE(compiled.says("the fields of 'R' are not closed")) << compiled.diagnostics;
+  EXPECT_TRUE(compiled.says("there is no type 'nothing'")) << compiled.diagnostics;
+}
+
+TEST(Parser, what_is_not_supported_yet_says_what_to_use_instead) {
+  for (const char* type : {"sequence<int32, 4>", "optional<int32>", "ref int32", "ref<int32>", "fd"}) {
+    const auto compiled = compile_body("procedure A(a: " + std::string(type) + ");");
+    EXPECT_TRUE(compiled.says("is not supported yet")) << type << compiled.diagnostics;
+    EXPECT_TRUE(compiled.says("note: ")) << type;
+    EXPECT_EQ(compiled.errors, 1U) << type << compiled.diagnostics;
+  }
+  EXPECT_TRUE(compile_body("union U { a: int32; b: int8; }").says("union is not supported yet"));
+}
+
+TEST(Parser, a_file_without_an_interface_says_so) {
+  EXPECT_TRUE(compile_text("").says("t:1:1: error: expected 'interface', found the end of the file"));
+  EXPECT_TRUE(compile_text("interface A version 1.0 { procedure B(); } interface C version 1.0 { }")
+                  .says("one file holds one interface"));
+  EXPECT_TRUE(compile_text("interface A version 1.0 { procedure B();").says("'}' is missing"));
+}
+
+TEST(Parser, clauses_of_a_procedure_come_in_any_order) {
+  const auto compiled =
+      compile_body("error E;\nprocedure A(in d: bytes<9000>) astack_size 4096 may_block raises (E) astacks 9;");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  const Procedure& procedure = compiled.procedure("A");
+  EXPECT_TRUE(procedure.may_block);
+  EXPECT_EQ(procedure.astacks, 9U);
+  EXPECT_EQ(procedure.astack_size, 4096U);
+  EXPECT_EQ(procedure.raises.size(), 1U);
+}
+
+TEST(Parser, deep_nesting_costs_no_stack) {
+  for (const char* opening : {"{", "(", "[", "<", "record A {", "procedure A(", "a: sequence<", "/*"}) {
+    std::string text = "interface T version 1.0 {";
+    while (text.size() < 900'000) text += opening;
+    EXPECT_FALSE(compile_text(text).interface) << opening;
+  }
+}
+
+TEST(Parser, a_file_over_the_limit_is_refused) {
+  EXPECT_TRUE(compile_text(std::string(Source::kMaxBytes + 1, ' ')).says("the limit is 1048576"));
+}
+
+}  // namespace
+}  // namespace lrpc::stubgen

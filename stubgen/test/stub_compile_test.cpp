@@ -1,0 +1,111 @@
+// That headers compile is the test; which ones, and in any order and twice, is this file.
+#include <gtest/gtest.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "files.types.h"
+#include "minimal.client.h"
+#include "minimal.server.h"
+#include "names.client.h"
+#include "names.server.h"
+#include "options.client.h"
+#include "options.server.h"
+
+namespace {
+
+/// Uses every stub of Names, whose parameters are called what a stub would like to call its own variables.
+struct NamesServer {
+  struct option {};
+  lrpc::Result<Names::LocalsResults, Names::error> Locals(lrpc::CallContext& /*context*/, std::int32_t image,
+                                                          std::int32_t& call, std::span<const std::byte> /*status*/,
+                                                          const lrpc::String<10>& /*binding*/, option& /*context*/,
+                                                          const std::array<std::byte, 4>& /*impl*/,
+                                                          Names::type /*layout*/, const Names::version& signature,
+                                                          lrpc::Buffer& raised) {
+    if (image < 0) return lrpc::raise(Names::error{.status = image, .error_code = 1, .code = Names::type::in});
+    call += image;
+    (void)raised.resize(3);
+    return Names::LocalsResults{.outcome = image, .tail = 7, .results = signature};
+  }
+  lrpc::Result<Names::DerivedResults> Derived(lrpc::CallContext& /*context*/, std::span<const std::byte> data,
+                                              std::int32_t data_copy, std::int32_t data_found, std::int32_t data_window,
+                                              std::int32_t& x, std::int32_t x_copy,
+                                              const std::array<Names::type, 2>& /*i*/,
+                                              const std::array<std::array<Names::type, 2>, 2>& /*j*/,
+                                              const std::array<bool, 2>& /*k*/, std::int32_t in, std::int32_t out,
+                                              std::int32_t inout, option& /*file*/, std::int32_t file_handle,
+                                              std::shared_ptr<option> file_object, const lrpc::String<9>& text,
+                                              lrpc::String<9>& text_copy, lrpc::Buffer& copied, lrpc::Buffer& second) {
+    x = data_copy + data_found + data_window + x_copy + in + out + inout + file_handle +
+        static_cast<std::int32_t>(data.size());
+    (void)copied.resize(file_object != nullptr ? 1 : 0);
+    (void)second.resize(2);
+    text_copy = text;
+    return Names::DerivedResults{.Outcome = {true, false, true}, .second_found = 5};
+  }
+  std::int32_t export_name(lrpc::CallContext& /*context*/, std::int32_t server, const lrpc::String<5>& name,
+                           std::int32_t options, std::int32_t socket) {
+    return server + static_cast<std::int32_t>(name.size()) + options + socket;
+  }
+  std::int32_t raise(lrpc::CallContext& /*context*/, std::int32_t move) { return move; }
+  lrpc::Result<std::int32_t, Names::error> Errc(lrpc::CallContext& /*context*/) { return 1; }
+  lrpc::Result<std::int32_t, Names::error> procedure(lrpc::CallContext& /*context*/, std::int32_t record,
+                                                     std::int32_t handle, std::int32_t may_block, std::int32_t raises) {
+    return record + handle + may_block + raises;
+  }
+};
+static_assert(Names::Implementation<NamesServer>);
+
+struct WrongSignature : NamesServer {
+  std::int32_t raise(lrpc::CallContext& context);
+};
+static_assert(!Names::signature::raise<WrongSignature> && !Names::Implementation<WrongSignature>);
+static_assert(Names::signature::procedure<WrongSignature>);
+
+static_assert(a::b::Options::kPdl.procedures.size() == 6);
+static_assert(std::is_nothrow_move_constructible_v<Minimal::Client>);
+
+TEST(GeneratedStubs, compile_and_run_whatever_their_parameters_are_called) {
+  NamesServer implementation;
+  lrpc::Server server;
+  ASSERT_TRUE(Names::export_to(server, "names", implementation));
+  auto client = Names::Client::import("names", {.server = &server});
+  ASSERT_TRUE(client);
+  auto& context = client->binding().object().context();
+  const auto handle = context.grant<Names::option>(std::make_shared<NamesServer::option>());
+  const auto other = context.grant<Names::option>(std::make_shared<NamesServer::option>());
+
+  std::int32_t call = 1;
+  std::array<std::byte, 10> memory{};
+  lrpc::Buffer raised(memory);
+  const Names::version version{.interface = 4, .value = Names::type::out, .from = true, .to = "abcd", .out = 9};
+  auto locals = client->Locals(2, call, {}, "name", handle, {}, Names::type::in, version, raised);
+  ASSERT_TRUE(locals);
+  EXPECT_EQ(call, 3);
+  EXPECT_EQ(raised.size(), 3U);
+  EXPECT_EQ(locals->results, version);
+  locals = client->Locals(-2, call, {}, "name", handle, {}, Names::type::in, version, raised);
+  ASSERT_NE(locals.raised<Names::error>(), nullptr);
+  EXPECT_EQ(locals.raised<Names::error>()->status, -2);
+  EXPECT_EQ(call, 3);
+
+  std::int32_t x = 0;
+  lrpc::String<9> text_copy;
+  std::array<std::byte, 10> more{};
+  lrpc::Buffer copied(memory);
+  lrpc::Buffer second(more);
+  constexpr Names::type kIn = Names::type::in;
+  const auto derived = client->Derived({}, 1, 2, 3, x, 4, {kIn, kIn}, {{{kIn, kIn}, {kIn, kIn}}}, {true, false}, 5, 6,
+                                       7, handle, 8, other, "text", text_copy, copied, second);
+  ASSERT_TRUE(derived);
+  EXPECT_EQ(x, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8);
+  EXPECT_EQ(text_copy.view(), "text");
+  EXPECT_EQ(second.size(), 2U);
+  EXPECT_EQ(derived->Outcome, (std::array<bool, 3>{true, false, true}));
+  EXPECT_EQ(*client->export_name(1, "ab", 2, 3), 8);
+  EXPECT_EQ(*client->raise(5), 5);
+  EXPECT_EQ(*client->procedure(1, 2, 3, 4), 10);
+}
+
+}  // namespace

@@ -1,0 +1,174 @@
+// Binding: names, waiting, mismatches, refusals, several servers and clients, private sockets (LRPC §3.1).
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "conformance_service.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using namespace std::chrono_literals;
+
+TEST(Binding, import_finds_an_exported_name_and_calls_it) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto client = world.import("arith");
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(2, 3).value(), 5);
+  EXPECT_EQ(client->binding().server().pid, server.pid());
+}
+
+TEST(Binding, import_waits_until_the_name_appears) {
+  World world;
+  std::optional<lrpc::Result<Conformance::Client>> client;
+  std::thread importer([&] { client.emplace(world.import("late", {.timeout = 20s})); });
+  std::this_thread::sleep_for(200ms);
+  const Process server = world.start_server({"late"});
+  importer.join();
+  ASSERT_TRUE(*client) << client->error().message();
+  EXPECT_TRUE((*client)->Null());
+}
+
+TEST(Binding, import_of_an_unknown_name_says_so_after_its_timeout) {
+  World world;
+  const auto began = std::chrono::steady_clock::now();
+  auto client = world.import("nobody", {.timeout = 100ms});
+  EXPECT_EQ(client.code(), Errc::name_unknown);
+  EXPECT_NE(client.error().message().find("nobody"), std::string::npos);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 100ms);
+}
+
+TEST(Binding, import_without_a_nameserver_says_what_was_tried_and_how_to_start_one) {
+  auto client = Conformance::Client::import("x", {.nameserver = "/nonexistent/lrpcd.sock"});
+  ASSERT_EQ(client.code(), Errc::no_nameserver);
+  EXPECT_NE(client.error().message().find("/nonexistent/lrpcd.sock"), std::string::npos);
+  EXPECT_NE(client.error().message().find("lrpcd"), std::string::npos);
+}
+
+TEST(Binding, import_of_a_remote_name_without_a_network_path_is_a_clear_error) {
+  World world;
+  EXPECT_EQ(world.import("files@elsewhere").code(), Errc::remote_unavailable);
+}
+
+lrpc::Pdl other_pdl() { return Conformance::kPdl; }
+
+TEST(Binding, import_reports_interface_version_and_hash_mismatches_apart) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  lrpc::Pdl pdl = other_pdl();
+  pdl.interface.name = "Otherwise";
+  EXPECT_EQ(lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()}).code(), Errc::interface_mismatch);
+  pdl = other_pdl();
+  pdl.interface.major = 3;
+  EXPECT_EQ(lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()}).code(), Errc::version_mismatch);
+  pdl = other_pdl();
+  pdl.interface.hash ^= 1;
+  const auto mismatch = lrpc::Binding::import("arith", pdl, {.nameserver = world.nameserver()});
+  EXPECT_EQ(mismatch.code(), Errc::hash_mismatch);
+  EXPECT_FALSE(mismatch.error().text.empty());
+  EXPECT_TRUE(world.import("arith")) << "a mismatch harms nobody else";
+}
+
+TEST(Binding, the_clerk_may_refuse_and_its_reason_reaches_the_client) {
+  World world;
+  const Process server = world.start_server({"closed"}, {"--refuse"});
+  auto client = world.import("closed");
+  ASSERT_EQ(client.code(), Errc::not_permitted);
+  EXPECT_NE(client.error().message().find("not today"), std::string::npos);
+}
+
+TEST(Binding, a_name_can_be_exported_once_and_again_after_its_server_is_gone) {
+  World world;
+  Process first = world.start_server({"single"});
+  EXPECT_THROW((void)world.start_server({"single"}), std::runtime_error);
+  first.kill_and_wait();
+  auto gone = world.import("single");
+  const Process second = world.start_server({"single"});
+  auto client = world.import("single", {.timeout = 5s});
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->binding().server().pid, second.pid());
+}
+
+TEST(Binding, several_names_per_server_several_servers_and_clients_live_side_by_side) {
+  World world;
+  const Process one = world.start_server({"a", "b"});
+  const Process two = world.start_server({"c"});
+  std::vector<Conformance::Client> clients;
+  for (const char* name : {"a", "b", "c", "a", "c"}) {
+    auto client = world.import(name);
+    ASSERT_TRUE(client) << client.error().message();
+    clients.push_back(*std::move(client));
+  }
+  for (int i = 0; i < 100; ++i) {
+    for (auto& client : clients) ASSERT_EQ(client.Add(i, 1).value(), i + 1);
+  }
+}
+
+TEST(Binding, a_withdrawn_name_is_unknown_while_its_bindings_live_on) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  auto id = Conformance::export_to(server, "brief", service);
+  ASSERT_TRUE(id) << id.error().message();
+  auto client = world.import("brief");
+  ASSERT_TRUE(client) << client.error().message();
+  ASSERT_TRUE(server.withdraw(*id));
+  EXPECT_EQ(world.import("brief").code(), Errc::name_unknown);
+  EXPECT_EQ(client->Add(1, 1).value(), 2);
+}
+
+TEST(Binding, bindings_outlive_the_nameserver) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto client = world.import("arith");
+  ASSERT_TRUE(client);
+  world.stop_nameserver();
+  EXPECT_EQ(client->Add(20, 22).value(), 42);
+}
+
+TEST(Binding, a_private_binding_needs_no_nameserver_at_all) {
+  PrivateServer server = start_private_server();
+  auto client = Conformance::Client::import_over(std::move(server.socket));
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(1, 2).value(), 3);
+  EXPECT_EQ(client->binding().server().pid, server.process.pid());
+  EXPECT_EQ(client->Caller().value().pid, getpid());
+}
+
+TEST(Binding, a_region_cannot_be_opened_again_through_proc) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto client = world.import("arith");
+  ASSERT_TRUE(client && client->Null());
+  for (const std::string& pid : {std::to_string(getpid()), std::to_string(server.pid())}) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + pid + "/fd")) {
+      std::error_code ignored;
+      EXPECT_EQ(std::filesystem::read_symlink(entry.path(), ignored).string().find("lrpc-region"), std::string::npos);
+    }
+  }
+}
+
+TEST(Binding, destroying_a_binding_ends_it_at_the_server_and_runs_its_handles_down) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto watcher = world.import("arith");
+  ASSERT_TRUE(watcher) << watcher.error().message();
+  {
+    auto client = world.import("arith");
+    ASSERT_TRUE(client) << client.error().message();
+    ASSERT_TRUE(client->Open(1));
+    EXPECT_EQ(watcher->LiveObjects().value(), 1U);
+    EXPECT_EQ(watcher->Statistics().value().bindings, 2U);
+  }
+  for (int i = 0; i < 200 && watcher->Statistics().value().bindings != 1; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(watcher->LiveObjects().value(), 0U);
+  EXPECT_EQ(watcher->Statistics().value().bindings, 1U);
+}
+
+}  // namespace
+}  // namespace testing_lrpc

@@ -1,0 +1,137 @@
+// Domain termination (LRPC §5.3): the death of either side ends calls with call-failed and harms nobody else.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::Gate;
+using namespace std::chrono_literals;
+
+class Death : public testing::TestWithParam<Gate> {};
+
+TEST_P(Death, a_server_that_dies_in_a_call_fails_the_call) {
+  World world;
+  const Process server = world.start_server({"mortal"});
+  auto client = world.import("mortal", {.gate = GetParam()});
+  ASSERT_TRUE(client) << client.error().message();
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(client->Null());
+  EXPECT_EQ(client->Die().code(), Errc::call_failed);
+  EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
+}
+
+TEST_P(Death, a_killed_server_fails_every_outstanding_call) {
+  World world;
+  Process server = world.start_server({"mortal"});
+  auto client = world.import("mortal", {.gate = GetParam()});
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { failed += client->SleepFor(60'000).code() == Errc::call_failed; });
+  }
+  std::this_thread::sleep_for(200ms);
+  server.kill_and_wait();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failed, 4);
+}
+
+TEST_P(Death, a_death_is_noticed_without_the_watcher_too) {
+  World world;
+  Process server = world.start_server({"mortal"});
+  auto client = world.import("mortal", {.gate = GetParam(), .watcher = false});
+  ASSERT_TRUE(client) << client.error().message();
+  std::thread killer([&] {
+    std::this_thread::sleep_for(200ms);
+    server.kill_and_wait();
+  });
+  EXPECT_EQ(client->SleepFor(60'000).code(), Errc::call_failed);
+  killer.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(gates, Death, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff), [](const auto& tested) {
+  return tested.param == Gate::exchange ? "exchange" : tested.param == Gate::handoff ? "handoff" : "adaptive";
+});
+
+TEST(Termination, a_dead_client_is_cleaned_up_and_others_never_notice) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto survivor = world.import("arith");
+  ASSERT_TRUE(survivor);
+  const pid_t child = fork();
+  if (child == 0) {
+    // A fork child holds no bindings of its parent, but makes its own.
+    auto own = world.import("arith");
+    if (!own || !own->Open(5) || !own->Open(6)) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(survivor->Add(i, i).value(), 2 * i);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  for (int i = 0; i < 200 && survivor->LiveObjects().value() != 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(survivor->LiveObjects().value(), 0U);
+  EXPECT_EQ(survivor->Statistics().value().bindings, 1U);
+}
+
+TEST(Termination, the_revocation_callback_runs_once) {
+  World world;
+  Process server = world.start_server({"mortal"});
+  std::atomic<int> told{0};
+  auto client = world.import("mortal", {.on_revoked = [&] { ++told; }});
+  ASSERT_TRUE(client && client->Null());
+  server.kill_and_wait();
+  for (int i = 0; i < 300 && told == 0; ++i) std::this_thread::sleep_for(10ms);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(client->binding().revoked());
+}
+
+TEST(Termination, a_fork_child_finds_its_bindings_revoked_and_the_parent_keeps_them) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto client = world.import("arith");
+  ASSERT_TRUE(client && client->Null());
+  const pid_t child = fork();
+  if (child == 0) _exit(client->Null().code() == Errc::binding_revoked ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(client->Add(3, 4).value(), 7);
+}
+
+TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_later) {
+  World world;
+  const Process server = world.start_server({"slow"});
+  auto client = world.import("slow", {.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
+  ASSERT_TRUE(client);
+  // Five A-stacks of the class: after five aborted calls there is none until the server lets go.
+  int aborted = 0;
+  while (client->SleepFor(700).code() == Errc::call_aborted) ++aborted;
+  EXPECT_GE(aborted, 5);
+  EXPECT_EQ(client->SleepFor(0).code(), Errc::no_astack);
+  std::this_thread::sleep_for(900ms);
+  EXPECT_TRUE(client->SleepFor(0));
+}
+
+TEST(Termination, a_stopped_server_only_delays_its_callers) {
+  World world;
+  const Process server = world.start_server({"stopped"});
+  auto client = world.import("stopped");
+  ASSERT_TRUE(client && client->Null());
+  server.send(SIGSTOP);
+  std::thread later([&] {
+    std::this_thread::sleep_for(300ms);
+    server.send(SIGCONT);
+  });
+  EXPECT_EQ(client->Add(1, 1).value(), 2);
+  later.join();
+}
+
+}  // namespace
+}  // namespace testing_lrpc

@@ -1,0 +1,95 @@
+// Supplies that run low: E-stacks, A-stacks; nested calls; several interfaces' worth of threads (LRPC §3.2, §5.2).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+
+TEST(Supply, many_bindings_live_with_few_estacks) {
+  World world;
+  const Process server = world.start_server({"crowded"}, {"--max-estacks", "3"});
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < 20; ++i) {
+    auto client = world.import("crowded", {.gate = lrpc::Gate::handoff});
+    ASSERT_TRUE(client) << client.error().message();
+    clients.push_back(*std::move(client));
+  }
+  for (int round = 0; round < 5; ++round) {
+    for (auto& client : clients) ASSERT_EQ(client.Add(round, 7).value(), round + 7);
+  }
+  const auto counted = clients.front().Statistics();
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->bindings, 20U);
+  EXPECT_LE(counted->estacks, 3U);
+  EXPECT_GT(counted->reclaimed, 0U);
+}
+
+TEST(Supply, captured_estacks_delay_others_but_do_not_lose_their_calls) {
+  World world;
+  const Process server = world.start_server({"captured"}, {"--max-estacks", "2"});
+  auto sleeper = world.import("captured");
+  auto other = world.import("captured");
+  ASSERT_TRUE(sleeper && other);
+  std::thread one([&] { EXPECT_TRUE(sleeper->SleepFor(400)); });
+  std::thread two([&] { EXPECT_TRUE(sleeper->SleepFor(400)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(other->Add(1, 2).value(), 3);
+  one.join();
+  two.join();
+}
+
+TEST(Supply, a_binding_that_does_not_wait_says_no_astack) {
+  World world;
+  const Process server = world.start_server({"busy"});
+  auto client = world.import("busy", {.supply = lrpc::AStackSupply::fail});
+  ASSERT_TRUE(client);
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 5; ++i) sleepers.emplace_back([&] { (void)client->SleepFor(500); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(client->SleepFor(0).code(), Errc::no_astack);
+  for (auto& thread : sleepers) thread.join();
+  EXPECT_TRUE(client->SleepFor(0));
+}
+
+TEST(Supply, calls_nest_from_server_to_server) {
+  World world;
+  const Process inner = world.start_server({"inner"});
+  const Process outer = world.start_server({"outer"});
+  auto client = world.import("outer");
+  ASSERT_TRUE(client);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(client->Through("inner", i, 1).value(), i + 1);
+  EXPECT_EQ(client->Through("outer", 1, 1).value(), 2) << "a server may even call itself";
+  const auto refused = client->Through("nobody", 1, 1);
+  ASSERT_NE(refused.raised<Conformance::Refused>(), nullptr);
+  EXPECT_NE(refused.raised<Conformance::Refused>()->reason.view().find("nobody"), std::string_view::npos);
+}
+
+TEST(Supply, large_tails_are_given_back_once_they_are_idle) {
+  World world;
+  const Process server = world.start_server({"large"});
+  auto client = world.import("large");
+  ASSERT_TRUE(client);
+  const auto resident_shared_kib = [] {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("RssShmem:")) return std::stol(line.substr(9));
+    }
+    return -1L;
+  };
+  std::vector<std::byte> data(4'194'304);
+  ASSERT_TRUE(client->SumInPlace(data));
+  EXPECT_GE(resident_shared_kib(), 4096);
+  for (int i = 0; i < 300 && resident_shared_kib() >= 1024; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_LT(resident_shared_kib(), 1024);
+  EXPECT_EQ(client->SumInPlace(data).value(), 0U);
+}
+
+}  // namespace
+}  // namespace testing_lrpc

@@ -1,0 +1,68 @@
+#include "world.h"
+
+#include <fcntl.h>
+
+#include <cstdio>
+
+namespace testing_lrpc {
+
+Process::Process(std::vector<std::string> arguments, const std::vector<int>& keep_fds) {
+  int out[2];
+  if (pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  for (const int fd : keep_fds) posix_spawn_file_actions_adddup2(&actions, fd, fd);  // onto itself: clears close-on-exec
+  const int err = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(out[1]);
+  char c = 0;
+  ssize_t got = err == 0 ? 1 : 0;
+  while (got > 0 && c != '\n') got = read(out[0], &c, 1);
+  close(out[0]);
+  if (got <= 0) {
+    kill_and_wait();
+    throw std::runtime_error("cannot start " + arguments[0]);
+  }
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-test-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+  path_ = pattern;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+World::World() : socket_((directory_.path() / "lrpcd.sock").string()) {
+  auto started = lrpc::nameserver::Nameserver::start({.socket_path = socket_});
+  if (!started) throw std::runtime_error(started.error().message());
+  nameserver_ = *std::move(started);
+}
+
+Process World::start_server(const std::vector<std::string>& names, const std::vector<std::string>& options) const {
+  std::vector<std::string> arguments{LRPC_TEST_SERVER, "--nameserver", socket_};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.insert(arguments.end(), names.begin(), names.end());
+  return Process(std::move(arguments));
+}
+
+lrpc::Result<Conformance::Client> World::import(const std::string& name, lrpc::ImportOptions options) const {
+  options.nameserver = socket_;
+  return Conformance::Client::import(name, options);
+}
+
+PrivateServer start_private_server() {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) throw std::runtime_error(ends.error().message());
+  Process process({LRPC_TEST_SERVER, "--socket", std::to_string(ends->first.get())}, {ends->first.get()});
+  return {std::move(process), std::move(ends->second)};
+}
+
+}  // namespace testing_lrpc

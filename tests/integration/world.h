@@ -1,0 +1,84 @@
+// What an integration test needs around it: a private nameserver, server processes, their ends.
+#pragma once
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "conformance.client.h"
+#include "lrpc/nameserver.h"
+
+namespace testing_lrpc {
+
+/// A child process that is killed at the latest when this goes.
+class Process {
+ public:
+  Process() = default;
+  /// Starts `arguments[0]` and waits until it has printed a line on its standard output.
+  explicit Process(std::vector<std::string> arguments, const std::vector<int>& keep_fds = {});
+  Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  Process& operator=(Process&& other) noexcept {
+    if (this != &other) {
+      kill_and_wait();
+      pid_ = std::exchange(other.pid_, -1);
+    }
+    return *this;
+  }
+  ~Process() { kill_and_wait(); }
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  void send(int signal) const { ::kill(pid_, signal); }
+  void kill_and_wait(int signal = SIGKILL) {
+    if (pid_ <= 0) return;
+    ::kill(pid_, signal);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+/// A directory that goes with its contents.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A nameserver of this test alone, in its process, and server processes that export Conformance with it.
+class World {
+ public:
+  World();
+  [[nodiscard]] const std::string& nameserver() const noexcept { return socket_; }
+  /// A process that exports the given names. `options` may hold further arguments of the test server.
+  [[nodiscard]] Process start_server(const std::vector<std::string>& names, const std::vector<std::string>& options = {}) const;
+  [[nodiscard]] lrpc::Result<Conformance::Client> import(const std::string& name, lrpc::ImportOptions options = {}) const;
+  void stop_nameserver() { nameserver_.reset(); }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string socket_;
+  std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
+};
+
+/// A test server bound privately: its process and the importing end.
+struct PrivateServer {
+  Process process;
+  lrpc::UniqueFd socket;
+};
+PrivateServer start_private_server();
+
+}  // namespace testing_lrpc

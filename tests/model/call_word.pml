@@ -1,0 +1,591 @@
+/*
+ * The call word of one A-stack for the model checker spin. docs/CALL_WORD.md has the table; T1 .. T18 are its names.
+ *
+ * One client thread makes CALLS calls on one A-stack, by either gate, each with or without a deadline. The server domain
+ * has POLLERS pollers (each may stop for ever, or stall between seeing a call and claiming it), a supply of two E-stacks,
+ * a clerk that answers the bell and a reclaimer that detaches E-stacks. FATE chooses what goes wrong, at any step: nothing,
+ * the server dies, the client dies, or the binding is hung up while both live; then each domain has its watcher, too.
+ *
+ * What is checked (tests/model/check.sh runs it):
+ *   no invalid end state    every call and every quarantine ends, and without any time limit: the model has no 100 ms
+ *   no cycle at all (-DNP)  with no progress label in the model, every cycle is an error: so every run is finite, and
+ *                           "every call ends" needs no assumption of fairness
+ *   assertions              no generation is executed twice; never two threads in the A-stack; arguments and results
+ *                           belong to the generation that their reader thinks of; no claim is left behind
+ *
+ * One step (one `atomic`) is one access to something that another thread changes, with the private computing around it.
+ * The futex is the kernel's: compare and queue in one step, wake by bitset. The client's plain store (exchange gate) goes
+ * through a store buffer that drains at any later time, as on a real processor; its other accesses to the word are
+ * read-modify-writes or system calls, which wait for the buffer. Where the server needs a store to be visible before a
+ * later load, the table says "fence".
+ *
+ * A BROKEN_ macro takes one rule away. Every one of them must make spin report an error, or the model proves nothing.
+ */
+
+#ifndef CALLS
+#define CALLS 2
+#endif
+#ifndef POLLERS
+#define POLLERS 1
+#endif
+#ifndef DETACHES
+#define DETACHES 1
+#endif
+#ifndef LEAVES
+#define LEAVES 0 /* how often an E-stack leaves without being asked to, because another A-stack waits for one */
+#endif
+#ifndef DEADLINES
+#define DEADLINES 1 /* may a call carry a deadline? */
+#endif
+#ifndef FATE
+#define FATE 0 /* 0 nothing, 1 the server dies, 2 the client dies, 3 hang-up */
+#endif
+#ifdef BROKEN_NO_GENERATION
+#define GENERATIONS 1
+#else
+#define GENERATIONS 2 /* the word's modulus, 2^24 in the code; even 2 is enough */
+#endif
+
+/* The word. */
+#define RETURNED 0
+#define CALLED 1
+#define ABANDONED 2
+#define SLEEPS 4
+#define PARKED 8
+#define REVOKED 16
+#define WORD(turn, n) ((turn) | (((n) % GENERATIONS) << 5))
+#define IS(w, turn, n) ((((w) ^ WORD(turn, n)) & ~(SLEEPS | PARKED | REVOKED)) == 0)
+
+/* The server's half of the linkage record: generation (full) and whether it is claimed. */
+#define FREE(g) ((g) << 1)
+#define CLAIMED(g) (((g) << 1) | 1)
+#define GENERATION(l) ((l) >> 1)
+#define IS_CLAIMED(l) ((l) & 1)
+
+#ifdef BROKEN_SCAN_CALLED_ONLY
+#define FOR_ME(w, l) (!IS_CLAIMED(l) && IS(w, CALLED, GENERATION(l) + 1))
+#else
+#define FOR_ME(w, l) (!IS_CLAIMED(l) && (IS(w, CALLED, GENERATION(l) + 1) || IS(w, ABANDONED, GENERATION(l) + 1)))
+#endif
+
+/* In the region. */
+byte word = WORD(RETURNED, 0);
+byte argument;
+byte result;
+byte refused; /* the generation whose status says "binding revoked" */
+bit attached; /* the hint that an E-stack is associated, so that the bell need not be rung */
+
+/* The client's store buffer: at most one store, to the word. */
+bit buffered;
+byte buffer;
+#define CLIENT_SEES (buffered -> buffer : word)
+
+/* The kernel. */
+#define CLIENT 0 /* the waiters; 1 and 2 are the E-stacks */
+bit asleep[3];
+bit bell; /* one byte or more stands in the socketpair; a full one loses nothing, since the clerk will still look */
+
+/* Private to the server. */
+byte linkage = FREE(0);
+byte associated; /* the A-stack's E-stack: 0 none, 1, 2 */
+bit detach[3];
+bit in_use[3];
+#if LEAVES > 0
+byte leaves = LEAVES;
+#endif
+bit server_revoked;
+
+/* Private to the client. */
+bit client_revoked;
+
+/* What went wrong. */
+bit server_dead, client_dead, hung_up;
+
+/* Ghosts, for the assertions only. */
+byte executing;
+bit executed[CALLS + 1];
+bit client_done;
+
+/* ---- the futex ---- */
+
+inline futex_block(who, expected) { /* the first half of FUTEX_WAIT_BITSET; the second is to wait for !asleep[who] */
+  if
+  :: word == (expected) -> asleep[who] = 1
+  :: else
+  fi
+}
+
+#ifdef BROKEN_SHARED_BITSET /* and wake one */
+inline wake_any(woken) {
+  if
+  :: asleep[0] -> asleep[0] = 0; woken = 1
+  :: asleep[1] -> asleep[1] = 0; woken = 1
+  :: asleep[2] -> asleep[2] = 0; woken = 1
+  :: else -> woken = 0
+  fi
+}
+inline wake_caller(woken) { wake_any(woken) }
+inline wake_estack(woken) { wake_any(woken) }
+#else
+inline wake_caller(woken) { woken = asleep[CLIENT]; asleep[CLIENT] = 0 }
+inline wake_estack(woken) { woken = asleep[1] || asleep[2]; asleep[1] = 0; asleep[2] = 0 }
+#endif
+
+/* ---- the server: steps a to g, the same for a poller and an E-stack ---- */
+
+/* a: T5. `l` is the linkage as it was when the call was seen; leaves 1 in `mine` if this thread has the call now. */
+inline claim(l, mine) {
+  atomic {
+#ifdef BROKEN_NO_CLAIM
+    linkage = CLAIMED(GENERATION(l) + 1);
+    mine = 1
+#else
+    if
+    :: linkage == l -> linkage = CLAIMED(GENERATION(l) + 1); mine = 1
+    :: else -> mine = 0
+    fi
+#endif
+  }
+}
+
+inline serve(l, w, woken) {
+  atomic { /* b: load the word once, after the claim */
+    w = word;
+    if
+    :: IS(w, CALLED, GENERATION(l) + 1) && !server_revoked -> /* c, d, e */
+      executing++;
+      assert(executing == 1);
+      assert(!executed[GENERATION(l) + 1]);
+      executed[GENERATION(l) + 1] = 1;
+      assert(argument == GENERATION(l) + 1);
+      w = 1
+    :: IS(w, CALLED, GENERATION(l) + 1) && server_revoked -> refused = GENERATION(l) + 1; w = 2
+    :: IS(w, ABANDONED, GENERATION(l) + 1) -> w = 2 /* T6: abandoned before it was begun */
+    :: else -> linkage = l; w = 0 /* T7: not a call after all */
+    fi
+  }
+  if
+  :: atomic {
+      w != 0 ->
+      if
+      :: w == 1 -> assert(argument == GENERATION(l) + 1); result = GENERATION(l) + 1; executing--
+      :: else
+      fi;
+#ifndef BROKEN_RETURN_BEFORE_RELEASE
+      linkage = FREE(GENERATION(l) + 1) /* f: T8 */
+#endif
+    }
+#ifdef BROKEN_PLAIN_STORE_RETURN
+    w = word;
+    word = WORD(RETURNED, GENERATION(l) + 1);
+#else
+    atomic { w = word; word = WORD(RETURNED, GENERATION(l) + 1) } /* g: T9 (T10 if it was abandoned) */
+#endif
+#ifdef BROKEN_RETURN_BEFORE_RELEASE
+    linkage = FREE(GENERATION(l) + 1);
+#endif
+    if
+    :: atomic { w & SLEEPS -> wake_caller(woken) }
+    :: !(w & SLEEPS)
+    fi;
+#ifndef BROKEN_RETURN_FORGETS_ESTACK
+    if
+    :: atomic { w & PARKED -> wake_estack(woken) } /* it parked while this thread had the call */
+    :: !(w & PARKED)
+    fi;
+#endif
+    atomic { w = 0; woken = 0 }
+  :: atomic { w == 0 }
+  fi;
+}
+
+proctype poller() {
+  byte l, w;
+  bit mine, woken;
+  {
+    skip;
+  end_scan:
+    do
+    :: atomic { FOR_ME(word, linkage) -> l = linkage }
+      claim(l, mine); /* here it may be late by any number of calls */
+      if
+      :: mine -> serve(l, w, woken)
+      :: else
+      fi;
+      atomic { l = 0; w = 0; mine = 0 }
+    :: break /* it parks, or is switched out for good */
+    od
+  } unless { atomic { server_dead -> l = 0; w = 0; mine = 0; woken = 0 } }
+}
+
+proctype estack(byte me) {
+  byte l, w;
+  bit mine, woken;
+  {
+    skip;
+  end_idle:
+    associated == me;
+    attached = 1;
+  look:
+    l = linkage;
+    atomic {
+      w = word;
+      if
+      :: FOR_ME(w, l) -> w = 0; goto have
+      :: else -> l = 0; w = 0
+      fi;
+      if
+      :: server_revoked || detach[me] -> goto detaching
+#if LEAVES > 0
+      :: leaves > 0 -> leaves--; goto detaching
+#endif
+      :: !(server_revoked || detach[me])
+      fi
+    }
+    /* T11: park, whatever the turn is */
+#ifdef BROKEN_LINKAGE_BEFORE_WORD
+    l = linkage;
+#endif
+    w = word;
+#ifdef BROKEN_PARK_STORE
+    atomic { w = w | PARKED; word = w }
+#else
+    atomic {
+      if
+      :: word == w -> w = w | PARKED; word = w
+      :: else -> w = 0; l = 0; goto look
+      fi
+    }
+#endif
+#ifndef BROKEN_LINKAGE_BEFORE_WORD
+    l = linkage; /* the word first, the linkage second: it is then never older than the call that it is asked about */
+#endif
+    atomic {
+      if
+      :: FOR_ME(w, l) -> w = 0; l = 0; goto look
+      :: else -> l = 0
+      fi;
+      if
+      :: detach[me] -> w = 0; goto look
+#ifndef BROKEN_PARK_WITHOUT_REVOKED
+      :: server_revoked -> w = 0; goto look
+#endif
+      :: else
+      fi
+    }
+#ifdef BROKEN_PARK_WITHOUT_SLEEP
+    atomic { w = 0; goto look }
+#endif
+    atomic { futex_block(me, w); w = 0 }
+  end_parked:
+    atomic { !asleep[me]; goto look }
+
+  have:
+    claim(l, mine);
+    if
+    :: mine -> serve(l, w, woken)
+    :: else
+    fi;
+    atomic { mine = 0; l = 0; w = 0; goto look }
+
+  detaching: /* T14 */
+    attached = 0;
+#ifndef BROKEN_LOOK_BEFORE_DISSOCIATION
+    associated = 0; /* fence */
+#endif
+#ifndef BROKEN_DETACH_WITHOUT_LOOK
+    l = linkage;
+    atomic {
+      w = word;
+      if
+      :: FOR_ME(w, l) -> w = 0
+      :: else -> w = 1
+      fi
+    }
+    if
+    :: w == 0 ->
+      claim(l, mine);
+      if
+      :: mine -> serve(l, w, woken)
+      :: else
+      fi
+    :: else
+    fi;
+#endif
+#ifdef BROKEN_LOOK_BEFORE_DISSOCIATION
+    associated = 0;
+#endif
+    atomic { mine = 0; l = 0; w = 0; detach[me] = 0; in_use[me] = 0; goto end_idle }
+  } unless { atomic { server_dead -> l = 0; w = 0; mine = 0; woken = 0 } }
+}
+
+proctype clerk() {
+  byte l, w;
+  {
+    skip;
+  end_clerk:
+    do /* T13 */
+#ifdef BROKEN_BELL_DRAINED_LAST
+    :: bell
+#else
+    :: atomic { bell -> bell = 0 } /* drain first, look afterwards */
+#endif
+      if
+      :: associated != 0 || server_revoked
+      :: atomic { associated == 0 && !server_revoked -> l = linkage }
+        atomic {
+          w = word;
+          if
+          :: FOR_ME(w, l) -> l = 0; w = 1
+          :: else -> l = 0; w = 0
+          fi
+        }
+        if
+        :: atomic { w == 1 && associated == 0 && !in_use[1] && !server_revoked -> in_use[1] = 1; associated = 1 }
+        :: atomic { w == 1 && associated == 0 && in_use[1] && !in_use[2] && !server_revoked -> in_use[2] = 1; associated = 2 }
+        :: w == 0 || associated != 0 || server_revoked
+        fi
+      fi;
+      w = 0;
+#ifdef BROKEN_BELL_DRAINED_LAST
+      bell = 0;
+#endif
+    od
+  } unless { atomic { server_dead -> l = 0; w = 0 } }
+}
+
+#if DETACHES > 0
+proctype reclaimer() {
+  byte left = DETACHES, who;
+  {
+    skip;
+  end_reclaimer:
+    do
+    :: atomic { left > 0 && associated != 0 && !server_revoked -> left--; who = associated; detach[who] = 1 }
+#ifndef BROKEN_DETACH_FLAG_ONLY
+      word = word & ~PARKED; /* the private flag first, then the word: a sleep not yet begun fails its comparison */
+#endif
+      atomic { asleep[1] = 0; asleep[2] = 0 }
+      atomic { !detach[who] -> who = 0 } /* it has let go */
+    od
+  } unless { atomic { server_dead -> left = 0; who = 0 } }
+}
+#endif
+
+/* ---- the client ---- */
+
+proctype client() {
+  byte n, w;
+  bit may_sleep, deadline, woken;
+  {
+    may_sleep = 1;
+    do
+    :: atomic {
+        n < CALLS ->
+        n++;
+        w = 0;
+        woken = 0;
+        if
+        :: deadline = 0
+        :: DEADLINES -> deadline = 1
+        fi;
+        assert(executing == 0);
+        argument = n /* step 3 */
+      }
+      if /* step 4 */
+      :: atomic { !buffered -> buffer = WORD(CALLED, n); buffered = 1; may_sleep = 1 } /* T1: exchange gate */
+        if
+        :: atomic { IS(CLIENT_SEES, RETURNED, n) -> goto take }
+        :: !IS(CLIENT_SEES, RETURNED, n) /* not picked up for long enough */
+        fi
+      :: atomic { !buffered -> w = word; word = WORD(CALLED, n) } /* T2: handoff gate */
+      fi;
+
+      /* T4: before it sleeps, whoever may serve the call has been woken, or the bell was rung */
+      if
+#ifdef BROKEN_ROUSE_ONLY_THE_PARKED
+      :: atomic { !(w & PARKED) && !may_sleep -> goto wait }
+#else
+      :: atomic { !(w & PARKED) && !may_sleep && attached -> goto wait } /* associated, and not parked: awake, will look */
+#endif
+      :: atomic { ((w & PARKED) || may_sleep || !attached) && !buffered -> w = 0; may_sleep = 0; wake_estack(woken) }
+      fi;
+      if
+      :: atomic { !woken && !attached -> woken = 1 }
+#ifndef BROKEN_NO_BELL
+        bell = 1
+#endif
+      :: woken || attached
+      fi;
+
+    wait: /* step 5: each turn is one look, or one step towards sleep; how long one looks is not said */
+      if
+      :: atomic { IS(CLIENT_SEES, RETURNED, n) -> goto take }
+      :: atomic { client_revoked && !IS(CLIENT_SEES, RETURNED, n) -> goto failed }
+#ifndef BROKEN_REVOKED_WORD_IGNORED
+      :: atomic { (CLIENT_SEES & REVOKED) && !IS(CLIENT_SEES, RETURNED, n) -> goto failed }
+#endif
+      :: atomic { deadline && IS(CLIENT_SEES, CALLED, n) -> goto abandon }
+#ifdef BROKEN_SLEEP_STORE
+      :: atomic { !buffered && IS(word, CALLED, n) -> w = WORD(CALLED, n) | SLEEPS }
+        word = w;
+#else
+#ifdef BROKEN_REVOKED_WORD_IGNORED
+      :: atomic { !buffered && IS(word, CALLED, n) && !client_revoked -> word = word | SLEEPS; w = word } /* T3 */
+#else
+      :: atomic { !buffered && IS(word, CALLED, n) && !(word & REVOKED) -> word = word | SLEEPS; w = word } /* T3 */
+#endif
+#endif
+      fi;
+#ifndef BROKEN_FLAG_LOOKED_AT_EARLY
+      if /* with the flag in the word, once more: is the server alive? */
+      :: atomic {
+          client_revoked ->
+          w = 0;
+          if
+          :: IS(word, RETURNED, n) -> goto take
+          :: else -> goto failed
+          fi
+        }
+      :: !client_revoked
+      fi;
+#endif
+      atomic { futex_block(CLIENT, w); w = 0 }
+      if
+      :: atomic { !asleep[CLIENT] -> goto wait }
+      :: atomic { deadline && asleep[CLIENT] -> asleep[CLIENT] = 0; goto abandon }
+      fi;
+
+    abandon:
+      skip;
+#ifdef BROKEN_ABANDON_STORE
+      if
+      :: atomic { !buffered && IS(word, CALLED, n) }
+        word = WORD(ABANDONED, n)
+      :: atomic { !buffered && !IS(word, CALLED, n) -> goto take }
+      fi;
+#else
+      atomic { /* T15 */
+        !buffered;
+        if
+        :: IS(word, CALLED, n) -> word = WORD(ABANDONED, n) | (word & (PARKED | REVOKED))
+        :: else -> goto take
+        fi
+      }
+#endif
+#ifndef BROKEN_NO_QUARANTINE
+      if /* T16: the A-stack comes back only on its own RETURNED(n) */
+      :: IS(word, RETURNED, n)
+      :: client_revoked || (word & REVOKED) -> goto failed
+      fi;
+#endif
+      goto next;
+
+    take:
+      assert(result == n || refused == n); /* step 6 */
+    next:
+      skip
+    :: atomic { n == CALLS -> break }
+    od;
+  failed:
+    client_done = 1
+  } unless { atomic { client_dead -> n = 0; w = 0; may_sleep = 0; woken = 0; deadline = 0 } }
+}
+
+/* ---- everything around them ---- */
+
+proctype store_buffer() {
+end_buffer:
+  do
+  :: atomic { buffered -> word = buffer; buffered = 0; buffer = 0 }
+  od
+}
+
+#if FATE != 0
+proctype client_watcher() { /* T17 */
+  bit woken;
+end_watch:
+  server_dead || hung_up;
+#ifndef BROKEN_REVOKE_BIT_ONLY
+  client_revoked = 1;
+#endif
+#ifndef BROKEN_REVOKE_FLAG_ONLY
+  word = word | REVOKED;
+#endif
+  atomic { wake_caller(woken) }
+}
+
+proctype server_watcher() { /* T18 */
+  {
+    skip;
+  end_watch:
+    (client_dead && !buffered) || hung_up;
+    server_revoked = 1;
+#ifndef BROKEN_REVOKE_FLAG_ONLY
+    word = word | REVOKED; /* for the client, if it lives */
+#endif
+#ifndef BROKEN_REVOKE_LEAVES_PARKED
+    word = word & ~PARKED; /* the client's side may have set REVOKED before: this changes the word in any case */
+#endif
+    atomic { asleep[1] = 0; asleep[2] = 0 }
+    !in_use[1] && !in_use[2] /* every E-stack lets go */
+  } unless { server_dead }
+}
+
+proctype fate() {
+#if FATE == 1
+  atomic {
+    server_dead = 1;
+    asleep[1] = 0;
+    asleep[2] = 0;
+    executing = 0;
+    linkage = 0; /* what is private to the dead is forgotten: fewer states */
+    associated = 0;
+    bell = 0;
+    detach[1] = 0;
+    detach[2] = 0;
+    in_use[1] = 0;
+    in_use[2] = 0
+  }
+#elif FATE == 2
+  atomic { client_dead = 1; asleep[CLIENT] = 0 }
+#else
+  hung_up = 1
+#endif
+}
+#endif
+
+proctype judge() {
+  timeout; /* nothing else can move */
+  assert(client_done || client_dead);
+  assert(server_dead || !IS_CLAIMED(linkage));
+  assert(executing == 0);
+  assert(!asleep[CLIENT])
+}
+
+init {
+  atomic {
+    run client();
+    run estack(1);
+#if DETACHES > 0 || LEAVES > 0
+    run estack(2);
+#endif
+#if DETACHES > 0
+    run reclaimer();
+#endif
+    run clerk();
+#if POLLERS > 0
+    run poller();
+#endif
+#if POLLERS > 1
+    run poller();
+#endif
+    run store_buffer();
+#if FATE != 0
+    run client_watcher();
+    run server_watcher();
+    run fate();
+#endif
+    run judge()
+  }
+}
