@@ -26,7 +26,7 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 # ---- what must be installed ----
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
-  libspdlog-dev liburing-dev libseccomp-dev)
+  libspdlog-dev libsodium-dev liburing-dev)
 test_packages=(valgrind spin) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)

@@ -61,7 +61,7 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   // Whoever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex sees
   // the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
   if (leave.load(std::memory_order_seq_cst) || revoked.load(std::memory_order_seq_cst)) return;
-  futex_wait(head.word, word.futex_value(), Sleeper::estack, std::chrono::nanoseconds(-1));
+  futex_wait(head.word, word.futex_value(), Sleeper::estack, kParkedSleep);
 }
 
 void unpark_estack(AStackHead& head) noexcept {

@@ -159,7 +159,7 @@ bool BindingObject::release_quarantined(AStackList& list) noexcept {
   std::lock_guard lock(quarantine_mutex_);
   std::erase_if(quarantined_, [&](shim::LinkageRecord* record) {
     if (&lists_[record->astack.astack_class] != &list) return false;
-    if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation)) return false;
+    if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation)) return false;  // T16
     record->quarantined = false;
     list.put(*record);
     return released = true;
@@ -183,6 +183,7 @@ void BindingObject::check_server() noexcept {
 
 void BindingObject::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
+  // T17
   for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
 }

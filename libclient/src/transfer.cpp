@@ -39,7 +39,7 @@ std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, Ca
   return word.is(Turn::returned, linkage.generation) ? word.status() : failed(Errc::call_failed);
 }
 
-/// Wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
+/// T4: wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = false;

@@ -37,9 +37,9 @@ inline void leave_to_estack(ServedAStack& astack, std::uint64_t generation) noex
 /// f and g: the end of every claimed call.
 inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
   const std::uint64_t generation = astack.linkage.claimed_generation();
-  // f · release the linkage: after g the client may ring again at once.
+  // f · release the linkage (T8): after g the client may ring again at once.
   astack.linkage.release(generation);
-  // g · return.
+  // g · return (T9, T10).
   shim::return_to_caller(*astack.head, shim::CallWord::returned(generation, status));
 }
 
@@ -55,9 +55,9 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
 /// A claimed call that is not to be executed. Cold.
 [[gnu::cold, gnu::noinline]] inline Served decline(ServedAStack& astack, shim::CallWord word, Errc refusal) noexcept {
   const std::uint64_t generation = astack.linkage.claimed_generation();
-  if (word.is(shim::Turn::abandoned, generation)) refusal = Errc::call_aborted;  // the quarantine must end all the same
+  if (word.is(shim::Turn::abandoned, generation)) refusal = Errc::call_aborted;  // T6: the quarantine must end all the same
   if (refusal == Errc::ok) {
-    astack.linkage.unclaim(generation);  // the peer took its call back: garbage, and nobody's harm but its own
+    astack.linkage.unclaim(generation);  // T7: the peer took its call back: garbage, and nobody's harm but its own
     return Served::nothing;
   }
   finish(astack, failed(refusal));
@@ -81,7 +81,7 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
     }
   }
 
-  // a · claim. From here on nobody else can execute this generation, and no later one can be claimed before we release.
+  // a · claim (T5). From here on nobody else can execute this generation, and no later one can be claimed before we release.
   if (!astack.linkage.claim(generation)) return Served::nothing;
 
   // b · load the word once; validate the copy.

@@ -102,7 +102,7 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
     return;
   }
   if (binding->gate() == shim::Gate::none) return;
-  // c · find the E-stack of each A-stack with a call; associate one where there is none.
+  // c, T13 · find the E-stack of each A-stack with a call; associate one where there is none.
   for (ServedAStack& astack : binding->astacks()) {
     if (astack.estack.load() != nullptr) continue;
     const std::uint64_t next = astack.linkage.next_generation();

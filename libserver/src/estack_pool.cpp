@@ -45,6 +45,7 @@ void EStack::serve_astack() {
       after_call(context_.caller_processor());
     } else if (!wait_for_call()) {
       if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
+      // T11, T12
       shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag());
     }
   }
@@ -93,7 +94,7 @@ void EStack::detach() {
     sched_setaffinity(0, sizeof pool_.domain_processors_, &pool_.domain_processors_);
     sits_on_ = shim::kNoProcessor;
   }
-  // First say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and looks at
+  // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and looks at
   // the hint then, the clerk looks at the association: so either we see the call, or the bell brings another E-stack.
   astack_->head->attached.store(0, std::memory_order_seq_cst);
   {

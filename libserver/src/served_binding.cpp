@@ -38,6 +38,7 @@ ServedBinding::ServedBinding(ServedParts parts)
 
 bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  // T18
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
   return true;
 }

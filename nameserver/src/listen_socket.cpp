@@ -1,6 +1,7 @@
 #include "listen_socket.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -50,15 +51,29 @@ Result<UniqueFd> open_directory(const std::string& path) {
   return opened;
 }
 
+void pause_briefly() {
+  const timespec pause{0, 10'000'000};
+  ::nanosleep(&pause, nullptr);
+}
+
 /// Keeps two nameservers that start at the same moment from replacing each other's socket. Released with `directory`.
 Status lock(const UniqueFd& directory, const std::string& path) {
   for (int attempt = 0; attempt < 200; ++attempt) {
     if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return {};
     if (errno != EWOULDBLOCK && errno != EINTR) return system_error("flock", errno);
-    const timespec pause{0, 10'000'000};
-    ::nanosleep(&pause, nullptr);
+    pause_briefly();
   }
   return Error{Errc::timed_out, "somebody holds a lock on the directory of " + path};
+}
+
+/// Connects to `address` without waiting: 0 or an errno. `listener` is the process that listens there, 0 if not known.
+int probe(const sockaddr_un& address, pid_t& listener) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return errno;
+  const auto peer = shim::peer_credentials(socket.get());
+  listener = peer ? peer->pid : 0;
+  return 0;
 }
 
 /// Removes what a dead nameserver left at `path`. Fails if anything alive, or anything but a socket, is there.
@@ -67,13 +82,15 @@ Status make_way(const std::string& path, const sockaddr_un& address) {
   if (::lstat(path.c_str(), &found) != 0) return errno == ENOENT ? Status() : system_error(path, errno);
   if (!S_ISSOCK(found.st_mode)) return Error{Errc::invalid_argument, path + " exists and is not a socket"};
 
-  const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!probe) return system_error("socket", errno);
-  const int result = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const int err = result == 0 ? 0 : errno;
+  pid_t listener = 0;
+  int err = probe(address, listener);
+  // A killed nameserver's socket outlives its process for a moment, until the kernel has taken its io_uring down.
+  for (int i = 0; i < 200 && err == 0 && listener > 0 && ::kill(listener, 0) != 0 && errno == ESRCH; ++i) {
+    pause_briefly();
+    err = probe(address, listener);
+  }
   if (err == 0) {
-    std::string who;
-    if (auto peer = shim::peer_credentials(probe.get())) who = " (process " + std::to_string(peer->pid) + ")";
+    const std::string who = listener > 0 ? " (process " + std::to_string(listener) + ")" : "";
     return Error{Errc::name_taken, "a nameserver already listens on " + path + who};
   }
   if (err == EAGAIN) return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};

@@ -15,6 +15,8 @@ namespace lrpc::shim {
 
 /// Every sleep of a caller ends after this and is followed by a look at whether the peer lives (design §2).
 inline constexpr std::chrono::milliseconds kBoundedSleep{100};
+/// Every sleep of a parked E-stack ends after this: rarely enough that idle costs nothing.
+inline constexpr std::chrono::seconds kParkedSleep{30};
 
 [[nodiscard]] inline CallWord load_word(const AStackHead& head) noexcept {
   return CallWord(head.word.load(std::memory_order_acquire));
@@ -22,7 +24,7 @@ inline constexpr std::chrono::milliseconds kBoundedSleep{100};
 
 // ---- The exchange gate, client's half (LRPC §3.4) ----
 
-/// Rings by a plain release store, so that the poller sees the arguments only together with the word. It may overwrite a
+/// T1: rings by a plain release store, so that the poller sees the arguments only together with the word. It may overwrite a
 /// parked flag: the caller must remember that an E-stack may sleep.
 inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   head.word.store(called.bits(), std::memory_order_release);
@@ -41,7 +43,7 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 
 // ---- The handoff gate, client's half ----
 
-/// Rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken.
+/// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken.
 [[nodiscard]] inline bool ring_handoff(AStackHead& head, CallWord called) noexcept {
   return CallWord(head.word.exchange(called.bits(), std::memory_order_acq_rel)).estack_parked();
 }
@@ -49,12 +51,12 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 /// Gives the processor away at most `yields` times, looking for the return of `generation` after each. True if it came.
 [[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields, CallWord& word) noexcept;
 
-/// Announces the sleep in the word and sleeps on it until it changes, at most `limit`. Returns at once if the word is no
+/// T3: announces the sleep in the word and sleeps on it until it changes, at most `limit`. Returns at once if the word is no
 /// longer CALLED(generation) or `revoked` is set. The caller looks at the word again in any case.
 Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                       std::chrono::nanoseconds limit) noexcept;
 
-/// CALLED(generation) → ABANDONED(generation). False if the call returned before (the result is there to take).
+/// T15: CALLED(generation) → ABANDONED(generation). False if the call returned before (the result is there to take).
 [[nodiscard]] bool abandon(AStackHead& head, std::uint64_t generation) noexcept;
 
 // ---- The server's half of both ----
@@ -62,7 +64,7 @@ Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::ato
 /// Wakes whoever the overwritten word says sleeps on it; what return_to_caller() does when it is not alone.
 void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 
-/// Returns to the client: exchanges the word and wakes the caller if the *old* value says that it sleeps; a plain store
+/// T9, T10: returns to the client: exchanges the word and wakes the caller if the *old* value says that it sleeps; a plain store
 /// and a look would lose wake-ups. If the old value says abandoned, this very exchange ends the quarantine. A parked flag
 /// that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park anew.
 inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
@@ -70,18 +72,19 @@ inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   if (old.caller_sleeps() || old.estack_parked()) [[unlikely]] wake_sleepers(head, old);
 }
 
-/// Parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that nobody
-/// has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps unbounded: idle costs nothing.
+/// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that nobody
+/// has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps up to kParkedSleep,
+/// so that even a peer that has moved the sleeper to another futex (FUTEX_CMP_REQUEUE) keeps it for a while only.
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
                  const std::atomic<bool>& revoked) noexcept;
 
-/// Gets a parked E-stack out of its sleep although no call was rung (to detach it): clears the parked flag, so that one
+/// T14, the word's half: gets a parked E-stack out of its sleep although no call was rung (to detach it): clears the parked flag, so that one
 /// that is just about to sleep does not, and wakes. Set its `leave` before.
 void unpark_estack(AStackHead& head) noexcept;
 
 // ---- Revocation, either side ----
 
-/// Changes the word so that no sleep on it that has not looked at the private revoked flag can begin, and wakes whoever of
+/// T17 (caller), T18 (estack): changes the word so that no sleep on it that has not looked at the private revoked flag can begin, and wakes whoever of
 /// `who` sleeps on it. Set that flag before.
 void revoke_word(AStackHead& head, Sleeper who) noexcept;
 

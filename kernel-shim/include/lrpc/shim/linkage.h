@@ -67,18 +67,18 @@ class ServerLinkage {
   }
   /// For the claimer: the generation it has claimed.
   [[nodiscard]] std::uint64_t claimed_generation() const noexcept { return bits_.load(std::memory_order_relaxed) >> 8; }
-  /// C1: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this A-stack
+  /// T5: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this A-stack
   /// wrote before its release is seen.
   [[nodiscard]] bool claim(std::uint64_t generation) noexcept {
     std::uint64_t expected = bits(generation - 1, State::free);
     return bits_.compare_exchange_strong(expected, bits(generation, State::claimed), std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
-  /// The call is over: {n, claimed} → {n, free}.
+  /// T8: the call is over: {n, claimed} → {n, free}.
   void release(std::uint64_t generation) noexcept {
     bits_.store(bits(generation, State::free), std::memory_order_release);
   }
-  /// There was no call n after all: {n, claimed} → {n-1, free}.
+  /// T7: there was no call n after all: {n, claimed} → {n-1, free}.
   void unclaim(std::uint64_t generation) noexcept { release(generation - 1); }
 
  private:
