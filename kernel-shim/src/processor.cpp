@@ -10,7 +10,7 @@ namespace {
 
 struct Calibration {
   std::uint64_t ticks_per_us = 1;
-  std::uint32_t pauses_per_us = 1;
+  std::uint32_t polls_per_us = 1;
 };
 
 Calibration calibrate() noexcept {
@@ -18,18 +18,18 @@ Calibration calibrate() noexcept {
   // The shortest of a few tries: a try that was switched out is longer, never shorter.
   Calibration best;
   auto shortest = std::chrono::nanoseconds::max();
-  constexpr std::uint32_t kPauses = 2000;
+  constexpr std::uint32_t kPolls = 2000;
   for (int i = 0; i < 5; ++i) {
     const auto begin = Clock::now();
     const std::uint64_t first = ticks();
-    for (std::uint32_t n = 0; n < kPauses; ++n) pause();
+    for (std::uint32_t n = 0; n < kPolls; ++n) poll_delay();
     const std::uint64_t last = ticks();
     const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
     if (took >= shortest || took.count() <= 0) continue;
     shortest = took;
     const auto ns = static_cast<std::uint64_t>(took.count());
     best.ticks_per_us = std::max<std::uint64_t>(1, (last - first) * 1000 / ns);
-    best.pauses_per_us = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPauses * 1000ULL / ns));
+    best.polls_per_us = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPolls * 1000ULL / ns));
   }
   return best;
 }
@@ -42,7 +42,7 @@ const Calibration& calibration() noexcept {
 }  // namespace
 
 std::uint64_t ticks_per_microsecond() noexcept { return calibration().ticks_per_us; }
-std::uint32_t pauses_per_microsecond() noexcept { return calibration().pauses_per_us; }
+std::uint32_t polls_per_microsecond() noexcept { return calibration().polls_per_us; }
 
 bool move_to_processor(std::uint16_t processor) noexcept {
   if (processor >= CPU_SETSIZE) return false;

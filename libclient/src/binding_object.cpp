@@ -67,7 +67,7 @@ Library& Library::get() {
 }  // namespace
 
 BindingObject::BindingObject(BindingParts parts)
-    : exchange_pauses_(kExchangeMicroseconds * shim::pauses_per_microsecond()),
+    : exchange_looks_(kExchangeMicroseconds * shim::polls_per_microsecond()),
       owner_(getpid()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {

@@ -137,7 +137,7 @@ Poller::Why Poller::poll() {
         hit = true;
         if (crowded_) return Why::crowded;
       } else {
-        shim::pause();
+        shim::poll_delay();
       }
     }
     const std::uint64_t now = shim::ticks();

@@ -30,13 +30,13 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   head.word.store(called.bits(), std::memory_order_release);
 }
 
-/// Polls for the return of `generation`, at most `pauses` long. True if it came; `word` is the last copy either way.
-[[nodiscard]] inline bool poll_return(const AStackHead& head, std::uint64_t generation, std::uint32_t pauses,
+/// Polls for the return of `generation`, at most `looks` times. True if it came; `word` is the last copy either way.
+[[nodiscard]] inline bool poll_return(const AStackHead& head, std::uint64_t generation, std::uint32_t looks,
                                       CallWord& word) noexcept {
-  for (std::uint32_t i = 0; i < pauses; ++i) {
+  for (std::uint32_t i = 0; i < looks; ++i) {
     word = load_word(head);
     if (word.is(Turn::returned, generation)) return true;
-    pause();
+    poll_delay();
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// What a thread can know about its processor without entering the kernel: its number, a cycle clock, a polite pause.
+// What a thread can know about its processor without entering the kernel: its number, a cycle clock, a delay for polling.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #elif defined(__aarch64__)
 #include "lrpc/shim/arch/aarch64.h"
 #else
-#error "lrpc knows x86-64 and aarch64; add kernel-shim/include/lrpc/shim/arch/<yours>.h with pause() and ticks()"
+#error "lrpc knows x86-64 and aarch64; add kernel-shim/include/lrpc/shim/arch/<yours>.h with poll_delay() and ticks()"
 #endif
 
 #if __has_include(<sys/rseq.h>)
@@ -31,9 +31,9 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 #endif
 }
 
-/// Ticks of arch::ticks() in a microsecond, and pause()s in one. Measured once per process, on first use (about 0.2 ms).
+/// Ticks in a microsecond, and looks at a word with a poll_delay() between them. Measured once per process, on first use (about 0.2 ms).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
-[[nodiscard]] std::uint32_t pauses_per_microsecond() noexcept;
+[[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
 
 /// Binds the calling thread to one processor, or fails silently: placement is a matter of speed, never of correctness.
 /// False if the kernel refused (not in the cpuset).

@@ -57,8 +57,8 @@ class BindingObject {
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
-  /// How long a caller polls before it gives an exchange up, in pauses.
-  [[nodiscard]] std::uint32_t exchange_pauses() const noexcept { return exchange_pauses_; }
+  /// How long a caller polls before it gives an exchange up.
+  [[nodiscard]] std::uint32_t exchange_looks() const noexcept { return exchange_looks_; }
 
   /// Step 2 when no A-stack is leased to the thread: any other, or wait for one. Null: see why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
@@ -95,7 +95,7 @@ class BindingObject {
   // Read by every call, written never or once.
   const bool remote_ = false;
   std::atomic<bool> revoked_{false};
-  std::uint32_t exchange_pauses_ = 0;
+  std::uint32_t exchange_looks_ = 0;
   InlineServer inline_server_;
   std::unique_ptr<AStackList[]> lists_;
 

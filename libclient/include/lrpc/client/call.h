@@ -71,7 +71,7 @@ class Call {
     shim::ring_exchange(head, called);
     linkage.estack_may_sleep = true;  // the plain store may have hidden that its E-stack is parked
     shim::CallWord word;
-    if (shim::poll_return(head, linkage.generation, binding_.exchange_pauses(), word)) [[likely]] {
+    if (shim::poll_return(head, linkage.generation, binding_.exchange_looks(), word)) [[likely]] {
       linkage.exchange.succeeded();
       return word.status();
     }

@@ -5,7 +5,7 @@
 
 namespace lrpc::shim {
 
-inline void pause() noexcept { asm volatile("isb" ::: "memory"); }
+inline void poll_delay() noexcept { asm volatile("isb" ::: "memory"); }
 /// The virtual counter, unserialised: good for bounds, not for timing single instructions.
 [[nodiscard]] inline std::uint64_t ticks() noexcept {
   std::uint64_t value = 0;

@@ -7,7 +7,9 @@
 
 namespace lrpc::shim {
 
-inline void pause() noexcept { _mm_pause(); }
+/// The time between two looks at a polled word: keeps loads of the next look from being speculated, and so the pipeline
+/// from being flushed when the word changes. docs/PERFORMANCE.md has what else was tried.
+inline void poll_delay() noexcept { _mm_pause(); }
 /// The time stamp counter, unserialised: good for bounds, not for timing single instructions.
 [[nodiscard]] inline std::uint64_t ticks() noexcept { return __rdtsc(); }
 

@@ -1,0 +1,118 @@
+// The honest party beside a hostile one, and what must be as it was when the hostile one has gone.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "conformance.client.h"
+
+namespace testing_lrpc {
+
+/// Far longer than anything honest takes on a loaded machine, far shorter than for ever.
+inline constexpr std::chrono::seconds kSaneTime{30};
+
+/// Waits until `holds` does, at most `limit`.
+template <class Condition>
+[[nodiscard]] bool eventually(Condition&& holds, std::chrono::seconds limit = std::chrono::seconds(60)) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+/// Open descriptors of a process: "self", or a process id.
+inline std::size_t open_descriptors(const std::string& process = "self") {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/" + process + "/fd")) ++count;
+  return count;
+}
+
+/// An honest client: it calls, checks every answer, and remembers how long it had to wait.
+class Bystander {
+ public:
+  explicit Bystander(Conformance::Client client) : client_(std::move(client)), bytes_(100'000) {
+    for (int i = 0; i < 50; ++i) call();
+  }
+  [[nodiscard]] Conformance::Client& client() noexcept { return client_; }
+  [[nodiscard]] std::chrono::milliseconds longest() const noexcept { return longest_; }
+  [[nodiscard]] int calls() const noexcept { return calls_; }
+
+  /// A small call, and by turns one with text, one with bytes in the tail, one with an error raised.
+  void call() {
+    const auto began = std::chrono::steady_clock::now();
+    const auto sum = client_.Add(++calls_, 3);
+    ASSERT_TRUE(sum) << sum.error().message();
+    ASSERT_EQ(*sum, calls_ + 3);
+    if (calls_ % 3 == 0) {
+      const auto greeting = client_.Greet("you");
+      ASSERT_TRUE(greeting) << greeting.error().message();
+      ASSERT_EQ(*greeting, "hello, you");
+    } else if (calls_ % 3 == 1) {
+      std::ranges::fill(bytes_, std::byte{2});
+      const auto total = client_.Sum(bytes_);
+      ASSERT_TRUE(total) << total.error().message();
+      ASSERT_EQ(*total, 200'000U);
+    } else {
+      ASSERT_EQ(client_.Check(101).code(), lrpc::Errc::raised);
+    }
+    longest_ = std::max(longest_, std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
+  }
+  void call_for(std::chrono::milliseconds time) {
+    const auto until = std::chrono::steady_clock::now() + time;
+    while (!testing::Test::HasFatalFailure() && std::chrono::steady_clock::now() < until) call();
+  }
+
+ private:
+  Conformance::Client client_;
+  std::vector<std::byte> bytes_;
+  std::chrono::milliseconds longest_{0};
+  int calls_ = 0;
+};
+
+/// What a server holds, as it tells a client of its, and as /proc tells: remembered, to be found again.
+class Holdings {
+ public:
+  Holdings(Conformance::Client& client, pid_t server) : client_(client), server_(std::to_string(server)), before_(now()) {}
+
+  /// The server holds what it held, waiting for what it gives back in its own time (idle E-stacks).
+  void expect_as_before() {
+    const bool settled = eventually([&] {
+      const Counts counted = now();
+      return counted.bindings == before_.bindings && counted.estacks <= before_.estacks && counted.objects == before_.objects &&
+             counted.descriptors == before_.descriptors;
+    });
+    const Counts counted = now();
+    EXPECT_TRUE(settled) << "bindings " << before_.bindings << " → " << counted.bindings << ", E-stacks " << before_.estacks
+                         << " → " << counted.estacks << ", objects " << before_.objects << " → " << counted.objects
+                         << ", descriptors " << before_.descriptors << " → " << counted.descriptors;
+  }
+
+ private:
+  struct Counts {
+    std::uint64_t bindings = 0;
+    std::uint64_t estacks = 0;
+    std::uint64_t objects = 0;
+    std::size_t descriptors = 0;
+  };
+  Counts now() {
+    const auto statistics = client_.Statistics();
+    const auto objects = client_.LiveObjects();
+    if (!statistics || !objects) return {};
+    return {statistics->bindings, statistics->estacks, *objects, open_descriptors(server_)};
+  }
+  Conformance::Client& client_;
+  const std::string server_;
+  const Counts before_;
+};
+
+}  // namespace testing_lrpc

@@ -1,0 +1,50 @@
+// The protocols of binding and of calling, spoken by hand: a peer that need not keep to any of it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/region.h"
+
+namespace testing_lrpc {
+
+/// The right question of a Conformance client.
+lrpc::shim::BinderMessage import_request(std::string name, lrpc::shim::Gate gate = lrpc::shim::Gate::adaptive);
+/// The right answer of a Conformance server to `request`, without its descriptors.
+lrpc::shim::BinderMessage bound_answer(std::uint32_t request);
+lrpc::shim::RegionLayout conformance_layout();
+lrpc::UniqueFd duplicate(int fd);
+
+/// A client's binding without a client: the region and the bell. Throws std::runtime_error where binding fails.
+class RawBinding {
+ public:
+  /// Binds by name.
+  RawBinding(const std::string& nameserver, std::string name, lrpc::shim::Gate gate);
+  /// Binds over the socket of a private server, and leaves the socket open.
+  RawBinding(int socket, lrpc::shim::Gate gate);
+
+  [[nodiscard]] const lrpc::shim::Region& region() const noexcept { return region_; }
+  [[nodiscard]] int bell() const noexcept { return bell_.get(); }
+  /// Hangs up; the region stays mapped.
+  void hang_up() noexcept { bell_.reset(); }
+
+  /// Rings `procedure` on an A-stack whose image is in place, wakes whoever may serve it, and waits for its return.
+  /// nullopt: none came within `patience`.
+  std::optional<std::uint16_t> call(std::uint32_t astack, std::uint16_t procedure,
+                                    std::chrono::milliseconds patience = std::chrono::seconds(60));
+  /// The first half of call(): rings and wakes.
+  void ring(std::uint32_t astack, std::uint16_t procedure);
+
+ private:
+  void bind(int socket, std::string name, lrpc::shim::Gate gate);
+
+  lrpc::shim::Region region_;
+  lrpc::UniqueFd bell_;
+  std::vector<std::uint64_t> generations_;
+};
+
+}  // namespace testing_lrpc
