@@ -19,8 +19,8 @@ namespace {
 /// How often an E-stack gives its processor away before it parks: enough for a caller on the same processor to come back.
 constexpr int kYieldsBeforePark = 3;
 /// Calls in a row from one processor before an E-stack moves there, and the least time between two moves (a move costs 29 µs).
-constexpr std::uint32_t kCallsBeforeMove = 8;
-constexpr std::uint64_t kMoveIntervalUs = 5'000;
+constexpr std::uint32_t kCallsBeforeMove = 3;
+constexpr std::uint64_t kMoveIntervalUs = 1'000;
 /// Calls that come within this of one another, this many in a row, make an A-stack hot.
 constexpr std::uint64_t kHotGapUs = 100;
 constexpr std::uint32_t kHotStreak = 4;

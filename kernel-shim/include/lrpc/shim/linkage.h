@@ -14,7 +14,7 @@ namespace lrpc::shim {
 class BackOff {
  public:
   static constexpr std::uint16_t kFirst = 64;
-  static constexpr std::uint16_t kMax = 8192;
+  static constexpr std::uint16_t kMax = 1024;
 
   /// Whether to try now; counts a call down if not.
   [[nodiscard]] bool try_now() noexcept {

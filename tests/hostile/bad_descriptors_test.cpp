@@ -1,0 +1,88 @@
+// Descriptors that are not what the protocol says they are, sent to a client by a hostile binder.
+#include <gtest/gtest.h>
+
+#include "bad_packets.h"
+#include "bystander.h"
+#include "lrpc/client.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using namespace std::chrono_literals;
+namespace shim = lrpc::shim;
+
+class BadDescriptors : public testing::Test {
+ protected:
+  void SetUp() override {
+    PrivateServer honest = start_private_server();
+    auto client = Conformance::Client::import_over(std::move(honest.socket));
+    ASSERT_TRUE(client) << client.error().message();
+    honest_ = std::move(honest.process);
+    bystander_ = std::make_unique<Bystander>(*std::move(client));
+    { const lrpc::UniqueFd caller_stays_open = ringing_listener(); }
+    before_ = open_descriptors();
+  }
+  void TearDown() override {
+    if (bystander_ == nullptr) return;
+    bystander_->call_for(20ms);
+  }
+  static lrpc::Result<Conformance::Client> import_with(const lrpc::UniqueFd& region, const lrpc::UniqueFd& bell,
+                                                       lrpc::ImportOptions options = {}) {
+    auto ends = shim::make_socket_pair();
+    if (!ends) return ends.error();
+    const int on = 1;
+    setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);  // as import_over() does, but before the answer
+    const std::array<int, 2> fds{region.get(), bell.get()};
+    if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
+    return Conformance::Client::import_over(std::move(ends->first), options);
+  }
+
+  Process honest_;
+  std::unique_ptr<Bystander> bystander_;
+  std::size_t before_ = 0;
+};
+
+TEST_F(BadDescriptors, in_place_of_a_region_are_an_error_that_says_so) {
+  for (const Descriptor& wrong : not_regions()) {
+    auto bell = shim::make_socket_pair();
+    ASSERT_TRUE(bell);
+    const auto client = import_with(wrong.make(), bell->first);
+    ASSERT_FALSE(client) << wrong.name;
+    EXPECT_TRUE(client.code() == Errc::bad_message || client.code() == Errc::system_error) << wrong.name << ": " << client.error().message();
+    EXPECT_FALSE(client.error().text.empty()) << wrong.name;
+  }
+  EXPECT_EQ(open_descriptors(), before_);
+}
+
+TEST_F(BadDescriptors, in_place_of_a_bell_are_an_error_or_end_the_binding) {
+  for (const bool watcher : {true, false}) {
+    for (const Descriptor& wrong : not_bells()) {
+      const auto client = import_with(good_region(), wrong.make(), {.call_timeout = 20ms, .watcher = watcher});
+      if (!client) {
+        EXPECT_EQ(client.code(), Errc::bad_message) << wrong.name << ": " << client.error().message();
+        EXPECT_NE(client.error().text.find("bell"), std::string::npos) << wrong.name << ": " << client.error().text;
+        continue;
+      }
+      auto& calling = const_cast<Conformance::Client&>(*client);
+      EXPECT_FALSE(calling.Null()) << wrong.name;
+      if (watcher) EXPECT_TRUE(eventually([&] { return calling.binding().revoked(); }, 10s)) << wrong.name;
+    }
+  }
+  EXPECT_EQ(open_descriptors(), before_);
+}
+
+TEST_F(BadDescriptors, in_place_of_a_bell_do_not_keep_a_processor_busy) {
+  std::vector<Conformance::Client> clients;
+  for (const Descriptor& wrong : not_bells()) {
+    auto client = import_with(good_region(), wrong.make());
+    if (client) clients.push_back(*std::move(client));
+  }
+  const auto used = processor_time();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LT(processor_time() - used, 250ms) << "somebody spins";
+}
+
+}  // namespace
+}  // namespace testing_lrpc

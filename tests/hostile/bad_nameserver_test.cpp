@@ -1,0 +1,225 @@
+// A server whose nameserver has gone mad: it must stay up, say what is wrong, and keep serving whom it serves.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "bad_packets.h"
+#include "bystander.h"
+#include "conformance_service.h"
+#include "lrpc/client.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using namespace std::chrono_literals;
+namespace shim = lrpc::shim;
+
+/// A socket where a nameserver is expected.
+class FalseNameserver {
+ public:
+  FalseNameserver() : path_((directory_.path() / "lrpcd.sock").string()), listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener_.get(), 8) != 0) {
+      throw std::runtime_error("FalseNameserver");
+    }
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// Takes the next connection and its first message.
+  shim::BinderMessage accept_one() {
+    connection_ = lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return receive();
+  }
+  shim::BinderMessage receive() {
+    auto received = shim::receive_message(connection_.get(), 60s);
+    if (!received || !received->has_value()) return {};
+    return std::move(**received);
+  }
+  [[nodiscard]] int connection() const noexcept { return connection_.get(); }
+  void hang_up() { connection_.reset(); }
+  /// True if the other side has hung up, waiting for it.
+  [[nodiscard]] bool hung_up_on() {
+    std::array<std::byte, 1024> rest{};
+    ssize_t got = 0;
+    while ((got = recv(connection_.get(), rest.data(), rest.size(), 0)) > 0) continue;
+    return got == 0 || errno == ECONNRESET;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string path_;
+  lrpc::UniqueFd listener_;
+  lrpc::UniqueFd connection_;
+};
+
+class BadNameserver : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto ends = shim::make_socket_pair();
+    ASSERT_TRUE(ends);
+    ASSERT_TRUE(Conformance::serve_over(server_, std::move(ends->first), service_));
+    auto client = Conformance::Client::import_over(std::move(ends->second));
+    ASSERT_TRUE(client) << client.error().message();
+    bystander_ = std::make_unique<Bystander>(*std::move(client));
+    ASSERT_TRUE(eventually([] { return open_descriptors() == open_descriptors(); }));
+    before_ = open_descriptors();
+  }
+  void TearDown() override {
+    if (bystander_ == nullptr) return;
+    bystander_->call_for(20ms);
+    nameserver_.hang_up();
+    EXPECT_TRUE(eventually([&] { return open_descriptors() <= before_; })) << before_ << " were open, now " << open_descriptors();
+    EXPECT_EQ(server_.statistics().bindings, 1U);
+  }
+  /// Exports, while the false nameserver answers the request with what `answer` makes of it.
+  template <class Answer>
+  lrpc::Result<lrpc::ExportId> export_and(Answer&& answer) {
+    std::optional<lrpc::Result<lrpc::ExportId>> exported;
+    std::thread exporter([&] { exported.emplace(Conformance::export_to(server_, "name", service_)); });
+    const shim::BinderMessage request = nameserver_.accept_one();
+    EXPECT_TRUE(std::holds_alternative<shim::ExportRequest>(request.body));
+    answer(request.request);
+    exporter.join();
+    return *exported;
+  }
+  void export_well() {
+    const auto exported = export_and([&](std::uint32_t request) {
+      EXPECT_TRUE(shim::send_message(nameserver_.connection(), {request, shim::Exported{kExport}, {}, {}}));
+    });
+    ASSERT_TRUE(exported) << exported.error().message();
+  }
+  /// What the server's clerk says to a bind request with these descriptors.
+  shim::BindReply reply_to(const shim::BindRequest& request, std::span<const int> fds) {
+    EXPECT_TRUE(send_packet(nameserver_.connection(), encoded({5, request, {}, {}}), fds));
+    const shim::BinderMessage message = nameserver_.receive();
+    const auto* reply = std::get_if<shim::BindReply>(&message.body);
+    EXPECT_NE(reply, nullptr);
+    return reply != nullptr ? *reply : shim::BindReply{};
+  }
+  static shim::BindRequest bind_request() { return {.export_id = kExport, .binding_id = 77, .nonce = {}, .client = {}, .gate = {}}; }
+
+  static constexpr std::uint64_t kExport = 4711;
+  FalseNameserver nameserver_;
+  lrpc::Server server_{{.nameserver = nameserver_.path()}};
+  ConformanceService service_{&server_};
+  std::unique_ptr<Bystander> bystander_;
+  std::size_t before_ = 0;
+};
+
+TEST_F(BadNameserver, that_answers_an_export_with_garbage_gets_a_hang_up_and_the_program_an_error) {
+  Random random(hostile_seed());
+  for (const Packet& packet : undecodable_packets(random, encoded({1, shim::Exported{1}, {}, {}}))) {
+    const auto exported = export_and([&](std::uint32_t) {
+      ASSERT_TRUE(send_packet(nameserver_.connection(), packet));
+      EXPECT_TRUE(nameserver_.hung_up_on());
+    });
+    EXPECT_EQ(exported.code(), Errc::bad_message) << exported.error().message();
+  }
+  const auto another = export_and([&](std::uint32_t request) {
+    ASSERT_TRUE(send_packet(nameserver_.connection(), of_another_version(encoded({request, shim::Exported{1}, {}, {}}))));
+  });
+  EXPECT_NE(another.error().text.find("version 9"), std::string::npos) << another.error().text;
+}
+
+TEST_F(BadNameserver, that_answers_an_export_with_something_else_is_a_bad_message) {
+  for (const shim::BinderBody& body : std::vector<shim::BinderBody>{shim::Withdrawn{}, shim::Bound{}, shim::Listed{}, import_request("x").body}) {
+    const auto exported = export_and([&](std::uint32_t request) {
+      ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request + 1, body, {}, {}})));  // nobody asked
+      ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request, body, {}, {}}), std::array{STDERR_FILENO, STDERR_FILENO}));
+    });
+    EXPECT_EQ(exported.code(), Errc::bad_message);
+    nameserver_.hang_up();
+    // The next export connects anew once the hang-up has been seen.
+    bystander_->call_for(50ms);
+  }
+}
+
+TEST_F(BadNameserver, that_sends_bind_requests_with_the_wrong_descriptors_gets_refusals) {
+  export_well();
+  for (std::size_t count = 0; count <= shim::kMaxBinderFds; ++count) {
+    const std::vector<int> fds(count, STDERR_FILENO);
+    const auto reply = reply_to(bind_request(), fds);
+    EXPECT_EQ(reply.code, Errc::bad_message) << count << " descriptors: " << reply.text;
+    EXPECT_EQ(reply.binding_id, 77U);
+    EXPECT_FALSE(reply.text.empty());
+  }
+  auto pidfd = shim::open_pidfd(getpid());
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(pidfd && bell);
+  for (const Descriptor& wrong : not_regions()) {
+    const lrpc::UniqueFd region = wrong.make();
+    const auto reply = reply_to(bind_request(), std::array{region.get(), pidfd->get(), bell->first.get()});
+    EXPECT_TRUE(reply.code == Errc::bad_message || reply.code == Errc::system_error) << wrong.name << ": " << reply.text;
+  }
+  const lrpc::UniqueFd region = good_region();
+  shim::BindRequest unknown = bind_request();
+  unknown.export_id = 1;
+  EXPECT_EQ(reply_to(unknown, std::array{region.get(), pidfd->get(), bell->first.get()}).code, Errc::name_unknown);
+  EXPECT_EQ(server_.statistics().bindings, 1U);
+}
+
+TEST_F(BadNameserver, that_sends_no_bell_or_no_client_costs_no_processor_time_and_no_binding) {
+  export_well();
+  const lrpc::UniqueFd region = good_region();
+  auto pidfd = shim::open_pidfd(getpid());
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(pidfd && bell);
+  for (const Descriptor& wrong : not_bells()) {
+    const lrpc::UniqueFd fd = wrong.make();
+    (void)reply_to(bind_request(), std::array{region.get(), pidfd->get(), fd.get()});
+    (void)reply_to(bind_request(), std::array{region.get(), fd.get(), bell->first.get()});
+  }
+  bell->second.reset();
+  bystander_->call_for(20ms);
+  const auto used = processor_time();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LT(processor_time() - used, 250ms) << "somebody spins";
+  EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; })) << server_.statistics().bindings;
+}
+
+TEST_F(BadNameserver, that_floods_and_hangs_up_takes_only_its_names_with_it) {
+  export_well();
+  Random random(hostile_seed());
+  const lrpc::UniqueFd region = good_region();
+  auto pidfd = shim::open_pidfd(getpid());
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(pidfd && bell);
+  const std::array<int, 3> fds{region.get(), pidfd->get(), bell->first.get()};
+  for (int i = 0; i < 200; ++i) {
+    if (!send_packet(nameserver_.connection(), with_flipped_bits(random, encoded({5, bind_request(), {}, {}})), fds)) break;
+    std::array<std::byte, 2048> reply{};
+    while (recv(nameserver_.connection(), reply.data(), reply.size(), MSG_DONTWAIT) > 0) continue;
+  }
+  nameserver_.hang_up();
+  bell->first.reset();
+  bell->second.reset();
+  EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; })) << server_.statistics().bindings;
+  bystander_->call_for(50ms);
+  export_well();
+}
+
+/// The same socket for a client: what is expected there is a nameserver's answer to an import.
+TEST(FalseNameserverOfAClient, makes_imports_fail_with_what_is_wrong) {
+  FalseNameserver nameserver;
+  Random random(hostile_seed());
+  std::vector<Packet> packets = undecodable_packets(random, encoded(bound_answer(1)));
+  packets.push_back(encoded(bound_answer(1)));  // without its descriptors
+  packets.push_back(encoded({1, shim::Exported{1}, {}, {}}));
+  const std::size_t before = open_descriptors();
+  for (const Packet& packet : packets) {
+    std::optional<lrpc::Result<Conformance::Client>> client;
+    std::thread importer([&] { client.emplace(Conformance::Client::import("name", {.nameserver = nameserver.path()})); });
+    (void)nameserver.accept_one();
+    ASSERT_TRUE(send_packet(nameserver.connection(), packet));
+    importer.join();
+    EXPECT_EQ(client->code(), Errc::bad_message) << packet.size();
+    nameserver.hang_up();
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
