@@ -34,12 +34,14 @@ lrpc::Result<Files::OpenResults, Files::Refused> FileService::Open(lrpc::CallCon
   if (write && read_only_) return refuse(EROFS);
   // O_NONBLOCK: opening a FIFO must not hold the E-stack; emptying waits until we know that it is a regular file.
   const int flags = O_NONBLOCK | O_NOCTTY | (write ? O_WRONLY | O_CREAT : O_RDONLY);
+  struct stat status {};
+  // Looked at first, because opening a device may already do something; and again afterwards, because names can change.
+  if (directory_.stat(path, status) == 0 && !S_ISREG(status.st_mode)) return refuse(S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
   auto opened = directory_.open_beneath(path, flags, permissions);
   if (!opened.fd) return refuse(opened.error_number);
-  struct stat status {};
   if (fstat(opened.fd.get(), &status) != 0) return refuse(errno);
-  if (!S_ISREG(status.st_mode)) return refuse(S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
-  if (write && ftruncate(opened.fd.get(), 0) != 0) return refuse(errno);
+  if (!S_ISREG(status.st_mode)) return refuse(EINVAL);
+  if (write && (ftruncate(opened.fd.get(), 0) != 0 || fstat(opened.fd.get(), &status) != 0)) return refuse(errno);
   auto file = std::make_shared<File>(File{std::move(opened.fd)});
   return Files::OpenResults{.file = call.grant<Files::File>(std::move(file)), .stat = to_stat(status)};
 }
@@ -81,8 +83,10 @@ lrpc::Result<Files::Stat, Files::Refused> FileService::StatPath(lrpc::CallContex
 lrpc::Result<void, Files::Refused> FileService::MakeDirectory(lrpc::CallContext& /*call*/, const lrpc::String<4095>& path) {
   if (read_only_) return refuse(EROFS);
   const int error_number = directory_.make_directory(path);
-  if (error_number != 0 && error_number != EEXIST) return refuse(error_number);
-  return {};
+  if (error_number == 0) return {};
+  struct stat status {};
+  if (error_number == EEXIST && directory_.stat(path, status) == 0 && S_ISDIR(status.st_mode)) return {};
+  return refuse(error_number);
 }
 
 lrpc::Result<Files::Listing, Files::Refused> FileService::List(lrpc::CallContext& call, const lrpc::String<4095>& path) {

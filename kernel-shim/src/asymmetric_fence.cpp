@@ -14,9 +14,9 @@ bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 
 // Registration is inherited across fork. Static initialisation: before any thread of ours can run.
 const bool have_asymmetric_fence = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 
-void heavy_fence() noexcept {
+bool heavy_fence() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (have_asymmetric_fence) (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  return have_asymmetric_fence && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 }  // namespace lrpc::shim

@@ -1,5 +1,6 @@
 // Binder messages over AF_UNIX SOCK_SEQPACKET sockets: sending, receiving, and finding the nameserver.
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -15,12 +16,14 @@
 namespace lrpc::shim {
 namespace {
 
+using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Room for the control messages that this side is ready to take: descriptors and credentials. The kernel drops and closes
-/// what does not fit and says so (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
+/// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes, so
+/// that too many are told from too few free ones. The kernel drops and closes what does not fit and says so (MSG_CTRUNC),
+/// so a peer cannot fill this process's descriptor table.
 struct ControlBuffer {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes{};
 };
 
 /// Waits for `events` until `deadline` (none: for ever). False when the time is over.
@@ -73,16 +76,18 @@ void take_control(msghdr& header, BinderMessage& message) {
 
 /// What recvmsg delivered, checked and decoded. `envelope` holds the descriptors: they close with it on failure.
 Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> packet, int flags, BinderMessage envelope) {
-  if ((flags & MSG_CTRUNC) != 0 || envelope.fds.size() > kMaxBinderFds) {
-    return Error{Errc::bad_message, "bad binder message: its descriptors could not be taken in (more than " +
-                                        std::to_string(kMaxBinderFds) + ", or none are free here)"};
+  if (envelope.fds.size() > kMaxBinderFds) {
+    return Error{Errc::bad_message, "bad binder message: more than " + std::to_string(kMaxBinderFds) + " descriptors"};
   }
   if ((flags & MSG_TRUNC) != 0) return Error{Errc::bad_message, "bad binder message: too long"};
+  // The buffer has room for more than kMaxBinderFds, so what did not come had no free descriptor here.
+  const bool fds_lost = (flags & MSG_CTRUNC) != 0;
   // Zero bytes are the end of file, but also an empty packet; only a packet has anything attached to it.
-  if (packet.empty() && envelope.fds.empty()) return Error{Errc::peer_gone, "the peer has closed its socket"};
+  if (packet.empty() && envelope.fds.empty() && !fds_lost) return Error{Errc::peer_gone, "the peer has closed its socket"};
   auto message = decode(packet);
   if (!message) return message.error();
-  message->fds = std::move(envelope.fds);
+  message->fds_lost = fds_lost;
+  if (!fds_lost) message->fds = std::move(envelope.fds);
   message->sender = envelope.sender;
   return std::optional<BinderMessage>(std::move(*message));
 }
@@ -110,17 +115,18 @@ std::string why_not(int err) {
   }
 }
 
-/// Connects to one path; the errno if that fails. A nameserver that takes no connection for 5 s counts as not there.
-Result<UniqueFd> connect_to(const std::string& path, int& err) {
+/// Connects to one path; the errno if that fails. A nameserver that takes no connection, for 5 s or at once, counts as not
+/// there.
+Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
   sockaddr_un address{};
   if (!unix_address(path, address)) {
     err = ENAMETOOLONG;
     return Errc::no_nameserver;
   }
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
   if (!socket) return system_error("socket", errno);
   const timeval bound{5, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+  if (wait) ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
   int result = 0;
   do {
     result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
@@ -130,7 +136,12 @@ Result<UniqueFd> connect_to(const std::string& path, int& err) {
     return Errc::no_nameserver;
   }
   const timeval unbounded{0, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unbounded, sizeof unbounded);
+  const int blocking = 0;
+  if (wait) {
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unbounded, sizeof unbounded);
+  } else {
+    ::ioctl(socket.get(), FIONBIO, &blocking);
+  }
   return socket;
 }
 
@@ -139,9 +150,8 @@ std::string_view environment(const char* name) noexcept {
   return value != nullptr ? value : std::string_view();
 }
 
-}  // namespace
-
-Status send_message(int socket, const BinderMessage& message, bool wait) {
+/// Sends, waiting until `deadline` (none: for ever) for the socket to take it, or not at all.
+Status send(int socket, const BinderMessage& message, bool wait, std::optional<Clock::time_point> deadline) {
   if (message.fds.size() > kMaxBinderFds) {
     return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
   }
@@ -166,12 +176,21 @@ Status send_message(int socket, const BinderMessage& message, bool wait) {
     }
   }
   for (;;) {
-    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0) return {};
+    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (wait && !deadline ? 0 : MSG_DONTWAIT)) >= 0) return {};
     if (errno == EINTR) continue;
     if (errno != EAGAIN || !wait) return send_error(errno);
-    auto ready = wait_ready(socket, POLLOUT, std::nullopt);
+    auto ready = wait_ready(socket, POLLOUT, deadline);
     if (!ready) return ready.error();
+    if (!*ready) return send_error(EAGAIN);
   }
+}
+
+}  // namespace
+
+Status send_message(int socket, const BinderMessage& message, bool wait) { return send(socket, message, wait, std::nullopt); }
+
+Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
+  return send(socket, message, true, Clock::now() + timeout);
 }
 
 Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout) {
@@ -222,12 +241,12 @@ std::vector<std::string> nameserver_sockets() {
   return paths;
 }
 
-Result<UniqueFd> connect_nameserver(std::string_view path) {
+Result<UniqueFd> connect_nameserver(std::string_view path, bool wait) {
   const std::vector<std::string> paths = path.empty() ? nameserver_sockets() : std::vector{std::string(path)};
   std::string tried;
   for (const std::string& candidate : paths) {
     int err = 0;
-    auto socket = connect_to(candidate, err);
+    auto socket = connect_to(candidate, wait, err);
     if (socket || socket.code() != Errc::no_nameserver) return socket;
     tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
   }

@@ -1,6 +1,5 @@
 #include "lrpc/shim/watcher.h"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/thread.h"
 
 namespace lrpc::shim {
 
@@ -34,6 +33,7 @@ struct Watcher::Impl {
   explicit Impl(const char* name) : name_(name), owner_(getpid()) {}
 
   Status start_locked();
+  static void* thread_main(void* self);
   void run();
   void drain_wakeups() const { eventfd_t count = 0; (void)eventfd_read(wakeup_.get(), &count); }
   void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
@@ -53,12 +53,12 @@ struct Watcher::Impl {
   Id next_id_ = 1;
   Id running_ = 0;  ///< The watch whose callback runs now.
   bool stop_ = false;
-  std::thread thread_;
-  std::atomic<std::thread::id> thread_id_{};
+  Thread thread_;
+  std::atomic<std::thread::id> thread_id_{};  ///< Set by the thread itself.
 };
 
 Status Watcher::Impl::start_locked() {
-  if (thread_.joinable()) return {};
+  if (thread_.running()) return {};
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return system_error("epoll_create1", errno);
   wakeup_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -67,16 +67,12 @@ Status Watcher::Impl::start_locked() {
   event.events = EPOLLIN;
   event.data.u64 = kWakeupId;
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) return system_error("epoll_ctl", errno);
-  // The thread inherits the mask: with everything blocked, no signal handler of the program ever runs on it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  thread_id_.store(thread_.get_id());
-  pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
-  return {};
+  return thread_.start({.name = name_.c_str()}, &Impl::thread_main, this);
+}
+
+void* Watcher::Impl::thread_main(void* self) {
+  static_cast<Impl*>(self)->run();
+  return nullptr;
 }
 
 int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
@@ -109,6 +105,7 @@ void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uin
 }
 
 void Watcher::Impl::run() {
+  thread_id_.store(std::this_thread::get_id());
   std::array<epoll_event, 16> events{};
   std::unique_lock lock(mutex_);
   while (!stop_) {
@@ -133,16 +130,15 @@ Watcher::Watcher(const char* thread_name) : impl_(std::make_unique<Impl>(thread_
 Watcher::~Watcher() {
   if (inert()) {
     // A fork child: the thread is not ours to join, and its mutex may be held by nobody that exists.
-    if (impl_->thread_.joinable()) impl_->thread_.detach();
     (void)impl_.release();
     return;
   }
   {
     std::lock_guard lock(impl_->mutex_);
     impl_->stop_ = true;
-    if (impl_->thread_.joinable()) impl_->wake();
+    if (impl_->thread_.running()) impl_->wake();
   }
-  if (impl_->thread_.joinable()) impl_->thread_.join();
+  if (impl_->thread_.running()) impl_->thread_.join();
 }
 
 Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {

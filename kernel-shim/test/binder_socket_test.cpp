@@ -1,6 +1,7 @@
 // Binder messages over real sockets: descriptors, time, hang-up, and peers that break the rules.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,6 +26,18 @@ std::size_t open_fds() {
 }
 
 UniqueFd some_fd() { return UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)); }
+
+/// Takes descriptors until just `room` are free.
+std::vector<UniqueFd> full_table(std::size_t room) {
+  rlimit low{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &low), 0);
+  low.rlim_cur = 64;
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::vector<UniqueFd> taken;
+  for (UniqueFd fd = some_fd(); fd; fd = some_fd()) taken.push_back(std::move(fd));
+  taken.resize(taken.size() - std::min(room, taken.size()));
+  return taken;
+}
 
 /// Sends raw bytes with `fds` copies of a descriptor.
 void send_raw(int socket, std::span<const std::byte> bytes, std::size_t fds) {
@@ -112,6 +125,30 @@ TEST_F(BinderSocket, surplus_descriptors_are_closed_and_the_message_is_refused) 
   for (const std::size_t fds : {4U, 5U, 100U, 253U}) {
     send_raw(here_.get(), *bytes, fds);
     EXPECT_EQ(receive_message(there_.get()).code(), Errc::bad_message) << fds;
+  }
+}
+
+TEST_F(BinderSocket, a_message_whose_descriptors_find_no_room_arrives_marked_and_without_them) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const std::size_t room : {0U, 1U, 2U, 3U}) {
+    BinderMessage message{7, BindRequest{1, 2, make_nonce(), {3, 4, 5}, Gate::handoff}, {}, {}};
+    for (int i = 0; i < 3; ++i) message.fds.push_back(some_fd());
+    ASSERT_TRUE(send_message(here_.get(), message));
+    message.fds.clear();
+    send_raw(here_.get(), {}, 1);
+    std::vector<UniqueFd> taken = full_table(room);
+    auto got = receive_message(there_.get());
+    ASSERT_TRUE(got && *got) << got.error().message();
+    EXPECT_EQ((*got)->request, 7U);
+    EXPECT_EQ(std::get<BindRequest>((*got)->body).binding_id, 2U);
+    EXPECT_EQ((*got)->fds_lost, room < 3) << room;
+    EXPECT_EQ((*got)->fds.size(), room < 3 ? 0U : 3U);
+    got->reset();
+    for (UniqueFd& fd : full_table(0)) taken.push_back(std::move(fd));
+    EXPECT_EQ(receive_message(there_.get()).code(), Errc::bad_message) << "an empty packet is not the end of file";
+    taken.clear();
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   }
 }
 

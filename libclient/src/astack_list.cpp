@@ -28,6 +28,9 @@ class ThreadNumbers {
   static void release(unsigned number) noexcept {
     if (number < kLeasingThreads) used_.fetch_and(~(1U << number), std::memory_order_release);
   }
+  static void keep_only(unsigned number) noexcept {
+    used_.store(number < kLeasingThreads ? 1U << number : 0U, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::uint32_t kAll = (1ULL << kLeasingThreads) - 1;
@@ -52,6 +55,8 @@ void number_this_thread() noexcept {
 
 }  // namespace
 
+void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(thread_number); }
+
 void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count) noexcept {
   all_ = all;
   for (std::uint32_t i = count; i > 0; --i) push(all_[first + i - 1]);
@@ -59,6 +64,7 @@ void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, s
 
 shim::LinkageRecord* AStackList::take_any() noexcept {
   number_this_thread();
+  surrender_own_lease();
   if (shim::LinkageRecord* record = take_leased()) return record;
   if (shim::LinkageRecord* record = pop()) return record;
   return end_a_lease();
@@ -67,7 +73,8 @@ shim::LinkageRecord* AStackList::take_any() noexcept {
 void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   Lease& lease = leases_[thread_number];
   // Lease it to ourselves if we have none: nobody else writes `record` of our lease unless it is set.
-  if (thread_number < kLeasingThreads && lease.record.load(std::memory_order_relaxed) == nullptr) {
+  if (thread_number < kLeasingThreads && lease.record.load(std::memory_order_relaxed) == nullptr &&
+      !leasing_ended_.load(std::memory_order_relaxed)) {
     lease.record.store(&record, std::memory_order_release);
   } else {
     push(record);
@@ -88,7 +95,11 @@ shim::LinkageRecord* AStackList::end_a_lease() noexcept {
   for (Lease& lease : leases_) {
     if (lease.record.load(std::memory_order_relaxed) == nullptr) continue;
     lease.wanted.store(1, std::memory_order_relaxed);
-    shim::heavy_fence();
+    if (!shim::heavy_fence()) {
+      // Nobody but its owner can end a lease any more. Leave `wanted` set: each owner surrenders its own at its next call.
+      leasing_ended_.store(true, std::memory_order_relaxed);
+      continue;
+    }
     // Either the owner sees `wanted`, or we see that it is in a call.
     shim::LinkageRecord* taken = nullptr;
     if (lease.in_call.load(std::memory_order_acquire) == 0) {
@@ -99,6 +110,12 @@ shim::LinkageRecord* AStackList::end_a_lease() noexcept {
     if (taken != nullptr) return taken;
   }
   return nullptr;
+}
+
+void AStackList::surrender_own_lease() noexcept {
+  Lease& lease = leases_[thread_number];
+  if (!leasing_ended_.load(std::memory_order_relaxed) || lease.in_call.load(std::memory_order_relaxed) != 0) return;
+  if (shim::LinkageRecord* record = lease.record.exchange(nullptr, std::memory_order_relaxed)) push(*record);
 }
 
 void AStackList::push(shim::LinkageRecord& record) noexcept {
@@ -130,7 +147,7 @@ bool AStackList::looks_empty() const noexcept {
 
 void AStackList::wait(std::chrono::nanoseconds limit) noexcept {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
-  shim::heavy_fence();  // pairs with the light fence in put()
+  (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
   const std::uint32_t seen = returns_.load(std::memory_order_seq_cst);
   if (looks_empty()) (void)shim::futex_wait_private(returns_, seen, limit);
   waiters_.fetch_sub(1, std::memory_order_relaxed);

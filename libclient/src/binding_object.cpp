@@ -1,12 +1,14 @@
 #include "lrpc/client/binding_object.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <set>
 #include <utility>
 
@@ -51,6 +53,7 @@ void after_fork_in_child() {
     library_now->mutex.unlock();
     library_now = nullptr;
   }
+  forget_other_threads_numbers();
   library_mutex.unlock();
 }
 
@@ -67,11 +70,13 @@ Library& Library::get() {
 }  // namespace
 
 BindingObject::BindingObject(BindingParts parts)
-    : exchange_looks_(kExchangeMicroseconds * shim::polls_per_microsecond()),
+    : remote_(parts.remote),
+      exchange_looks_(kExchangeMicroseconds * shim::polls_per_microsecond()),
       owner_(getpid()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+  quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
     records_[i].astack = parts_.region.astack(i);
@@ -104,11 +109,9 @@ Status BindingObject::watch() {
     pidfd_watch_ = *watched;
   }
   auto watched = watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) {
-    if (event.hung_up) {
-      watcher_saw_end(event.id);
-    } else {
-      std::array<std::byte, 64> ignored;  // a server has nothing to say on the bell
-      (void)recv(parts_.bell.get(), ignored.data(), ignored.size(), MSG_DONTWAIT);
+    std::array<std::byte, 64> ignored;  // a server has nothing to say on the bell
+    if (event.hung_up || (recv(parts_.bell.get(), ignored.data(), ignored.size(), MSG_DONTWAIT) < 0 && errno != EAGAIN)) {
+      watcher_saw_end(event.id);  // the end, or nothing that a bell does: we would be called again at once, for ever
     }
   });
   if (!watched) return watched.error();
@@ -129,23 +132,43 @@ BindingObject::~BindingObject() {
     Library& library = Library::get();
     library.watcher.unwatch(pidfd_watch_);
     library.watcher.unwatch(bell_watch_);
+    ::shutdown(parts_.bell.get(), SHUT_RDWR);  // a fork child may hold it, too; the server must see the end now
     // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
     std::lock_guard lock(library.mutex);
     library.bindings.erase(this);
   }
 }
 
-void BindingObject::forget_after_fork() noexcept { revoked_.store(true, std::memory_order_release); }
+void BindingObject::forget_after_fork() noexcept {
+  revoked_.store(true, std::memory_order_release);
+  parts_.bell.reset();
+  parts_.server_pidfd.reset();
+}
 
 shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
+  using Clock = std::chrono::steady_clock;
+  const bool limited = parts_.call_timeout.count() > 0;
+  const auto deadline = limited ? Clock::now() + parts_.call_timeout : Clock::time_point::max();
   for (;;) {
     if (revoked()) return nullptr;
     if (shim::LinkageRecord* record = list.take_any()) return record;
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
+    if (trimming_.load(std::memory_order_acquire)) {
+      sched_yield();  // the watcher has the idle ones in its hands for a moment
+      continue;
+    }
     if (!parts_.wait_for_astack) return nullptr;
-    list.wait(shim::kBoundedSleep);
+    std::chrono::nanoseconds limit = shim::kBoundedSleep;
+    if (limited) limit = std::min<std::chrono::nanoseconds>(limit, deadline - Clock::now());
+    if (limit.count() <= 0) return nullptr;
+    list.wait(limit);
     if (!parts_.watched) check_server();
   }
+}
+
+Errc BindingObject::why_not_taken() const noexcept {
+  if (revoked()) return Errc::binding_revoked;
+  return parts_.wait_for_astack ? Errc::call_aborted : Errc::no_astack;
 }
 
 void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
@@ -201,6 +224,7 @@ void BindingObject::schedule_trim() noexcept {
 
 void BindingObject::trim_idle_tails() noexcept {
   tails_used_.store(false);
+  trimming_.store(true, std::memory_order_seq_cst);
   const auto classes = parts_.region.layout().classes();
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
@@ -212,6 +236,7 @@ void BindingObject::trim_idle_tails() noexcept {
       lists_[i].put(*record);
     }
   }
+  trimming_.store(false, std::memory_order_release);
 }
 
 }  // namespace lrpc::client

@@ -1,8 +1,11 @@
 // The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "lrpc/client/binding.h"
@@ -11,9 +14,13 @@ namespace lrpc {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
 /// What the nameserver and the clerk may take beyond the time that the importer is ready to wait for the name.
 constexpr milliseconds kAnswerSlack{10'000};
+/// Between attempts to find a nameserver that went away, doubling from the first to the longest.
+constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kLongestPause{1'000};
 
 std::uint32_t wire_timeout(milliseconds timeout) {
   if (timeout.count() < 0) return shim::ImportRequest::kForever;
@@ -30,21 +37,33 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pd
       .gate = options.gate};
   if (Status sent = shim::send_message(socket, request); !sent) return sent.error();
 
-  const milliseconds patience = options.timeout.count() < 0 ? milliseconds(-1) : options.timeout + kAnswerSlack;
+  const milliseconds patience = options.timeout.count() < 0 ? milliseconds(-1) : milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
   auto answer = shim::receive_message(socket, patience);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
   return std::move(**answer);
 }
 
+/// Whether `fd` is what make_socket_pair() makes: the client writes on it and watches it for the server's end.
+bool can_be_bell(int fd) {
+  const auto option = [fd](int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+  };
+  return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_SEQPACKET && option(SO_ACCEPTCONN) == 0;
+}
+
 /// Checks what came back against what this client was compiled for; nothing of it is believed.
 Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, const ImportOptions& options, bool is_private) {
   if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
+  if (answer.fds_lost) return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
   auto* bound = std::get_if<shim::Bound>(&answer.body);
   const std::size_t wanted_fds = is_private ? 2 : 3;
   if (bound == nullptr || answer.fds.size() != wanted_fds) {
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
   }
+  if (!can_be_bell(answer.fds[wanted_fds - 1].get())) return Error{Errc::bad_message, "the binding's bell is not one"};
   if (!std::ranges::equal(bound->classes, pdl.classes)) {
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
   }
@@ -77,7 +96,18 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, 
   return parts;
 }
 
+bool hung_up(int socket) {
+  pollfd entry{socket, 0, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+Status check(const ImportOptions& options) {
+  if (options.gate == Gate::trap) return Error{Errc::not_supported, "the trap gate is not available yet: use another gate"};
+  return {};
+}
+
 Result<Binding> bind(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options, bool is_private) {
+  if (Status sound = check(options); !sound) return sound.error();
   auto answer = ask(socket, name, pdl, options);
   if (!answer) return answer.error();
   auto parts = accept(*std::move(answer), pdl, options, is_private);
@@ -100,7 +130,28 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   }
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
-  return bind(socket->get(), name, pdl, options, false);
+  const auto began = Clock::now();
+  auto bound = bind(socket->get(), name, pdl, options, false);
+  if (bound || options.timeout.count() == 0) return bound;
+
+  // Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their names.
+  const milliseconds wait = options.timeout.count() < 0 ? milliseconds::max() : milliseconds(wire_timeout(options.timeout));
+  milliseconds pause = kFirstPause;
+  while (bound.code() == Errc::peer_gone && hung_up(socket->get())) {
+    do {
+      const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
+      if (waited >= wait) return bound;
+      std::this_thread::sleep_for(std::min(pause, wait - waited));
+      pause = std::min(pause * 2, kLongestPause);
+      socket = shim::connect_nameserver(options.nameserver);
+    } while (!socket && socket.code() == Errc::no_nameserver);
+    if (!socket) return socket.error();
+    ImportOptions rest = options;
+    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
+    if (options.timeout.count() > 0) rest.timeout = std::max(wait - waited, milliseconds(0));
+    bound = bind(socket->get(), name, pdl, rest, false);
+  }
+  return bound;
 }
 
 Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options) {

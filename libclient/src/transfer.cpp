@@ -39,6 +39,19 @@ std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, Ca
   return word.is(Turn::returned, linkage.generation) ? word.status() : failed(Errc::call_failed);
 }
 
+/// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Looked up again now and
+/// then, for a policy may change.
+bool is_realtime() noexcept {
+  constexpr std::uint32_t kCallsBetweenLooks = 256;
+  thread_local std::uint32_t calls = 0;
+  thread_local bool realtime = false;
+  if (calls++ % kCallsBetweenLooks == 0) {
+    const int policy = sched_getscheduler(0);
+    realtime = policy == SCHED_FIFO || policy == SCHED_RR;
+  }
+  return realtime;
+}
+
 /// T4: wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
@@ -92,6 +105,10 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
+  if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()
+    --linkage.generation;  // never rung
+    return failed(Errc::call_failed);
+  }
   AStackHead& head = *linkage.astack.head;
 
   // 4 · ring, and trap only if the transfer needs it.
@@ -100,7 +117,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack(binding, linkage);
 
   // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to yield.
-  if (!rung && linkage.yielding.try_now()) {
+  if (!rung && !is_realtime() && linkage.yielding.try_now()) {
     const std::uint64_t began = shim::ticks();
     CallWord word;
     const bool returned = shim::yield_for_return(head, linkage.generation, kYields, word);
@@ -115,7 +132,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   return sleep_until_returned(binding, linkage);
 }
 
-void put_slow(BindingObject& binding, LinkageRecord& linkage) noexcept {
+void quarantine_astack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   binding.astacks(linkage.astack.astack_class).give_up(linkage);
   binding.quarantine(linkage);
 }

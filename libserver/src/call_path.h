@@ -93,6 +93,7 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
   context.prime(astack, astack.image, astack.tail, word);
   finish(astack, enter(astack.entries[word.procedure()].stub, astack.binding->impl, context));
+  context.done();
   return Served::returned;
 }
 

@@ -13,7 +13,11 @@
 namespace lrpc::server {
 namespace {
 
-constexpr std::chrono::seconds kAnswerTime{10};
+/// How long a thread of the program waits for the nameserver.
+constexpr std::chrono::milliseconds kAnswerTime{10'000};
+/// Between attempts to connect to a nameserver, or to get a name back, doubling from the first to the longest.
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2'000};
 
 shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
 
@@ -24,9 +28,16 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
   return answer;
 }
 
+/// Why an export was not granted, if `answer` is not Exported.
+Error why_not(const shim::BinderMessage& answer) {
+  if (const auto* failed = std::get_if<shim::Failed>(&answer.body)) return {failed->code, failed->text};
+  return {Errc::bad_message, "the nameserver's answer to an export makes no sense"};
+}
+
 Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
   if (!interface.options.authorise) return {};
-  Status decision = interface.options.authorise(client);
+  Status decision = Error{Errc::not_permitted, "its authorisation threw an exception"};
+  call_program([&] { decision = interface.options.authorise(client); });
   if (decision) return decision;
   Error error = decision.error();
   return Error{Errc::not_permitted, "the server's clerk refused: " + error.message()};
@@ -34,40 +45,75 @@ Status authorise(const ServedInterface& interface, const shim::Credentials& clie
 
 }  // namespace
 
+Clerk::Clerk(Domain& domain) noexcept : domain_(domain), pause_(kFirstPause) {}
+
 // ---- Requests to the nameserver, from the program's threads ----
 
-Status Clerk::connect_locked() {
-  if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
-  if (nameserver_) return {};
+/// The connection to the nameserver; a new one if there is none. Connects without the lock: that may take a while.
+Result<std::shared_ptr<Clerk::Link>> Clerk::linked() {
+  if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
+  {
+    std::lock_guard lock(mutex_);
+    if (link_ != nullptr) return link_;
+    if (const std::string& path = domain_.options().nameserver; sockets_.empty()) {
+      sockets_ = path.empty() ? shim::nameserver_sockets() : std::vector{path};
+    }
+  }
   auto socket = shim::connect_nameserver(domain_.options().nameserver);
   if (!socket) return socket.error();
-  nameserver_ = *std::move(socket);
-  auto watched = domain_.watcher().watch(nameserver_.get(), [this, fd = nameserver_.get()](shim::Watcher::Event event) { on_nameserver(fd, event.id); });
-  if (!watched) {
-    nameserver_.reset();
-    return watched.error();
-  }
-  nameserver_watch_ = *watched;
+  std::lock_guard lock(mutex_);
+  if (link_ != nullptr) return link_;  // somebody was faster
+  if (Status adopted = adopt_locked(*std::move(socket)); !adopted) return adopted.error();
+  if (anything_missing_locked()) (void)domain_.watcher().post([this] { register_missing(); });
+  return link_;
+}
+
+Status Clerk::adopt_locked(UniqueFd socket) {
+  if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
+  auto link = std::make_shared<Link>();
+  link->fd = std::move(socket);
+  auto watched = domain_.watcher().watch(link->fd.get(), [this, link](shim::Watcher::Event event) { on_nameserver(link, event.id); });
+  if (!watched) return watched.error();
+  link->watch = *watched;
+  link_ = std::move(link);
   return {};
 }
 
-Result<shim::BinderMessage> Clerk::ask(shim::BinderMessage request) {
-  std::future<Result<shim::BinderMessage>> answer;
-  std::uint32_t number = 0;
+/// Sends a request and waits for its answer. A timed-out one may still be granted: on_answer() sees to that.
+Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessage request) {
+  const auto until = std::chrono::steady_clock::now() + kAnswerTime;
+  std::future<Answer> answer;
   {
     std::lock_guard lock(mutex_);
-    if (Status connected = connect_locked(); !connected) return connected.error();
-    number = request.request;
-    answer = asked_[number].get_future();
-    if (Status sent = shim::send_message(nameserver_.get(), request); !sent) {
-      asked_.erase(number);
-      return sent.error();
-    }
+    if (link_.get() != &link) return Error{Errc::peer_gone, "the nameserver hung up"};
+    request.request = ++last_request_;
+    answer = asked_.emplace(request.request, Asked{export_id, std::promise<Answer>()}).first->second.waiting->get_future();
   }
-  if (answer.wait_for(kAnswerTime) == std::future_status::ready) return answer.get();
+  const Status sent = shim::send_message(link.fd.get(), request, kAnswerTime);
+  // With peer_gone the watcher's thread hears of the end too, and perhaps of its reason.
+  const bool on_its_way = sent || sent.code() == Errc::peer_gone;
+  if (on_its_way && answer.wait_until(until) == std::future_status::ready) return answer.get();
   std::lock_guard lock(mutex_);
-  asked_.erase(number);
-  return Error{Errc::timed_out, "the nameserver did not answer in time"};
+  if (answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready) return answer.get();
+  const auto asked = asked_.find(request.request);
+  if (on_its_way) {
+    asked->second.waiting.reset();
+    return Error{Errc::timed_out, "the nameserver did not answer in time"};
+  }
+  asked_.erase(asked);
+  if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "the nameserver did not read the request in time"};
+  return sent.error();
+}
+
+shim::BinderMessage Clerk::export_request(std::uint32_t number, const Export& exported) {
+  const Pdl& pdl = *exported.interface->pdl;
+  shim::BinderMessage request;
+  request.request = number;
+  request.body = shim::ExportRequest{.name = exported.name,
+                                     .interface = owned(pdl.interface),
+                                     .classes = {pdl.classes.begin(), pdl.classes.end()},
+                                     .text = std::string(pdl.text)};
+  return request;
 }
 
 Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<ServedInterface> interface) {
@@ -75,113 +121,247 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
     return Error{Errc::invalid_argument,
                  "'" + name + "' is not a name: 1 to 255 printable ASCII characters without space, '@' or '/'"};
   }
-  shim::BinderMessage request;
+  if (domain_.watcher().on_watcher_thread()) {
+    return Error{Errc::invalid_argument, "an export waits for the nameserver: not in a callback of the server"};
+  }
+  auto link = linked();
+  if (!link) return link.error();
+  std::uint64_t id = 0;
+  Export exported{.name = std::move(name), .interface = std::move(interface)};
+  shim::BinderMessage request = export_request(0, exported);
   {
     std::lock_guard lock(mutex_);
-    request.request = ++last_request_;
-    exporting_[request.request] = interface;
+    id = ++last_export_;
+    exports_.emplace(id, std::move(exported));
   }
-  const Pdl& pdl = *interface->pdl;
-  request.body = shim::ExportRequest{.name = std::move(name),
-                                     .interface = owned(pdl.interface),
-                                     .classes = {pdl.classes.begin(), pdl.classes.end()},
-                                     .text = std::string(pdl.text)};
-  const std::uint32_t number = request.request;
-  auto answer = ask(std::move(request));
+  auto answer = ask(**link, id, std::move(request));
+  if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
   std::lock_guard lock(mutex_);
-  exporting_.erase(number);
-  if (!answer) return answer.error();
-  if (auto* failed = std::get_if<shim::Failed>(&answer->body)) return Error{failed->code, failed->text};
-  if (auto* done = std::get_if<shim::Exported>(&answer->body)) return ExportId{done->export_id};
-  return Error{Errc::bad_message, "the nameserver's answer to an export makes no sense"};
+  exports_.erase(id);
+  return answer ? why_not(*answer) : answer.error();
 }
 
 Status Clerk::withdraw(ExportId id) {
+  if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
+  std::shared_ptr<Link> link;
   shim::BinderMessage request;
+  decltype(exports_)::node_type withdrawn;  // the program's callbacks in it go without the lock
   {
     std::lock_guard lock(mutex_);
-    request.request = ++last_request_;
-    exports_.erase(static_cast<std::uint64_t>(id));
+    const auto found = exports_.find(static_cast<std::uint64_t>(id));
+    if (found == exports_.end() || !found->second.established) return Error{Errc::invalid_argument, "there is no such export"};
+    request.body = shim::WithdrawRequest{found->second.registered};
+    // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see on_answer().
+    if (found->second.registered != 0) link = link_;
+    withdrawn = exports_.extract(found);
   }
-  request.body = shim::WithdrawRequest{static_cast<std::uint64_t>(id)};
-  auto answer = ask(std::move(request));
-  if (!answer) return answer.error();
-  if (auto* failed = std::get_if<shim::Failed>(&answer->body)) return Error{failed->code, failed->text};
-  return {};
+  if (link == nullptr) return {};
+  if (domain_.watcher().on_watcher_thread()) {
+    if (!shim::send_message(link->fd.get(), request, false)) ::shutdown(link->fd.get(), SHUT_RDWR);
+    return {};
+  }
+  auto answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
+  if (answer) {
+    if (auto* failed = std::get_if<shim::Failed>(&answer->body)) return Error{failed->code, failed->text};
+    return {};
+  }
+  if (answer.code() == Errc::peer_gone) return {};  // the name went with the nameserver
+  // It may still have the name: with the connection that goes for certain, and the others come back.
+  ::shutdown(link->fd.get(), SHUT_RDWR);
+  return answer.error();
 }
 
 void Clerk::close() {
-  std::uint64_t watch = 0;
+  std::shared_ptr<Link> link;
   std::vector<std::shared_ptr<PrivateSocket>> sockets;
+  decltype(exports_) exports;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    watch = std::exchange(nameserver_watch_, 0);
+    link = std::move(link_);
+    exports.swap(exports_);
     for (auto& [fd, socket] : private_) sockets.push_back(socket);
     private_.clear();
   }
   // Outside the lock: a callback that runs now may want it.
-  if (watch != 0) domain_.watcher().unwatch(watch);
+  if (link != nullptr) {
+    domain_.watcher().unwatch(link->watch);
+    ::shutdown(link->fd.get(), SHUT_RDWR);  // not close alone: a fork child of ours may hold the socket
+  }
   for (const auto& socket : sockets) domain_.watcher().unwatch(socket->watch);
-  std::lock_guard lock(mutex_);
-  nameserver_.reset();
 }
 
 // ---- The nameserver's messages, on the watcher's thread ----
 
-void Clerk::on_nameserver(int socket, shim::Watcher::Id watch) {
-  auto received = shim::receive_message(socket, std::chrono::milliseconds(0));
+void Clerk::on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch) {
+  auto received = shim::receive_message(link->fd.get(), std::chrono::milliseconds(0));
   if (!received) {
-    hang_up_nameserver(watch);
+    // The end, or garbage. Either way a new connection is better than this one.
+    hang_up_nameserver(link, watch, received.code() == Errc::peer_gone ? link->last_words : received.error());
     return;
   }
   if (!received->has_value()) return;
   shim::BinderMessage message = std::move(**received);
   if (std::holds_alternative<shim::BindRequest>(message.body)) {
-    on_bind_request(socket, std::move(message));
+    on_bind_request(*link, std::move(message));
+  } else {
+    on_answer(*link, std::move(message));
+  }
+}
+
+void Clerk::on_answer(Link& link, shim::BinderMessage message) {
+  const auto* failed = std::get_if<shim::Failed>(&message.body);
+  const auto* done = std::get_if<shim::Exported>(&message.body);
+  std::vector<News> news;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = asked_.find(message.request);
+    if (found == asked_.end()) {
+      // An answer that nobody waits for, or to nobody's request: why it is about to hang up.
+      if (failed != nullptr && message.request == 0) link.last_words = Error{failed->code, failed->text};
+      return;
+    }
+    Asked asked = std::move(found->second);
+    asked_.erase(found);
+    if (done != nullptr) {
+      // Known before the next message is read, which may be a bind request for it.
+      on_exported_locked(link, asked, done->export_id, news);
+    } else if (const auto it = exports_.find(asked.export_id); it != exports_.end() && it->second.established) {
+      it->second.asked = false;
+      change_locked(it->second, why_not(message), news);
+      retry_later_locked();
+    }
+    if (asked.waiting) asked.waiting->set_value(std::move(message));
+  }
+  tell(news);
+}
+
+void Clerk::on_exported_locked(Link& link, const Asked& asked, std::uint64_t registered, std::vector<News>& news) {
+  const auto found = exports_.find(asked.export_id);
+  // Whoever waited for a first export and gives up has taken it from exports_, or will as soon as it gets the lock.
+  if (found == exports_.end() || (!found->second.established && !asked.waiting)) {
+    shim::BinderMessage request;
+    request.request = ++last_request_;  // nobody waits for the answer
+    request.body = shim::WithdrawRequest{registered};
+    if (!shim::send_message(link.fd.get(), request, false)) ::shutdown(link.fd.get(), SHUT_RDWR);
     return;
   }
-  std::lock_guard lock(mutex_);
-  const auto asked = asked_.find(message.request);
-  if (asked == asked_.end()) return;  // nobody waits for it any more
-  if (auto* done = std::get_if<shim::Exported>(&message.body)) {
-    // Known before the next message is read, which may be a bind request for it.
-    if (const auto it = exporting_.find(message.request); it != exporting_.end()) exports_[done->export_id] = it->second;
-  }
-  asked->second.set_value(std::move(message));
-  asked_.erase(asked);
+  Export& exported = found->second;
+  exported.established = true;
+  exported.asked = false;
+  exported.registered = registered;
+  pause_ = kFirstPause;
+  change_locked(exported, {}, news);
 }
 
-void Clerk::hang_up_nameserver(shim::Watcher::Id watch) {
+void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why) {
   domain_.watcher().unwatch(watch);
-  std::lock_guard lock(mutex_);
-  nameserver_watch_ = 0;
-  nameserver_.reset();
-  exports_.clear();
-  for (auto& [number, promise] : asked_) promise.set_value(Error{Errc::peer_gone, "the nameserver hung up"});
-  asked_.clear();
+  ::shutdown(link->fd.get(), SHUT_RDWR);
+  std::vector<News> news;
+  {
+    std::lock_guard lock(mutex_);
+    if (link_ != link) return;  // close() was faster
+    link_.reset();
+    for (auto& [number, asked] : asked_) {
+      if (asked.waiting) asked.waiting->set_value(why);
+    }
+    asked_.clear();
+    for (auto& [id, exported] : exports_) {
+      if (!exported.established) continue;
+      if (exported.registered != 0) pause_ = kFirstPause;
+      exported.registered = 0;
+      exported.asked = false;
+      change_locked(exported, Error{Errc::peer_gone, why.message()}, news);
+    }
+    retry_later_locked();
+  }
+  tell(news);
 }
 
-std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t export_id) {
-  std::lock_guard lock(mutex_);
-  const auto found = exports_.find(export_id);
-  return found != exports_.end() ? found->second : nullptr;
+// ---- Names that come back, on the watcher's thread ----
+
+bool Clerk::anything_missing_locked() const {
+  return std::ranges::any_of(exports_, [](const auto& one) { return one.second.established && one.second.registered == 0; });
 }
 
-void Clerk::on_bind_request(int socket, shim::BinderMessage message) {
+void Clerk::retry_later_locked() {
+  if (retry_posted_ || closed_ || !anything_missing_locked()) return;
+  retry_posted_ = domain_.watcher().post([this] { on_retry(); }, static_cast<std::uint32_t>(pause_.count())).has_value();
+  pause_ = std::min(pause_ * 2, kLongestPause);
+}
+
+void Clerk::on_retry() {
+  std::vector<std::string> sockets;
+  {
+    std::lock_guard lock(mutex_);
+    retry_posted_ = false;
+    if (closed_ || !anything_missing_locked()) return;
+    if (link_ == nullptr) sockets = sockets_;
+  }
+  for (const std::string& path : sockets) {
+    auto socket = shim::connect_nameserver(path, false);
+    if (!socket) continue;
+    std::lock_guard lock(mutex_);
+    if (link_ == nullptr) (void)adopt_locked(*std::move(socket));
+    break;
+  }
+  register_missing();
+}
+
+/// Asks the nameserver, if there is one, for every name that it does not have.
+void Clerk::register_missing() {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  bool all_asked = link_ != nullptr;
+  for (auto it = exports_.begin(); it != exports_.end() && all_asked; ++it) {
+    auto& [id, exported] = *it;
+    if (!exported.established || exported.registered != 0 || exported.asked) continue;
+    const auto request = export_request(++last_request_, exported);
+    exported.asked = shim::send_message(link_->fd.get(), request, false).has_value();
+    if (exported.asked) asked_.emplace(request.request, Asked{id, std::nullopt});
+    all_asked = exported.asked;
+  }
+  if (!all_asked) retry_later_locked();  // where all are asked, an answer or the hang-up goes on from here
+}
+
+/// What has become of a name: told once.
+void Clerk::change_locked(Export& exported, Status status, std::vector<News>& news) {
+  if (std::exchange(exported.told, status.code()) == status.code()) return;
+  if (exported.interface->options.on_registration) news.push_back({exported.interface, std::move(status)});
+}
+
+void Clerk::tell(const std::vector<News>& news) noexcept {
+  for (const News& one : news) {
+    call_program([&] { one.interface->options.on_registration(one.status); });
+  }
+}
+
+// ---- Bind requests, on the watcher's thread ----
+
+std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
+  std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(exports_, registered, [](const auto& one) { return one.second.registered; });
+  return registered != 0 && found != exports_.end() ? found->second.interface : nullptr;
+}
+
+void Clerk::on_bind_request(Link& link, shim::BinderMessage message) {
   auto& request = std::get<shim::BindRequest>(message.body);
-  const Status bound = bind(request, std::move(message.fds));
+  const Status bound = bind(request, message);
   shim::BinderMessage reply;
   reply.request = message.request;
   reply.body = shim::BindReply{request.binding_id, bound.code(), bound ? std::string() : bound.error().message()};
-  (void)shim::send_message(socket, reply);
+  // A nameserver that does not read is not waited for: it takes the binding for refused when its time is over.
+  (void)shim::send_message(link.fd.get(), reply, false);
 }
 
-Status Clerk::bind(shim::BindRequest& request, std::vector<UniqueFd> fds) {
+Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   const auto interface = exported(request.export_id);
   if (interface == nullptr) return Error{Errc::name_unknown, "the name has been withdrawn"};
+  if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
+  std::vector<UniqueFd>& fds = message.fds;
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
   if (Status allowed = authorise(*interface, request.client); !allowed) return allowed;
+  if (Status room = domain_.room_for(request.client); !room) return room;
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
@@ -233,11 +413,12 @@ void Clerk::on_private(const std::shared_ptr<PrivateSocket>& socket, shim::Watch
 
 Result<shim::BinderMessage> Clerk::bind_privately(const PrivateSocket& socket, const shim::BinderMessage& message) {
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
-  if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
+  if (wanted == nullptr || message.fds_lost) return Error{Errc::bad_message, "a private client may only import"};
   if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
   if (Status allowed = authorise(*socket.interface, *message.sender); !allowed) return allowed.error();
+  if (Status room = domain_.room_for(*message.sender); !room) return room.error();
 
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();

@@ -1,13 +1,15 @@
 // The clerk: exports interfaces, authorises imports, makes bindings (LRPC §3.1).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lrpc/server/server.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -21,9 +23,12 @@ class Domain;
 
 /// Speaks the binder protocol: to the nameserver over one socket, to each private client over its own. Requests come from
 /// the program's threads; answers and bind requests are read on the watcher's thread. Thread-safe.
+///
+/// Names outlive the nameserver that they were exported to: when it hangs up, the watcher's thread connects anew, with a
+/// growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
 class Clerk {
  public:
-  explicit Clerk(Domain& domain) noexcept : domain_(domain) {}
+  explicit Clerk(Domain& domain) noexcept;
   Clerk(const Clerk&) = delete;
   Clerk& operator=(const Clerk&) = delete;
 
@@ -40,14 +45,53 @@ class Clerk {
     std::shared_ptr<ServedInterface> interface;
   };
 
-  // The nameserver's side.
-  Status connect_locked();
-  Result<shim::BinderMessage> ask(shim::BinderMessage request);
-  void on_nameserver(int socket, shim::Watcher::Id watch);
-  void hang_up_nameserver(shim::Watcher::Id watch);
-  void on_bind_request(int socket, shim::BinderMessage message);
-  Status bind(shim::BindRequest& request, std::vector<UniqueFd> fds);
-  [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t export_id);
+  using Answer = Result<shim::BinderMessage>;
+  /// A connection to a nameserver, from connect to hang-up. Whoever sends holds it; the clerk's hold goes with the hang-up.
+  struct Link {
+    UniqueFd fd;
+    shim::Watcher::Id watch = 0;       ///< Under the clerk's lock.
+    Error last_words{Errc::peer_gone, "the nameserver hung up"};  ///< The watcher thread's.
+  };
+  /// A name of this server. It is here from the first request until it is withdrawn, whether a nameserver has it or not.
+  struct Export {
+    std::string name;
+    std::shared_ptr<ServedInterface> interface;
+    bool established = false;      ///< The program has been, or is being, given its id: from now on it comes back by itself.
+    bool asked = false;            ///< The nameserver has been asked and has not answered.
+    std::uint64_t registered = 0;  ///< Its id at the nameserver that has it now; 0: none has it.
+    Errc told = Errc::ok;          ///< The last that on_registration heard of it.
+  };
+  /// A request that the nameserver has not answered.
+  struct Asked {
+    std::uint64_t export_id = 0;                  ///< Our own, of what it is about.
+    std::optional<std::promise<Answer>> waiting;  ///< A thread of the program, unless none waits (any more).
+  };
+  /// What the program is to be told when no lock is held.
+  struct News {
+    std::shared_ptr<ServedInterface> interface;
+    Status status;
+  };
+
+  // The nameserver's side: on the program's threads.
+  Result<std::shared_ptr<Link>> linked();
+  Answer ask(Link& link, std::uint64_t export_id, shim::BinderMessage request);
+  static shim::BinderMessage export_request(std::uint32_t number, const Export& exported);
+  Status adopt_locked(UniqueFd socket);
+
+  // The nameserver's side: on the watcher's thread.
+  void on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch);
+  void on_answer(Link& link, shim::BinderMessage message);
+  void on_exported_locked(Link& link, const Asked& asked, std::uint64_t registered, std::vector<News>& news);
+  void hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why);
+  void register_missing();
+  void on_retry();
+  void retry_later_locked();
+  [[nodiscard]] bool anything_missing_locked() const;
+  static void change_locked(Export& exported, Status status, std::vector<News>& news);
+  static void tell(const std::vector<News>& news) noexcept;
+  void on_bind_request(Link& link, shim::BinderMessage message);
+  Status bind(shim::BindRequest& request, shim::BinderMessage& message);
+  [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
 
   // Private sockets.
   void on_private(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
@@ -56,13 +100,14 @@ class Clerk {
 
   Domain& domain_;
   std::mutex mutex_;
-  UniqueFd nameserver_;
-  std::uint64_t nameserver_watch_ = 0;
+  std::shared_ptr<Link> link_;  ///< Null: not connected.
+  std::vector<std::string> sockets_;  ///< Where to look for a nameserver again; the environment is read only once.
   std::uint32_t last_request_ = 0;
-  std::map<std::uint32_t, std::promise<Result<shim::BinderMessage>>> asked_;
-  std::map<std::uint64_t, std::shared_ptr<ServedInterface>> exports_;
-  /// Exports whose answer is not read yet, by request: a bind request may follow the answer at once.
-  std::map<std::uint32_t, std::shared_ptr<ServedInterface>> exporting_;
+  std::uint64_t last_export_ = 0;
+  std::map<std::uint32_t, Asked> asked_;
+  std::map<std::uint64_t, Export> exports_;  ///< By our own id, which no nameserver knows.
+  std::chrono::milliseconds pause_;          ///< Before the next attempt to connect or to export again.
+  bool retry_posted_ = false;
   std::map<int, std::shared_ptr<PrivateSocket>> private_;
   bool closed_ = false;
 };

@@ -2,7 +2,10 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <string>
 #include <utility>
 
 #include "lrpc/shim/gates.h"
@@ -10,6 +13,9 @@
 
 namespace lrpc::server {
 namespace {
+
+/// Rings taken off a bell before its A-stacks are looked at.
+constexpr int kRingsPerLook = 64;
 
 cpu_set_t own_processors() {
   cpu_set_t set;
@@ -23,7 +29,7 @@ cpu_set_t own_processors() {
 Domain::Domain(ServerOptions options)
     : options_(std::move(options)),
       processors_(own_processors()),
-      poller_(options_.pollers, options_.poll_window, processors_),
+      poller_(options_, processors_),
       estacks_(options_, processors_, poller_),
       clerk_(*this),
       watcher_("lrpc-clerk") {
@@ -47,6 +53,17 @@ Domain::~Domain() {
   for (auto& [id, binding] : ending) binding->handles().close_all();
 }
 
+Status Domain::room_for(const shim::Credentials& client) {
+  std::lock_guard lock(mutex_);
+  if (bindings_.size() >= options_.max_bindings) {
+    return Error{Errc::limit_reached, "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
+  }
+  const auto of_client = std::ranges::count(bindings_, client.pid, [](const auto& one) { return one.second->client().pid; });
+  if (static_cast<std::size_t>(of_client) < options_.max_bindings_per_client_process) return {};
+  return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
+                                        " bindings to the server, as many as it lets one process have"};
+}
+
 Status Domain::add_binding(ServedParts parts) {
   auto binding = std::make_shared<ServedBinding>(std::move(parts));
   {
@@ -55,26 +72,32 @@ Status Domain::add_binding(ServedParts parts) {
   }
   auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
   if (!bell) {
-    end_binding(binding->id());
+    remove(binding->id());
     return bell.error();
   }
   binding->bell_watch = *bell;
   auto pidfd = watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end_binding(id); });
   if (!pidfd) {
-    end_binding(binding->id());
+    remove(binding->id());
     return pidfd.error();
   }
   binding->pidfd_watch = *pidfd;
-  if (const auto& told = binding->interface().options.on_bound) told(binding->id(), binding->client());
+  if (const auto& told = binding->interface().options.on_bound) call_program([&] { told(binding->id(), binding->client()); });
   return {};
 }
 
 void Domain::end_binding(std::uint64_t id) {
+  const auto binding = remove(id);
+  if (binding == nullptr) return;
+  if (const auto& told = binding->interface().options.on_unbound) call_program([&] { told(id); });
+}
+
+std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
   std::shared_ptr<ServedBinding> binding;
   {
     std::lock_guard lock(mutex_);
     const auto found = bindings_.find(id);
-    if (found == bindings_.end()) return;
+    if (found == bindings_.end()) return nullptr;
     binding = std::move(found->second);
     bindings_.erase(found);
   }
@@ -82,7 +105,7 @@ void Domain::end_binding(std::uint64_t id) {
   watcher_.unwatch(binding->pidfd_watch);
   binding->revoke();
   binding->handles().close_all();
-  if (const auto& told = binding->interface().options.on_unbound) told(id);
+  return binding;
 }
 
 std::shared_ptr<ServedBinding> Domain::find(std::uint64_t id) {
@@ -93,11 +116,10 @@ std::shared_ptr<ServedBinding> Domain::find(std::uint64_t id) {
 
 void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) {
   std::array<std::byte, 256> rings;
-  ssize_t got = 0;
-  do {
-    got = recv(binding->bell(), rings.data(), rings.size(), MSG_DONTWAIT);
-  } while (got > 0);
-  if (event.hung_up || got == 0) {
+  ssize_t got = 1;
+  // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
+  for (int i = 0; i < kRingsPerLook && got > 0; ++i) got = recv(binding->bell(), rings.data(), rings.size(), MSG_DONTWAIT);
+  if (event.hung_up || got == 0 || (got < 0 && errno != EAGAIN)) {  // the end, or nothing that a bell does
     end_binding(binding->id());
     return;
   }

@@ -26,6 +26,8 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
   ~Domain();
 
+  /// limit_reached if the server, or this client, has as many bindings as the options allow. On the watcher's thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client);
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   Status add_binding(ServedParts parts);
   /// The client is gone or has let go: revoke, run down the handles, tell the server. On the watcher's thread.
@@ -39,6 +41,8 @@ class Domain {
   [[nodiscard]] ServerStatistics statistics();
 
  private:
+  /// Takes the binding out and ends it; null if that has been done.
+  std::shared_ptr<ServedBinding> remove(std::uint64_t id);
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event);
 
   const ServerOptions options_;

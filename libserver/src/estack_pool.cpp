@@ -1,17 +1,13 @@
 #include "estack_pool.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <climits>
-#include <csignal>
 
 #include "call_path.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 #include "poller.h"
+#include "stack.h"
 
 namespace lrpc::server {
 namespace {
@@ -72,7 +68,7 @@ void EStack::after_call(std::uint16_t caller_processor) {
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;
   const bool may_block = astack_->binding->entries[context_.procedure()].may_block;
-  if (gate != shim::Gate::handoff && !may_block && poller_.wants_offers(now, caller_processor) &&
+  if (gate != shim::Gate::handoff && !may_block && poller_.wants_offer(*astack_, now, caller_processor) &&
       (astack_->streak >= kHotStreak || gate == shim::Gate::exchange)) {
     poller_.offer(binding_, *astack_);
   }
@@ -130,7 +126,7 @@ void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
     estack->assigned_.notify_one();
     return;
   }
-  if (estacks_.size() < options_.max_estacks && start_locked(estack)) {
+  if (estacks_.size() < std::max<std::size_t>(options_.max_estacks, 1) && start_locked(estack)) {
     assign_locked(*estack, binding, astack);
     return;
   }
@@ -150,27 +146,16 @@ void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBindi
 bool EStackPool::start_locked(EStack*& estack) {
   estacks_.push_back(std::make_unique<EStack>(*this, poller_));
   estack = estacks_.back().get();
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t size = std::max(options_.estack_size, static_cast<std::size_t>(PTHREAD_STACK_MIN));
-  pthread_attr_setstacksize(&attributes, (size + page - 1) / page * page);  // glibc puts the guard page below it
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: the program's signals are handled on the program's threads
-  pthread_t thread{};
-  const int err = pthread_create(&thread, &attributes, &EStackPool::thread_main, estack);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  if (err == 0) return true;
-  estacks_.pop_back();
-  return false;
+  shim::Thread thread;
+  if (!thread.start(procedure_thread("lrpc-estack", options_.estack_size), &EStackPool::thread_main, estack)) {
+    estacks_.pop_back();
+    return false;
+  }
+  thread.detach();  // stop() waits for the E-stack, which is more than its thread
+  return true;
 }
 
 void* EStackPool::thread_main(void* estack) {
-  pthread_setname_np(pthread_self(), "lrpc-estack");
   static_cast<EStack*>(estack)->run();
   return nullptr;
 }

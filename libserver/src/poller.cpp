@@ -1,14 +1,12 @@
 #include "poller.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 #include "call_path.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/processor.h"
+#include "stack.h"
 
 namespace lrpc::server {
 namespace {
@@ -17,6 +15,8 @@ namespace {
 constexpr int kScansPerLook = 64;
 /// A gap between two looks, none of whose scans had a hit, that shows that the thread was switched out.
 constexpr std::uint64_t kEvictionGapUs = 100;
+/// How long an A-stack whose caller shares our processor is left alone.
+constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
 constexpr std::uint64_t kFirstBackOffUs = 2'000;
 constexpr std::uint64_t kLastBackOffUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
@@ -29,23 +29,26 @@ std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microseco
 void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   if (astack.polled.exchange(true)) return;  // offered or hot already
   std::lock_guard lock(mutex_);
-  if (stop_.load() || offers_.size() >= kHotSet) {
+  if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
     astack.polled.store(false);
     return;
   }
   offers_.push_back({binding, &astack, shim::ticks()});
   offered_.fetch_add(1, std::memory_order_release);
-  if (!thread_.joinable()) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), "lrpc-poller");
-  } else {
-    shim::futex_wake_private(offered_, 1);
-  }
+  shim::futex_wake_private(offered_, 1);
+}
+
+bool Poller::start_locked() {
+  if (thread_.running()) return true;
+  if (thread_.start(procedure_thread("lrpc-poller", stack_size_), &Poller::thread_main, this)) return true;
+  // The system is out of threads or memory: the E-stacks serve all calls, and we ask again later.
+  not_before_.store(shim::ticks() + to_ticks(kLastBackOffUs), std::memory_order_relaxed);
+  return false;
+}
+
+void* Poller::thread_main(void* poller) {
+  static_cast<Poller*>(poller)->run();
+  return nullptr;
 }
 
 void Poller::stop() {
@@ -55,7 +58,7 @@ void Poller::stop() {
     offered_.fetch_add(1, std::memory_order_release);
     shim::futex_wake_private(offered_, 1);
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.running()) thread_.join();
   std::lock_guard lock(mutex_);
   offers_.clear();
 }
@@ -96,31 +99,51 @@ void Poller::take_offers(std::uint64_t now) {
   }
 }
 
+bool Poller::shares_processor_with_caller() const noexcept {
+  const std::uint16_t caller = context_.caller_processor();
+  return caller != shim::kNoProcessor && caller == shim::current_processor();
+}
+
 bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
-  for (std::size_t i = 0; i < hot_count_; ++i) {
-    if (serve<Scanner::poller>(*hot_[i].astack, context_) != Served::returned) continue;
+  for (std::size_t i = 0; i < hot_count_;) {
+    if (serve<Scanner::poller>(*hot_[i].astack, context_) != Served::returned) {
+      ++i;
+      continue;
+    }
     hot_[i].last_hit = last_hit = shim::ticks();
     hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     hit = true;
-    // The caller says it is on our own processor: then this is no idle processor, and polling only keeps it from calling.
-    crowded_ = context_.caller_processor() == shim::current_processor() && context_.caller_processor() != shim::kNoProcessor;
+    if (shares_processor_with_caller()) [[unlikely]] {
+      // For this caller we are on no idle processor: polling only keeps it from calling. It says so itself, so it is the
+      // one that pays: only its A-stack goes.
+      hot_[i].astack->not_before.store(last_hit + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
+      demote(i);
+    } else {
+      ++i;
+    }
   }
   return hit;
+}
+
+void Poller::demote(std::size_t index) {
+  Hot& hot = hot_[index];
+  hot.astack->head->polled.store(0, std::memory_order_release);
+  hot.astack->polled.store(false);
+  --hot_count_;
+  if (index != hot_count_) hot = std::move(hot_[hot_count_]);
+  hot_[hot_count_] = {};
 }
 
 void Poller::drop_cold(std::uint64_t now) {
   const std::uint64_t cold = to_ticks(kColdWindows * static_cast<std::uint64_t>(window_.count()));
   for (std::size_t i = 0; i < hot_count_;) {
-    Hot& hot = hot_[i];
-    if (!hot.binding->revoked() && now - hot.last_hit < cold) {
+    const Hot& hot = hot_[i];
+    if (hot.binding->revoked() || now - hot.last_hit >= cold) {
+      demote(i);
+    } else {
       ++i;
-      continue;
     }
-    hot.astack->head->polled.store(0, std::memory_order_release);
-    hot.astack->polled.store(false);
-    hot = std::move(hot_[--hot_count_]);
-    hot_[hot_count_] = {};
   }
 }
 
@@ -129,13 +152,11 @@ Poller::Why Poller::poll() {
   const std::uint64_t gap = to_ticks(kEvictionGapUs);
   std::uint64_t looked = shim::ticks();
   std::uint64_t last_hit = looked;
-  crowded_ = false;
   for (;;) {
     bool hit = false;
     for (int i = 0; i < kScansPerLook; ++i) {
       if (scan(last_hit)) {
         hit = true;
-        if (crowded_) return Why::crowded;
       } else {
         shim::poll_delay();
       }
@@ -143,7 +164,7 @@ Poller::Why Poller::poll() {
     const std::uint64_t now = shim::ticks();
     if (!hit && now - looked > gap) return Why::evicted;
     looked = now;
-    if (now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
+    if (hot_count_ == 0 || now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
     drop_cold(now);
   }
@@ -158,7 +179,7 @@ void Poller::cool_down(Why why) {
   if (why == Why::idle) back_off_us_ = 0;
   for (std::size_t i = 0; i < hot_count_; ++i) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
-    // One last look: a caller that still saw the hint has rung before this, or will not find it set any more.
+    // One last look for a caller that has just rung. One that saw the hint and rings later falls through to the handoff.
     (void)serve<Scanner::poller>(*hot_[i].astack, context_);
     hot_[i].astack->polled.store(false);
     hot_[i] = {};

@@ -9,34 +9,39 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "lrpc/server/call_context.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/thread.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
 
 /// One poller thread with its hot set of call words. Parked it costs nothing.
 ///
-/// Thread-safe: offer(), forget() and stop(). The thread starts with the first offer.
+/// Thread-safe: offer(), wants_offer() and stop(). The thread starts with the first offer.
 class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free (design §5).
 
-  /// `threads`: 0 or 1. `processors`: where the domain's threads may run.
-  Poller(unsigned threads, std::chrono::microseconds window, const cpu_set_t& processors) noexcept
-      : enabled_(threads > 0), window_(window), processors_(processors) {}
+  /// `processors`: where the domain's threads may run.
+  Poller(const ServerOptions& options, const cpu_set_t& processors) noexcept
+      : enabled_(options.pollers > 0),
+        window_(options.poll_window),
+        stack_size_(options.estack_size),
+        processors_(processors) {}
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
   ~Poller() { stop(); }
 
-  /// Promotes an A-stack into the hot set and wakes the poller, unless it is backing off or there is no room or no second
-  /// processor. Called by the E-stack that has just served a call on it.
+  /// Promotes an A-stack into the hot set and wakes the poller, unless there is no room. Ask wants_offer() first. Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: the domain has a processor that is not the caller's, and the poller is not
-  /// backing off. Cheap, for the call path.
-  [[nodiscard]] bool wants_offers(std::uint64_t now_ticks, std::uint16_t caller_processor) const noexcept {
+  /// Whether an offer could be taken now: the domain has a processor that is not the caller's, and neither the poller nor
+  /// this A-stack is backing off. Cheap, for the call path.
+  [[nodiscard]] bool wants_offer(const ServedAStack& astack, std::uint64_t now_ticks,
+                                 std::uint16_t caller_processor) const noexcept {
+    if (now_ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
     const bool callers_own = caller_processor < CPU_SETSIZE && CPU_ISSET(caller_processor, &processors_);
     return enabled_ && CPU_COUNT(&processors_) > (callers_own ? 1 : 0) && now_ticks >= not_before_.load(std::memory_order_relaxed);
   }
@@ -51,18 +56,23 @@ class Poller {
     ServedAStack* astack = nullptr;
     std::uint64_t last_hit = 0;
   };
-  enum class Why : std::uint8_t { idle, evicted, crowded };
+  enum class Why : std::uint8_t { idle, evicted };
 
+  [[nodiscard]] bool start_locked();
+  static void* thread_main(void* poller);
   void run();
   void take_offers(std::uint64_t now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
   void drop_cold(std::uint64_t now);
+  void demote(std::size_t index);
+  [[nodiscard]] bool shares_processor_with_caller() const noexcept;
   [[nodiscard]] Why poll();
   void cool_down(Why why);
   void wait_for_offers();
 
   const bool enabled_;
   const std::chrono::microseconds window_;
+  const std::size_t stack_size_;
   const cpu_set_t processors_;
   std::mutex mutex_;
   std::vector<Hot> offers_;
@@ -71,14 +81,13 @@ class Poller {
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken: back-off.
   std::atomic<std::uint64_t> hits_{0};
   std::atomic<std::uint64_t> evictions_{0};
-  std::thread thread_;
+  shim::Thread thread_;  ///< Under mutex_ until it runs.
 
   // The poller thread's own.
   std::array<Hot, kHotSet> hot_{};
   std::size_t hot_count_ = 0;
   std::uint32_t offers_seen_ = 0;
   std::uint64_t back_off_us_ = 0;
-  bool crowded_ = false;
   CallContext context_;
 };
 

@@ -1,5 +1,7 @@
 #include "served_binding.h"
 
+#include <sys/socket.h>
+
 #include <utility>
 
 #include "lrpc/shim/gates.h"
@@ -40,6 +42,8 @@ bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
   // T18
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+  // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
+  ::shutdown(parts_.bell.get(), SHUT_RDWR);
   return true;
 }
 

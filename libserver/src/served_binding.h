@@ -21,6 +21,15 @@ namespace lrpc::server {
 class EStack;
 class ServedBinding;
 
+/// Runs a callback of the program on a thread of this library, which an exception must not end: it is swallowed.
+template <class Callback>
+void call_program(Callback&& callback) noexcept {
+  try {
+    callback();
+  } catch (...) {
+  }
+}
+
 /// An exported interface: what the clerk needs to bind and the call path to enter.
 struct ServedInterface {
   const Pdl* pdl = nullptr;
@@ -47,6 +56,7 @@ struct alignas(128) ServedAStack {
   std::uint16_t entry_count = 0;
   std::uint16_t astack_class = 0;
   std::atomic<bool> polled{false};        ///< In the poller's hot set (the truth behind the hint in the region).
+  std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
   std::atomic<EStack*> estack{nullptr};   ///< Associated E-stack. Written under the pool's lock.
   std::uint64_t last_call = 0;            ///< ticks() of the last call an E-stack served; the E-stack's own.
   std::uint64_t left_to_estack = 0;       ///< Last generation a poller left to the E-stack (may_block); the poller's own.

@@ -1,17 +1,35 @@
 #include "lrpc/server/server.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "call_path.h"
 #include "domain.h"
+#include "stack.h"
 
 namespace lrpc {
 namespace {
 
-Result<std::shared_ptr<server::ServedInterface>> describe_interface(const Pdl& pdl, std::span<const EntryStub> stubs,
-                                                                    void* impl, ExportOptions options) {
+/// Whether the stacks that procedures run on have room for the largest of the interface.
+Status check_stack(const Pdl& pdl, std::size_t estack_size) {
+  const auto largest = std::ranges::max_element(pdl.procedures, {}, &ProcedureDescriptor::stack_need);
+  if (largest == pdl.procedures.end()) return {};
+  const std::size_t least = server::kProcedureRoom + largest->stack_need;
+  if (estack_size >= least) return {};
+  std::string text(pdl.interface.name);
+  text.append(".").append(largest->name).append(" may take ").append(std::to_string(largest->stack_need));
+  text.append(" bytes of stack for its arguments and results; set ServerOptions::estack_size to ");
+  text.append(std::to_string(least)).append(" or more, it is ").append(std::to_string(estack_size));
+  return Error{Errc::invalid_argument, std::move(text)};
+}
+
+Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server::Domain& domain, const Pdl& pdl,
+                                                                    std::span<const EntryStub> stubs, void* impl,
+                                                                    ExportOptions options) {
   if (stubs.size() != pdl.procedures.size()) return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
   if (impl == nullptr) return Error{Errc::invalid_argument, "an export without an implementation"};
+  if (Status fits = check_stack(pdl, domain.options().estack_size); !fits) return fits.error();
   auto interface = std::make_shared<server::ServedInterface>();
   interface->pdl = &pdl;
   interface->stubs = stubs;
@@ -36,7 +54,7 @@ Server::~Server() {
 
 Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                                           ExportOptions options) {
-  auto interface = describe_interface(pdl, stubs, impl, std::move(options));
+  auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->clerk().export_interface(std::move(name), *std::move(interface));
 }
@@ -45,7 +63,7 @@ Status Server::withdraw(ExportId id) { return domain_->clerk().withdraw(id); }
 
 Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                           ExportOptions options) {
-  auto interface = describe_interface(pdl, stubs, impl, std::move(options));
+  auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->clerk().serve_over(std::move(socket), *std::move(interface));
 }

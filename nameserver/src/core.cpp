@@ -136,7 +136,7 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
 }
 
 void Core::on_message(Connection& peer, BinderMessage message) {
-  if (!message.fds.empty()) {
+  if (!message.fds.empty() || message.fds_lost) {
     return protocol_error(peer, message.request, "a message to the nameserver carries no descriptors");
   }
   std::visit(

@@ -49,9 +49,9 @@ void Core::wait_for_name(ImportId id, Import& import) {
   auto wait = *import.deadline - Clock::now();
   // Where the name is there it is only a matter of turns, each of which is bounded.
   if (exports_.contains(import.wanted.name)) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
-  import.timer = loop_.after(wait, [this, id] { on_time_over(id);
-});
-}  // namespace lrpc::nameserver
+  const auto time_over = [this, id] { on_time_over(id); };
+  import.timer = loop_.after(wait, time_over);
+}
 
 // 2. Whenever the name is there and its server can be asked once more, the first in line has its turn.
 void Core::serve_waiting(const std::string& name) {
@@ -111,12 +111,12 @@ Status Core::ask_clerk(ImportId id, Import& import, Export& exported) {
   waiting_.find(name)->second.erase(id);
   if (waiting_.find(name)->second.empty()) waiting_.erase(name);
   loop_.cancel(import.timer);
-  import.timer = loop_.after(options_.bind_timeout, [this, id] { on_time_over(id);
-});
-binds_.emplace(bind.id, id);
-server.binds.insert(id);
-import.bind = std::move(bind);
-return {};
+  const auto time_over = [this, id] { on_time_over(id); };
+  import.timer = loop_.after(options_.bind_timeout, time_over);
+  binds_.emplace(bind.id, id);
+  server.binds.insert(id);
+  import.bind = std::move(bind);
+  return {};
 }
 
 // 4. The clerk has decided.

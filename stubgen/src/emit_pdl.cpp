@@ -38,6 +38,7 @@ void emit_descriptor(Code& code, const Procedure& procedure) {
   code.line("{{.name = \"{}\", .astack_class = {}, .simultaneous_calls = {}, .image_size = {}, .may_block = {},",
             procedure.name, procedure.astack_class, procedure.astacks, procedure.image_size,
             truth(procedure.may_block));
+  code.line(" .stack_need = {},", procedure.stack_need);
   code.list(" ",
             {fmt::format(".call_ranges = {}", reference(!procedure.call_ranges.empty(), "call_ranges")),
              fmt::format(".return_ranges = {}", reference(!procedure.return_ranges.empty(), "return_ranges")),

@@ -12,6 +12,9 @@ constexpr std::uint64_t kWindowAlignment = 8;
 constexpr std::uint64_t kTailAlignment = 64;
 constexpr std::uint64_t kSlotAlignment = 64;
 constexpr std::uint64_t kLengthWord = 4;
+/// Of an entry stub's stack: what it takes without any copy, and beside each value.
+constexpr std::uint64_t kStubFrame = 512;
+constexpr std::uint64_t kBesideValue = 64;
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -138,6 +141,24 @@ std::vector<ByteRange> ranges(const Procedure& procedure, bool on_return) {
   return found;
 }
 
+/// What the entry stub's own copies take of the stack, at most: without optimisation, too, and under sanitizers. The C++
+/// types are as large as their images.
+std::uint64_t stack_need(const Procedure& procedure) {
+  std::uint64_t arguments = 0;
+  std::uint64_t results = 0;
+  for (const Parameter& parameter : procedure.parameters) {
+    if (parameter.is_bytes()) continue;                          // in scratch memory or on the A-stack
+    if (parameter.is_in() && parameter.uninterpreted) continue;  // on the A-stack
+    std::uint64_t& sum = parameter.is_in() ? arguments : results;
+    sum += parameter.type->size + kBesideValue;
+  }
+  // A raised error stands where the results would.
+  for (const Raised& raised : procedure.raises) results = std::max(results, raised.type->size + kBesideValue);
+  // Results stand there up to three times: as the procedure returned them, as what that was converted to, as the outcome.
+  const std::uint64_t copies = arguments + 3 * results;
+  return align_up(kStubFrame + copies + copies / 8, kSlotAlignment);
+}
+
 bool place(Procedure& procedure, Diagnostics& diagnostics) {
   place_fixed_part(procedure);
   if (procedure.fixed_size > limits::kMaxImageSize) {
@@ -160,6 +181,7 @@ bool place(Procedure& procedure, Diagnostics& diagnostics) {
   }
   procedure.call_ranges = ranges(procedure, false);
   procedure.return_ranges = ranges(procedure, true);
+  procedure.stack_need = stack_need(procedure);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Where every value lies: the argument image of each procedure, its windows and tail, and the A-stack classes that
-// procedures of similar size share (LRPC §3.1, §5.2).
+// Where every value lies: the argument image of each procedure, its windows and tail, the A-stack classes that
+// procedures of similar size share (LRPC §3.1, §5.2), and what the server's copies take of its stack.
 #pragma once
 
 #include "model.h"

@@ -159,6 +159,7 @@ struct Procedure {
   std::uint64_t image_size = 0;
   std::uint64_t tail_size = 0;
   std::size_t astack_class = 0;
+  std::uint64_t stack_need = 0;  ///< Most bytes of stack that the entry stub's own copies take.
   std::vector<ByteRange> call_ranges;
   std::vector<ByteRange> return_ranges;
 

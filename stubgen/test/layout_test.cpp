@@ -124,6 +124,30 @@ TEST(Layout, procedures_of_similar_size_share_a_class_with_the_largest_of_everyt
   EXPECT_EQ(compiled.procedure("Last").astack_class, 0U);
 }
 
+TEST(Layout, the_stack_need_covers_every_copy_that_the_entry_stub_makes) {
+  const auto compiled = compile_body(
+      "record R { a: byte[1000]; } error E { a: byte[30000]; }"
+      "procedure Arguments(in a: string<65535>, in b: string<65535>, inout c: R);"
+      "procedure Results(in a: string<1000>) -> (b: R, c: string<2000>);"
+      "procedure Raises() -> (a: R) raises (E);");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  const auto expect_need = [&](const char* name, std::uint64_t copies) {
+    EXPECT_GE(compiled.procedure(name).stack_need, copies) << name;
+    EXPECT_LE(compiled.procedure(name).stack_need, copies + copies / 4 + 2048) << name;
+  };
+  expect_need("Arguments", 2 * 65'540 + 1000);
+  expect_need("Results", 1004 + 3 * (1000 + 2004));
+  expect_need("Raises", 3 * 30'000);
+  expect_need("Last", 0);
+}
+
+TEST(Layout, what_lies_in_scratch_memory_or_on_the_astack_takes_no_stack) {
+  const auto compiled = compile_body(
+      "procedure A(in a: bytes<1000000>, inout b: bytes<1000000>, in c: byte[1200] uninterpreted) -> (d: bytes<9000>);");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  EXPECT_LT(compiled.procedure("A").stack_need, 1024U);
+}
+
 TEST(Layout, astack_size_changes_where_the_tail_begins_and_warns_where_it_cannot) {
   const auto compiled =
       compile_body("procedure A(in a: bytes<2000>) astack_size 4096; procedure B(a: int32) astack_size 4096;");

@@ -1,5 +1,6 @@
 // A server whose nameserver has gone mad: it must stay up, say what is wrong, and keep serving whom it serves.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <optional>
 
@@ -30,6 +31,8 @@ class FalseNameserver {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Takes the next connection and its first message.
   shim::BinderMessage accept_one() {
+    pollfd entry{listener_.get(), POLLIN, 0};
+    if (poll(&entry, 1, 60'000) <= 0) return {};
     connection_ = lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     return receive();
   }
@@ -40,6 +43,11 @@ class FalseNameserver {
   }
   [[nodiscard]] int connection() const noexcept { return connection_.get(); }
   void hang_up() { connection_.reset(); }
+  /// And nobody is there any more.
+  void leave() {
+    hang_up();
+    listener_.reset();
+  }
   /// True if the other side has hung up, waiting for it.
   [[nodiscard]] bool hung_up_on() {
     std::array<std::byte, 1024> rest{};
@@ -64,14 +72,18 @@ class BadNameserver : public testing::Test {
     auto client = Conformance::Client::import_over(std::move(ends->second));
     ASSERT_TRUE(client) << client.error().message();
     bystander_ = std::make_unique<Bystander>(*std::move(client));
-    ASSERT_TRUE(eventually([] { return open_descriptors() == open_descriptors(); }));
     before_ = open_descriptors();
   }
   void TearDown() override {
     if (bystander_ == nullptr) return;
     bystander_->call_for(20ms);
-    nameserver_.hang_up();
-    EXPECT_TRUE(eventually([&] { return open_descriptors() <= before_; })) << before_ << " were open, now " << open_descriptors();
+    nameserver_.leave();
+    if (exported_) {
+      EXPECT_TRUE(server_.withdraw(*exported_));
+    }
+    const std::size_t without_listener = before_ - 1;
+    EXPECT_TRUE(eventually([&] { return open_descriptors() <= without_listener; }))
+        << without_listener << " were open, now " << open_descriptors();
     EXPECT_EQ(server_.statistics().bindings, 1U);
   }
   /// Exports, while the false nameserver answers the request with what `answer` makes of it.
@@ -90,6 +102,16 @@ class BadNameserver : public testing::Test {
       EXPECT_TRUE(shim::send_message(nameserver_.connection(), {request, shim::Exported{kExport}, {}, {}}));
     });
     ASSERT_TRUE(exported) << exported.error().message();
+    exported_ = *exported;
+  }
+  /// What the server does by itself after a hang-up, whoever hung up.
+  void expect_the_name_back() {
+    const shim::BinderMessage request = nameserver_.accept_one();
+    const auto* again = std::get_if<shim::ExportRequest>(&request.body);
+    ASSERT_NE(again, nullptr);
+    EXPECT_EQ(again->name, "name");
+    EXPECT_TRUE(shim::send_message(nameserver_.connection(), {request.request, shim::Exported{kExport}, {}, {}}));
+    EXPECT_EQ(reply_to(bind_request(), {}).code, Errc::bad_message) << "known, but without descriptors";
   }
   /// What the server's clerk says to a bind request with these descriptors.
   shim::BindReply reply_to(const shim::BindRequest& request, std::span<const int> fds) {
@@ -106,6 +128,7 @@ class BadNameserver : public testing::Test {
   lrpc::Server server_{{.nameserver = nameserver_.path()}};
   ConformanceService service_{&server_};
   std::unique_ptr<Bystander> bystander_;
+  std::optional<lrpc::ExportId> exported_;
   std::size_t before_ = 0;
 };
 
@@ -180,7 +203,7 @@ TEST_F(BadNameserver, that_sends_no_bell_or_no_client_costs_no_processor_time_an
   EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; })) << server_.statistics().bindings;
 }
 
-TEST_F(BadNameserver, that_floods_and_hangs_up_takes_only_its_names_with_it) {
+TEST_F(BadNameserver, that_floods_and_hangs_up_finds_the_name_offered_again) {
   export_well();
   Random random(hostile_seed());
   const lrpc::UniqueFd region = good_region();
@@ -198,7 +221,17 @@ TEST_F(BadNameserver, that_floods_and_hangs_up_takes_only_its_names_with_it) {
   bell->second.reset();
   EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; })) << server_.statistics().bindings;
   bystander_->call_for(50ms);
+  expect_the_name_back();
+}
+
+TEST_F(BadNameserver, that_turns_to_garbage_later_is_left_for_a_new_connection) {
   export_well();
+  Random random(hostile_seed());
+  for (const Packet& packet : undecodable_packets(random, encoded({1, shim::Exported{1}, {}, {}}))) {
+    ASSERT_TRUE(send_packet(nameserver_.connection(), packet));
+    EXPECT_TRUE(nameserver_.hung_up_on());
+    expect_the_name_back();
+  }
 }
 
 /// The same socket for a client: what is expected there is a nameserver's answer to an import.

@@ -148,9 +148,8 @@ inline lrpc::UniqueFd ringing_listener() {
       getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw std::runtime_error("ringing_listener");
   }
-  static std::vector<lrpc::UniqueFd> callers;  // stay connected until the process ends
-  callers.emplace_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (connect(callers.back().get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw std::runtime_error("connect");
+  const lrpc::UniqueFd caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));  // its call waits although it goes
+  if (connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw std::runtime_error("connect");
   return listener;
 }
 

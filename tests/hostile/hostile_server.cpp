@@ -138,9 +138,10 @@ void lie_in_the_hints(Random& random, const Victim& victim, shim::Gate gate) {
   }
 }
 
-void accept_binding(int socket, Random& random, Victim& victim) {
+/// Answers one import. False: nobody will ask any more.
+bool accept_binding(int socket, Random& random, Victim& victim) {
   auto received = shim::receive_message(socket);
-  if (!received || !received->has_value()) _exit(0);
+  if (!received || !received->has_value()) return false;
   const auto* wanted = std::get_if<shim::ImportRequest>(&(*received)->body);
   if (wanted == nullptr) die("not an import request");
   auto fd = shim::create_region(conformance_layout());
@@ -153,7 +154,7 @@ void accept_binding(int socket, Random& random, Victim& victim) {
   if (!region) die("cannot map the region");
   victim = {*std::move(region), std::move(bells->first)};
   lie_in_the_hints(random, victim, wanted->gate);
-  if (!shim::send_message(socket, answer)) _exit(0);
+  return static_cast<bool>(shim::send_message(socket, answer));
 }
 
 [[noreturn]] void run(int socket, Behaviour behave, std::uint64_t seed) {
@@ -161,7 +162,7 @@ void accept_binding(int socket, Random& random, Victim& victim) {
   Victim victim;
   for (;;) {
     pollfd entry{socket, POLLIN, 0};
-    if (poll(&entry, 1, 0) > 0) accept_binding(socket, random, victim);
+    if (poll(&entry, 1, 0) > 0 && !accept_binding(socket, random, victim)) socket = -1;  // poll passes it by
     if (victim.region.mapped()) {
       for (const AStack& astack : all_astacks(victim.region)) {
         const std::uint64_t word = astack.head->word.load();

@@ -52,12 +52,16 @@ class Conduct {
   static Errc flip(Conformance::Client& client) { return client.Flip(true).code(); }
   static Errc next_colour(Conformance::Client& client) {
     const auto next = client.NextColour(Conformance::Colour::Red);
-    if (next) EXPECT_TRUE(layout::is_Colour(*next)) << static_cast<int>(*next);
+    if (next) {
+      EXPECT_TRUE(layout::is_Colour(*next)) << static_cast<int>(*next);
+    }
     return next.code();
   }
   static Errc halve(Conformance::Client& client) {
     const auto halved = client.Halve(100, -10);
-    if (halved) EXPECT_TRUE(layout::is_Percent(halved->half) && layout::is_Signed(halved->negated));
+    if (halved) {
+      EXPECT_TRUE(layout::is_Percent(halved->half) && layout::is_Signed(halved->negated));
+    }
     return halved.code();
   }
   static Errc mirror(Conformance::Client& client) {
@@ -66,18 +70,24 @@ class Conduct {
     const auto mirrored = client.Mirror(shape);
     EXPECT_TRUE(layout::is_Shape(shape));
     EXPECT_LE(shape.name.size(), 32U);
-    if (!mirrored) EXPECT_EQ(shape, before) << "an output was touched by a call that failed";
+    if (!mirrored) {
+      EXPECT_EQ(shape, before) << "an output was touched by a call that failed";
+    }
     return mirrored.code();
   }
   static Errc integers(Conformance::Client& client) { return client.Integers(1, 2, 3, 4, 5, 6, 7, 8).code(); }
   static Errc greet(Conformance::Client& client) {
     const auto greeting = client.Greet("you");
-    if (greeting) EXPECT_LE(greeting->str().size(), 300U);
+    if (greeting) {
+      EXPECT_LE(greeting->str().size(), 300U);
+    }
     return greeting.code();
   }
   static Errc concatenate(Conformance::Client& client) {
     const auto both = client.Concatenate(std::string(2000, 'a'), "b");
-    if (both) EXPECT_LE(both->str().size(), 4000U);
+    if (both) {
+      EXPECT_LE(both->str().size(), 4000U);
+    }
     return both.code();
   }
   static Errc fill(Conformance::Client& client) {
@@ -105,13 +115,19 @@ class Conduct {
     const auto checked = client.Check(1);
     const bool named = checked.raised<Conformance::TooBig>() != nullptr || checked.raised<Conformance::Refused>() != nullptr;
     EXPECT_EQ(checked.code() == Errc::raised, named) << "an error that the procedure does not declare";
-    if (const auto* big = checked.raised<Conformance::TooBig>()) EXPECT_LE(big->what.str().size(), 64U);
-    if (const auto* refused = checked.raised<Conformance::Refused>()) EXPECT_LE(refused->reason.str().size(), 128U);
+    if (const auto* big = checked.raised<Conformance::TooBig>()) {
+      EXPECT_LE(big->what.str().size(), 64U);
+    }
+    if (const auto* refused = checked.raised<Conformance::Refused>()) {
+      EXPECT_LE(refused->reason.str().size(), 128U);
+    }
     return checked.code();
   }
   static Errc bad_result(Conformance::Client& client) {
     const auto share = client.BadResult();
-    if (share) EXPECT_TRUE(layout::is_Percent(*share));
+    if (share) {
+      EXPECT_TRUE(layout::is_Percent(*share));
+    }
     return share.code();
   }
   static Errc null(Conformance::Client& client) { return client.Null().code(); }
@@ -128,7 +144,7 @@ struct Misconduct {
 };
 
 const std::set<Errc> kGone{Errc::call_failed, Errc::binding_revoked};
-const std::set<Errc> kNoAnswer{Errc::call_aborted, Errc::no_astack};
+const std::set<Errc> kNoAnswer{Errc::call_aborted};
 const std::set<Errc> kBadValues{Errc::ok, Errc::bad_result, Errc::result_too_long, Errc::raised};
 const std::set<Errc> kAnyEnd{Errc::ok,           Errc::call_failed,   Errc::call_aborted,          Errc::binding_revoked,   Errc::bad_procedure,
                              Errc::bad_handle,   Errc::bad_result,    Errc::argument_out_of_range, Errc::argument_too_long, Errc::exception_escaped,
@@ -196,13 +212,14 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
       const auto began = std::chrono::steady_clock::now();
       const Errc end = conduct.call_next(*client);
       EXPECT_LT(std::chrono::steady_clock::now() - began, kSaneTime);
-      EXPECT_TRUE(misconduct.ends.contains(end)) << lrpc::describe(end);
+      // On a loaded machine any call may run into its timeout.
+      EXPECT_TRUE(misconduct.ends.contains(end) || end == Errc::call_aborted) << lrpc::describe(end);
       if (HasFailure()) return;
-      if (end == Errc::binding_revoked) {
-        EXPECT_TRUE(client->binding().revoked());
-        break;
+      // Of a status that says so the server may change its mind; of a binding that this side has given up nobody may.
+      if (client->binding().revoked()) {
+        EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
       }
-      if (std::chrono::steady_clock::now() > until) break;
+      if (client->binding().revoked() || std::chrono::steady_clock::now() > until) break;
     }
     bystander_->call();
   }
@@ -226,8 +243,8 @@ TEST(HostileSilence, a_call_with_a_timeout_ends_also_when_no_astack_ever_comes_b
   Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), "silence", "1"}, {ends->first.get()});
   auto client = Conformance::Client::import_over(std::move(ends->second), {.call_timeout = 20ms});
   ASSERT_TRUE(client) << client.error().message();
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(client->Null().code(), Errc::call_aborted);
-  EXPECT_EQ(client->Null().code(), Errc::no_astack) << "all are in quarantine; nothing was called";
+  // Five A-stacks of the class: after five calls all are in quarantine, and what ends is the wait for one.
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(client->Null().code(), Errc::call_aborted) << i;
 }
 
 TEST(HostileSilence, killing_a_silent_server_ends_calls_without_a_timeout) {

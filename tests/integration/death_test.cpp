@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "conformance_service.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -117,6 +118,60 @@ TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_l
   EXPECT_EQ(client->SleepFor(0).code(), Errc::no_astack);
   std::this_thread::sleep_for(900ms);
   EXPECT_TRUE(client->SleepFor(0));
+}
+
+TEST(Termination, waiting_for_an_astack_ends_with_the_call_timeout_too) {
+  World world;
+  const Process server = world.start_server({"slow"});
+  auto client = world.import("slow", {.call_timeout = 50ms});
+  ASSERT_TRUE(client) << client.error().message();
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(client->SleepFor(5'000).code(), Errc::call_aborted) << i;
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 4s);
+}
+
+TEST(Termination, a_binding_ends_at_once_even_if_a_fork_child_holds_its_descriptors) {
+  World world;
+  const Process server = world.start_server({"arith"});
+  auto observer = world.import("arith");
+  ASSERT_TRUE(observer) << observer.error().message();
+  pid_t child = -1;
+  {
+    auto client = world.import("arith");
+    ASSERT_TRUE(client) << client.error().message();
+    ASSERT_TRUE(client->Open(1));
+    child = fork();
+    if (child == 0) {
+      std::this_thread::sleep_for(20s);
+      _exit(0);
+    }
+  }
+  for (int i = 0; i < 500 && observer->Statistics().value().bindings != 1; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(observer->Statistics().value().bindings, 1U);
+  EXPECT_EQ(observer->LiveObjects().value(), 0U);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Termination, a_server_object_that_goes_ends_its_bindings_even_if_a_fork_child_holds_their_descriptors) {
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ConformanceService service;
+  auto server = std::make_unique<lrpc::Server>();
+  ASSERT_TRUE(Conformance::serve_over(*server, std::move(ends->first), service));
+  auto client = Conformance::Client::import_over(std::move(ends->second));
+  ASSERT_TRUE(client) << client.error().message();
+  ASSERT_TRUE(client->Null());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::this_thread::sleep_for(20s);
+    _exit(0);
+  }
+  server.reset();
+  const auto ended = client->Null().code();
+  EXPECT_TRUE(ended == Errc::binding_revoked || ended == Errc::call_failed) << static_cast<int>(ended);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 TEST(Termination, a_stopped_server_only_delays_its_callers) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "conformance_service.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -69,6 +70,28 @@ TEST(Supply, calls_nest_from_server_to_server) {
   const auto refused = client->Through("nobody", 1, 1);
   ASSERT_NE(refused.raised<Conformance::Refused>(), nullptr);
   EXPECT_NE(refused.raised<Conformance::Refused>()->reason.view().find("nobody"), std::string_view::npos);
+}
+
+TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
+  // Both halves in this thread, so that the procedure can look at its caller's stack of linkages.
+  struct Nested : ConformanceService {
+    unsigned seen = 0;
+    void Null(lrpc::CallContext&) { seen = lrpc::client::nesting_depth(); }
+  } service;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  auto server = std::make_unique<lrpc::Server>();
+  ASSERT_TRUE(Conformance::serve_over(*server, std::move(ends->first), service));
+  auto client = Conformance::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::none});
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Null().code(), Errc::call_failed) << "nobody serves it yet";
+  const auto half = server->inline_half(client->binding().object().id());
+  ASSERT_NE(half.serve, nullptr);
+  client->binding().object().set_inline_server({half.serve, half.server});
+  ASSERT_TRUE(client->Null());
+  EXPECT_EQ(service.seen, 1U);
+  EXPECT_EQ(lrpc::client::nesting_depth(), 0U);
+  server.reset();  // the thread that served ends the binding, too
 }
 
 TEST(Supply, large_tails_are_given_back_once_they_are_idle) {

@@ -1,6 +1,7 @@
 // The server process of the integration tests: exports Conformance under the names it is given, until its parent goes.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstring>
@@ -8,10 +9,21 @@
 
 #include "conformance_service.h"
 
+namespace {
+
+void limit_descriptors(std::size_t most) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = most;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::string nameserver;
-  std::size_t max_estacks = 256;
+  lrpc::ServerOptions options_of_server;
   bool refuse = false;
   std::string socket;
   std::vector<std::string> names;
@@ -19,11 +31,15 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--nameserver") nameserver = argv[++i];
     else if (argument == "--socket") socket = argv[++i];
-    else if (argument == "--max-estacks") max_estacks = std::stoul(argv[++i]);
+    else if (argument == "--max-estacks") options_of_server.max_estacks = std::stoul(argv[++i]);
+    else if (argument == "--max-bindings") options_of_server.max_bindings = std::stoul(argv[++i]);
+    else if (argument == "--max-bindings-per-client") options_of_server.max_bindings_per_client_process = std::stoul(argv[++i]);
+    else if (argument == "--max-descriptors") limit_descriptors(std::stoul(argv[++i]));
     else if (argument == "--refuse") refuse = true;
     else names.push_back(argument);
   }
-  lrpc::Server server({.nameserver = nameserver, .max_estacks = max_estacks});
+  options_of_server.nameserver = nameserver;
+  lrpc::Server server(options_of_server);
   testing_lrpc::ConformanceService service(&server, nameserver);
   lrpc::ExportOptions options;
   if (refuse) {

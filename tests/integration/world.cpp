@@ -40,7 +40,9 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-World::World() : socket_((directory_.path() / "lrpcd.sock").string()) {
+World::World() : socket_((directory_.path() / "lrpcd.sock").string()) { start_nameserver(); }
+
+void World::start_nameserver() {
   auto started = lrpc::nameserver::Nameserver::start({.socket_path = socket_});
   if (!started) throw std::runtime_error(started.error().message());
   nameserver_ = *std::move(started);
@@ -58,11 +60,12 @@ lrpc::Result<Conformance::Client> World::import(const std::string& name, lrpc::I
   return Conformance::Client::import(name, options);
 }
 
-PrivateServer start_private_server() {
+PrivateServer start_private_server(const std::vector<std::string>& options) {
   auto ends = lrpc::shim::make_socket_pair();
   if (!ends) throw std::runtime_error(ends.error().message());
-  Process process({LRPC_TEST_SERVER, "--socket", std::to_string(ends->first.get())}, {ends->first.get()});
-  return {std::move(process), std::move(ends->second)};
+  std::vector<std::string> arguments{LRPC_TEST_SERVER, "--socket", std::to_string(ends->first.get())};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return {Process(std::move(arguments), {ends->first.get()}), std::move(ends->second)};
 }
 
 }  // namespace testing_lrpc

@@ -67,6 +67,8 @@ class World {
   [[nodiscard]] Process start_server(const std::vector<std::string>& names, const std::vector<std::string>& options = {}) const;
   [[nodiscard]] lrpc::Result<Conformance::Client> import(const std::string& name, lrpc::ImportOptions options = {}) const;
   void stop_nameserver() { nameserver_.reset(); }
+  /// On the same socket, after stop_nameserver(): one that knows nobody.
+  void start_nameserver();
 
  private:
   TemporaryDirectory directory_;
@@ -79,6 +81,6 @@ struct PrivateServer {
   Process process;
   lrpc::UniqueFd socket;
 };
-PrivateServer start_private_server();
+PrivateServer start_private_server(const std::vector<std::string>& options = {});
 
 }  // namespace testing_lrpc

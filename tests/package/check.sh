@@ -1,15 +1,45 @@
 #!/usr/bin/env bash
-# check.sh BUILD PROJECT CMAKE COMPILER GENERATOR: installs BUILD and builds and runs PROJECT against it.
+# check.sh BUILD PROJECT README CMAKE COMPILER GENERATOR: installs BUILD; builds and runs PROJECT, and the README's hello,
+# world, against it.
 set -euo pipefail
-build=$1 project=$2 cmake=$3 compiler=$4 generator=$5
+build=$1 project=$2 readme=$3 cmake=$4 compiler=$5 generator=$6
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-package.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+started=()
+finish() {
+  for process in "${started[@]}"; do kill "$process" 2>/dev/null || true; done
+  wait
+  rm -rf "$work"
+}
+trap finish EXIT
+
+# build_against_package SOURCE BINARY
+build_against_package() {
+  "$cmake" -S "$1" -B "$2" -G "$generator" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$work/moved" \
+    -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+  "$cmake" --build "$2"
+}
 
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
 # Moved, so that nothing works only because the prefix is where it was installed to.
 mv "$work/prefix" "$work/moved"
-"$cmake" -S "$project" -B "$work/build" -G "$generator" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$work/moved" \
-  -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
-"$cmake" --build "$work/build"
+
+build_against_package "$project" "$work/build"
 "$work/build/hello-server"
+
+# The README's: each block goes into the file that the line before it begins with.
+mkdir "$work/readme"
+awk -v to="$work/readme/" '
+  /^`(hello\.lrpc|server\.cpp|client\.cpp|CMakeLists\.txt)`/ { split($0, quoted, "`"); file = quoted[2]; next }
+  /^```/ { if (file != "" && !inside) { inside = 1 } else { inside = 0; file = "" } next }
+  inside { print > (to file) }
+' "$readme"
+build_against_package "$work/readme" "$work/readme/build"
+export LRPC_SOCKET=$work/lrpcd.sock
+"$work/moved/bin/lrpcd" --socket "$LRPC_SOCKET" &
+started+=($!)
+for _ in {1..100}; do [[ -S $LRPC_SOCKET ]] && break; sleep 0.1; done
+"$work/readme/build/server" &
+started+=($!)
+said=$("$work/readme/build/client")
+[[ $said == "hello, world (1)" ]] || { echo "the README's client said: $said"; exit 1; }

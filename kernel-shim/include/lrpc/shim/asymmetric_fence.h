@@ -13,7 +13,8 @@ extern const bool have_asymmetric_fence;
 /// nothing but the compiler's freedom.
 inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-/// The rare side: a full fence here and, by interrupting them, on every processor that runs a thread of this process.
-void heavy_fence() noexcept;
+/// The rare side: a full fence here and, by interrupting them, on every processor that runs a thread of this process. False
+/// if the kernel refused (a filter installed after the start, no memory): then the other threads' fences did not happen.
+[[nodiscard]] bool heavy_fence() noexcept;
 
 }  // namespace lrpc::shim

@@ -154,6 +154,7 @@ struct BinderMessage {
   BinderBody body;
   std::vector<UniqueFd> fds;                ///< Owned by the message; at most kMaxBinderFds.
   std::optional<Credentials> sender = {};   ///< Filled on receipt where the socket has SO_PASSCRED.
+  bool fds_lost = false;                    ///< On receipt: descriptors came, this process had no free ones; `fds` is empty.
 };
 
 /// Encodes header and body (not the fds). Fails with limit_reached if it is over kMaxBinderMessage.
@@ -166,10 +167,14 @@ Result<BinderMessage> decode(std::span<const std::byte> bytes);
 /// With `wait` it blocks until the packet is in the peer's queue, also on a non-blocking socket; with `wait` false an
 /// unready socket is limit_reached. peer_gone if the peer has hung up. Nothing was sent on failure: packets are whole.
 Status send_message(int socket, const BinderMessage& message, bool wait = true);
+/// The same, waiting at most so long: then limit_reached.
+Status send_message(int socket, const BinderMessage& message, std::chrono::milliseconds timeout);
 /// Receives one message. nullopt: nothing there (only if the socket is non-blocking or `timeout` passed). peer_gone at end
 /// of file. Every descriptor that came along is close-on-exec and owned by the message, or closed if it was too many.
-/// bad_message: not the protocol, longer than kMaxBinderMessage, or its descriptors could not all be taken in (more than
-/// kMaxBinderFds, or this process has no free ones): the packet is consumed, its descriptors closed.
+/// If this process had no free descriptors for all of them, none are kept and the message is marked `fds_lost`: whoever
+/// expects descriptors says limit_reached, whoever expects none treats them like any that should not have come.
+/// bad_message: not the protocol, longer than kMaxBinderMessage, or with more than kMaxBinderFds descriptors: the packet is
+/// consumed, its descriptors closed.
 Result<std::optional<BinderMessage>> receive_message(int socket,
                                                      std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
 
@@ -187,7 +192,8 @@ Status compatible(const InterfaceId& wanted, const InterfaceId& exported);
 /// /run/lrpc/lrpcd.sock (design §2).
 std::vector<std::string> nameserver_sockets();
 /// Connects to the first that answers. no_nameserver says which were tried, why each failed, and how to start one.
-Result<UniqueFd> connect_nameserver(std::string_view path = {});
+/// A nameserver with a full queue is waited for 5 s, with `wait` false not at all; then it counts as not there.
+Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true);
 
 /// The kernel's word on the process at the other end of a connected AF_UNIX socket.
 Result<Credentials> peer_credentials(int socket);

@@ -25,7 +25,9 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 [[nodiscard]] inline std::uint16_t current_processor() noexcept {
 #ifdef RSEQ_SIG
   const auto* area = reinterpret_cast<const struct rseq*>(static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
-  return static_cast<std::uint16_t>(*static_cast<const volatile std::uint32_t*>(&area->cpu_id));  // unregistered: (uint32)-1
+  const std::uint32_t processor = *static_cast<const volatile std::uint32_t*>(&area->cpu_id);
+  // Not registered (glibc.pthread.rseq=0, valgrind): a negative number.
+  return processor < kNoProcessor ? static_cast<std::uint16_t>(processor) : kNoProcessor;
 #else
   return kNoProcessor;
 #endif

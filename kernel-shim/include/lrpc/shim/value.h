@@ -32,7 +32,7 @@ class String {
   /// False, and unchanged, if `text` is longer than N.
   [[nodiscard]] bool assign(std::string_view text) noexcept {
     if (text.size() > N) return false;
-    std::memmove(bytes_, text.data(), text.size());
+    if (!text.empty()) std::memmove(bytes_, text.data(), text.size());  // an empty text may be nowhere
     size_ = static_cast<std::uint32_t>(text.size());
     return true;
   }

@@ -41,9 +41,10 @@ inline void put_variable(std::byte* image, std::byte* tail, const VariableParame
   const auto word = get_scalar<CopyCode::E, std::uint32_t>(image + p.length_offset);
   const std::uint32_t size = word & ~VariableParameter::kInTail;
   const bool in_tail = (word & VariableParameter::kInTail) != 0;
-  // A tail exists exactly if some procedure of the class can need it; `p` says whether this parameter can.
-  const std::uint32_t capacity = in_tail ? (p.bound > p.inline_capacity ? p.bound : 0) : p.inline_capacity;
-  if (size > capacity || size > p.bound) return std::nullopt;
+  // A tail exists exactly if some procedure of the class can need it; `p` says whether this parameter can. Where it cannot,
+  // not even an empty value stands there.
+  if (in_tail && p.bound <= p.inline_capacity) return std::nullopt;
+  if (size > p.bound || (!in_tail && size > p.inline_capacity)) return std::nullopt;
   return std::span(in_tail ? tail + p.tail_offset : image + p.inline_offset, size);
 }
 

@@ -21,6 +21,9 @@ extern constinit thread_local unsigned thread_number;
 /// The calling thread's outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
 extern constinit thread_local shim::LinkageRecord* thread_linkages;
 
+/// In a fork child: the other threads are not there, their numbers are free.
+void forget_other_threads_numbers() noexcept;
+
 /// Thread-safe, lock-free while there are A-stacks. Does not own the records.
 ///
 /// An A-stack that a thread has put back stays leased to it, on top, where the same thread finds it hot without a single
@@ -74,6 +77,7 @@ class AStackList {
   };
 
   void put_slow(shim::LinkageRecord& record) noexcept;
+  void surrender_own_lease() noexcept;
   void push(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] shim::LinkageRecord* pop() noexcept;
   [[nodiscard]] shim::LinkageRecord* end_a_lease() noexcept;
@@ -85,6 +89,7 @@ class AStackList {
   std::atomic<std::uint32_t> waiters_{0};
   std::atomic<std::uint32_t> returns_{0};  ///< Futex word of the waiters; counts puts that saw one.
   std::mutex ending_;
+  std::atomic<bool> leasing_ended_{false};  ///< The kernel has begun to refuse heavy fences: no more leases.
   std::span<shim::LinkageRecord> all_;
 };
 

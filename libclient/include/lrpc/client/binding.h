@@ -26,13 +26,16 @@ enum class AStackSupply : std::uint8_t {
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// How long to wait for the name to appear; zero: it must be there, negative: for ever.
+  /// How long to wait for the name to appear; zero: it must be there, negative: for ever. Who waits also waits for a
+  /// nameserver that goes away meanwhile; one that was never there is no_nameserver at once.
   std::chrono::milliseconds timeout{0};
-  /// Which gate calls go through. `adaptive` picks call by call; the others force one (as far as the server plays along).
+  /// Which gate calls go through. `adaptive` picks call by call; exchange and handoff force one (as far as the server plays
+  /// along). `none` is for calls within one thread (Server::inline_half); `trap` is not_supported yet.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  /// Longest time a call may take; then it returns Errc::call_aborted and its A-stack is quarantined until the server lets
-  /// go. Zero: no limit. Counted from when the call would first sleep.
+  /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined until
+  /// the server lets go. Also the longest time it may wait for an A-stack before. Zero: no limit. Each is counted from when
+  /// the call would first sleep.
   std::chrono::milliseconds call_timeout{0};
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;

@@ -33,6 +33,7 @@ struct BindingParts {
   UniqueFd bell;
   shim::Gate gate = shim::Gate::adaptive;
   bool wait_for_astack = true;
+  bool remote = false;
   std::chrono::milliseconds call_timeout{0};
   bool watched = true;
   std::function<void()> on_revoked;
@@ -62,8 +63,9 @@ class BindingObject {
 
   /// Step 2 when no A-stack is leased to the thread: any other, or wait for one. Null: see why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
-  /// Why take_slow() has just returned null: binding_revoked or no_astack.
-  [[nodiscard]] Errc why_not_taken() const noexcept { return revoked() ? Errc::binding_revoked : Errc::no_astack; }
+  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has waited
+  /// for call_timeout).
+  [[nodiscard]] Errc why_not_taken() const noexcept;
   /// Puts a record aside until its own RETURNED(generation) is seen.
   void quarantine(shim::LinkageRecord& record) noexcept;
   /// One byte on the bell: "there is a call on an A-stack without E-stack". Never blocks.
@@ -93,7 +95,7 @@ class BindingObject {
   void trim_idle_tails() noexcept;
 
   // Read by every call, written never or once.
-  const bool remote_ = false;
+  const bool remote_;
   std::atomic<bool> revoked_{false};
   std::uint32_t exchange_looks_ = 0;
   InlineServer inline_server_;
@@ -103,6 +105,7 @@ class BindingObject {
   BindingParts parts_;
   std::vector<shim::LinkageRecord> records_;
   std::atomic<bool> tails_used_{false};
+  std::atomic<bool> trimming_{false};  ///< The watcher holds idle A-stacks for a moment.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};

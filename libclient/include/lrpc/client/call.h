@@ -15,7 +15,14 @@ namespace lrpc::client {
 /// says CALLED. Returns the call status (call_status in call_word.h).
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called, bool rung) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
-void put_slow(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+/// How many calls of the calling thread are outstanding, each nested in the one before (LRPC §3.2: the stack of linkages).
+[[nodiscard]] inline unsigned nesting_depth() noexcept {
+  unsigned depth = 0;
+  for (const shim::LinkageRecord* linkage = thread_linkages; linkage != nullptr; linkage = linkage->below) ++depth;
+  return depth;
+}
 
 /// One outstanding call: from the A-stack's being taken (constructor) to its being put back (destructor).
 /// Belongs to the thread that made it; calls of one thread nest like scopes.
@@ -40,7 +47,7 @@ class Call {
     if (linkage_ == nullptr) [[unlikely]] return;
     thread_linkages = linkage_->below;
     if (linkage_->quarantined) [[unlikely]] {
-      put_slow(binding_, *linkage_);
+      quarantine_astack(binding_, *linkage_);
     } else {
       list_.put(*linkage_);
     }

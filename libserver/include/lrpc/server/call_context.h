@@ -95,8 +95,9 @@ class CallContext {
     tail_ = tail;
     word_ = word.bits();
     processor_ = word.processor();
-    scratch_.reset();
   }
+  /// For the call path: the call is over; what a stub copied is given back.
+  void done() noexcept { scratch_.reset(); }
 
  private:
   std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);

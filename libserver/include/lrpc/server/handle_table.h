@@ -10,7 +10,8 @@
 namespace lrpc::server {
 
 /// Thread-safe; one table a binding, so no two bindings ever share its lock. A handle value is {serial: 32, slot + 1: 32};
-/// serials are not reused, so a closed handle stays invalid.
+/// serials come
+/// round only after 2^32 grants, so a closed handle stays invalid in practice.
 ///
 /// Rundown: when the client goes, close_all() drops every object; one that a running procedure still uses dies when that
 /// procedure lets go of it. Objects granted later are dropped at once.

@@ -24,10 +24,15 @@ class Domain;
 struct ServerOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// Bytes of an E-stack (rounded up to pages, plus a guard page).
-  std::size_t estack_size = 256 * 1024;
-  /// Most E-stacks of this server. When they run out, the one unused for longest is taken from its A-stack.
+  /// Bytes of an E-stack and of the poller's stack (rounded up to pages, plus a guard). Memory is used only where a stack
+  /// has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
+  std::size_t estack_size = 1024 * 1024;
+  /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
   std::size_t max_estacks = 256;
+  /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
+  /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
+  std::size_t max_bindings = 4096;
+  std::size_t max_bindings_per_client_process = 256;
   /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None ever polls
   /// while the server may use just one processor.
   unsigned pollers = 1;
@@ -36,12 +41,18 @@ struct ServerOptions {
 };
 
 struct ExportOptions {
-  /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client). Empty: everybody
-  /// that the nameserver lets through. Runs on the server's watcher thread: must not block for long.
+  /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client), and so does an
+  /// exception. Empty: everybody that the nameserver lets through. Runs on the server's watcher thread: must not block for long.
   std::function<Status(const shim::Credentials& client)> authorise{};
-  /// Told after a binding came into being / after its client went and its handles were run down. Same thread.
+  /// Told after a binding came into being / after its client went and its handles were run down. Same thread; exceptions
+  /// are swallowed.
   std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
+  /// Told what becomes of the name after it was exported, each time that changes: peer_gone when the nameserver went away,
+  /// another error when one is there again but does not give the name (name_taken: somebody else has it), ok when the name
+  /// can be imported again. The server keeps trying by itself until the name is withdrawn. Same thread; may still be running
+  /// when a withdrawal returns, not when the Server is destroyed. It may withdraw the name, but not export another.
+  std::function<void(const Status& registration)> on_registration{};
 };
 
 enum class ExportId : std::uint64_t {};
@@ -67,11 +78,13 @@ class Server {
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and `stubs`
-  /// must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the nameserver's answer.
+  /// must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the nameserver's answer,
+  /// at most about 10 s. From then on the name comes back by itself whenever the nameserver was away; its id stays the same.
   /// Errors: no_nameserver, name_taken, not_permitted, invalid_argument, limit_reached, timed_out, peer_gone.
   Result<ExportId> export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                                     ExportOptions options = {});
-  /// Takes the name back. Bindings that exist live on.
+  /// Takes the name back, also while there is no nameserver. Bindings that exist live on. The name does not come back,
+  /// whatever is returned. Errors: invalid_argument (no such export), timed_out, and what else the nameserver says.
   Status withdraw(ExportId id);
 
   /// Serves private bindings to whoever holds the other end of `socket` (see shim::make_socket_pair), without any name.
@@ -79,7 +92,8 @@ class Server {
   Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl, ExportOptions options = {});
 
   /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and its
-  /// first argument. Null if there is no such binding. Valid while the binding and this Server live.
+  /// first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling thread's
+  /// stack must have room for what runs on an E-stack otherwise.
   struct InlineHalf {
     void (*serve)(void* server, std::uint32_t astack) = nullptr;
     void* server = nullptr;

@@ -174,20 +174,28 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Null", .astack_class = 0, .simultaneous_calls = 8, .image_size = 0, .may_block = false,
+   .stack_need = 512,
    .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
   {.name = "Add", .astack_class = 0, .simultaneous_calls = 8, .image_size = 12, .may_block = false,
+   .stack_need = 896,
    .call_ranges = kAdd_call_ranges, .return_ranges = kAdd_return_ranges, .variable_parameters = {}},
   {.name = "BigIn", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .may_block = false,
+   .stack_need = 832,
    .call_ranges = kBigIn_call_ranges, .return_ranges = {}, .variable_parameters = {}},
   {.name = "BigInOut", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .may_block = false,
+   .stack_need = 832,
    .call_ranges = kBigInOut_call_ranges, .return_ranges = kBigInOut_return_ranges, .variable_parameters = {}},
   {.name = "Open", .astack_class = 2, .simultaneous_calls = 8, .image_size = 528, .may_block = false,
+   .stack_need = 2048,
    .call_ranges = kOpen_call_ranges, .return_ranges = kOpen_return_ranges, .variable_parameters = kOpen_variables},
   {.name = "Write", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = false,
+   .stack_need = 832,
    .call_ranges = kWrite_call_ranges, .return_ranges = kWrite_return_ranges, .variable_parameters = kWrite_variables},
   {.name = "Read", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = true,
+   .stack_need = 704,
    .call_ranges = kRead_call_ranges, .return_ranges = kRead_return_ranges, .variable_parameters = kRead_variables},
   {.name = "Close", .astack_class = 0, .simultaneous_calls = 8, .image_size = 8, .may_block = false,
+   .stack_need = 640,
    .call_ranges = kClose_call_ranges, .return_ranges = {}, .variable_parameters = {}},
 };
 

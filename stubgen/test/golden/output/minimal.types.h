@@ -26,6 +26,7 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Null", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
+   .stack_need = 512,
    .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
 };
 

@@ -216,22 +216,28 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Locals", .astack_class = 2, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
+   .stack_need = 1856,
    
       .call_ranges = kLocals_call_ranges, .return_ranges = kLocals_return_ranges,
       .variable_parameters = kLocals_variables},
   {.name = "Derived", .astack_class = 1, .simultaneous_calls = 5, .image_size = 176, .may_block = false,
+   .stack_need = 2240,
    
       .call_ranges = kDerived_call_ranges, .return_ranges = kDerived_return_ranges,
       .variable_parameters = kDerived_variables},
   {.name = "export_name", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
+   .stack_need = 1088,
    
       .call_ranges = kexport_name_call_ranges, .return_ranges = kexport_name_return_ranges,
       .variable_parameters = kexport_name_variables},
   {.name = "raise", .astack_class = 0, .simultaneous_calls = 5, .image_size = 8, .may_block = false,
+   .stack_need = 832,
    .call_ranges = kraise_call_ranges, .return_ranges = kraise_return_ranges, .variable_parameters = {}},
   {.name = "Errc", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .may_block = false,
+   .stack_need = 768,
    .call_ranges = {}, .return_ranges = kErrc_return_ranges, .variable_parameters = {}},
   {.name = "procedure", .astack_class = 0, .simultaneous_calls = 5, .image_size = 28, .may_block = true,
+   .stack_need = 1088,
    .call_ranges = kprocedure_call_ranges, .return_ranges = kprocedure_return_ranges, .variable_parameters = {}},
 };
 

@@ -89,16 +89,22 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Default", .astack_class = 2, .simultaneous_calls = 2, .image_size = 4080, .may_block = false,
+   .stack_need = 512,
    .call_ranges = kDefault_call_ranges, .return_ranges = {}, .variable_parameters = kDefault_variables},
   {.name = "Larger", .astack_class = 3, .simultaneous_calls = 3, .image_size = 8176, .may_block = false,
+   .stack_need = 512,
    .call_ranges = kLarger_call_ranges, .return_ranges = {}, .variable_parameters = kLarger_variables},
   {.name = "Smaller", .astack_class = 1, .simultaneous_calls = 1, .image_size = 240, .may_block = true,
+   .stack_need = 1024,
    .call_ranges = kSmaller_call_ranges, .return_ranges = {}, .variable_parameters = kSmaller_variables},
   {.name = "Small", .astack_class = 0, .simultaneous_calls = 7, .image_size = 24, .may_block = false,
+   .stack_need = 640,
    .call_ranges = kSmall_call_ranges, .return_ranges = {}, .variable_parameters = kSmall_variables},
   {.name = "Fixed", .astack_class = 4, .simultaneous_calls = 2, .image_size = 18000, .may_block = false,
+   .stack_need = 41344,
    .call_ranges = kFixed_call_ranges, .return_ranges = kFixed_return_ranges, .variable_parameters = {}},
   {.name = "Shared", .astack_class = 2, .simultaneous_calls = 2, .image_size = 4080, .may_block = false,
+   .stack_need = 27776,
    
       .call_ranges = kShared_call_ranges, .return_ranges = kShared_return_ranges,
       .variable_parameters = kShared_variables},

@@ -1,0 +1,73 @@
+#include "lrpc/shim/thread.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+
+namespace lrpc::shim {
+namespace {
+
+/// Owns the attributes of one thread to be.
+class Attributes {
+ public:
+  explicit Attributes(const Thread::Options& options) noexcept {
+    pthread_attr_init(&attributes_);
+    if (options.stack_size != 0) {
+      const std::size_t least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
+      set(pthread_attr_setstacksize(&attributes_, whole_pages(std::max(options.stack_size, least))));
+    }
+    if (options.guard_size != 0) set(pthread_attr_setguardsize(&attributes_, whole_pages(options.guard_size)));
+  }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  ~Attributes() { pthread_attr_destroy(&attributes_); }
+
+  [[nodiscard]] int error() const noexcept { return error_; }
+  [[nodiscard]] const pthread_attr_t* get() const noexcept { return &attributes_; }
+
+ private:
+  void set(int error) noexcept {
+    if (error_ == 0) error_ = error;
+  }
+  static std::size_t whole_pages(std::size_t size) noexcept {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return size / page * page + (size % page != 0 ? page : 0);
+  }
+
+  pthread_attr_t attributes_;
+  int error_ = 0;
+};
+
+}  // namespace
+
+Status Thread::start(const Options& options, Body body, void* argument) {
+  const Attributes attributes(options);
+  int err = attributes.error();
+  if (err == 0) {
+    // A thread inherits the mask.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = pthread_create(&thread_, attributes.get(), body, argument);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  if (err != 0) return system_error("pthread_create", err);
+  running_ = true;
+  pthread_setname_np(thread_, options.name);  // it may have ended, but not gone: nobody has joined it
+  return {};
+}
+
+void Thread::join() noexcept {
+  pthread_join(thread_, nullptr);
+  running_ = false;
+}
+
+void Thread::detach() noexcept {
+  pthread_detach(thread_);
+  running_ = false;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,67 @@
+#include "lrpc/shim/thread.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+namespace lrpc::shim {
+namespace {
+
+/// What a thread sees of itself.
+struct Seen {
+  sigset_t blocked{};
+  std::size_t stack_size = 0;
+  std::size_t guard_size = 0;
+};
+
+void* look(void* argument) {
+  auto& seen = *static_cast<Seen*>(argument);
+  pthread_sigmask(SIG_SETMASK, nullptr, &seen.blocked);
+  pthread_attr_t attributes;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstacksize(&attributes, &seen.stack_size);
+  pthread_attr_getguardsize(&attributes, &seen.guard_size);
+  pthread_attr_destroy(&attributes);
+  return nullptr;
+}
+
+bool blocked_here(int signal) {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, signal) == 1;
+}
+
+TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_all_signals) {
+  Seen seen;
+  Thread thread;
+  ASSERT_TRUE(thread.start({.name = "test", .stack_size = 300'001, .guard_size = 65'536}, &look, &seen));
+  EXPECT_TRUE(thread.running());
+  thread.join();
+  EXPECT_FALSE(thread.running());
+  EXPECT_GE(seen.stack_size, 300'001U);
+  EXPECT_GE(seen.guard_size, 65'536U);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) {
+    EXPECT_EQ(sigismember(&seen.blocked, signal), 1) << signal;
+    EXPECT_FALSE(blocked_here(signal)) << signal;
+  }
+}
+
+TEST(Thread, that_cannot_be_had_is_an_error_and_leaves_the_signals_as_they_were) {
+  Thread thread;
+  Seen seen;
+  for (const std::size_t size : {std::size_t{1} << 60, ~std::size_t{0}}) {
+    const Status started = thread.start({.stack_size = size}, &look, &seen);
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Errc::system_error);
+    EXPECT_NE(started.error().text.find("pthread_create"), std::string::npos) << started.error().text;
+    EXPECT_FALSE(thread.running());
+    EXPECT_FALSE(blocked_here(SIGINT));
+  }
+  ASSERT_TRUE(thread.start({}, &look, &seen)) << "and can be had later";
+  thread.join();
+}
+
+}  // namespace
+}  // namespace lrpc::shim

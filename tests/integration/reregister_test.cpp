@@ -1,0 +1,399 @@
+// What a server gets over by itself: a nameserver that goes and comes, running out of descriptors, greedy clients, callbacks that
+// throw (LRPC §3.1).
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "conformance_service.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using namespace std::chrono_literals;
+
+template <class Condition>
+bool eventually(Condition&& holds) {
+  for (int i = 0; i < 3000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+/// What on_registration heard, in order.
+class Registrations {
+ public:
+  [[nodiscard]] lrpc::ExportOptions options() {
+    lrpc::ExportOptions options;
+    options.on_registration = [this](const lrpc::Status& status) {
+      std::lock_guard lock(mutex_);
+      heard_.push_back(status.code());
+    };
+    return options;
+  }
+  [[nodiscard]] std::vector<Errc> heard() const {
+    std::lock_guard lock(mutex_);
+    return heard_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Errc> heard_;
+};
+
+// ---- The nameserver goes and comes ----
+
+TEST(Reregister, names_come_back_with_the_nameserver_and_bindings_never_notice) {
+  World world;
+  const Process server = world.start_server({"one", "two"});
+  auto old = world.import("one");
+  ASSERT_TRUE(old) << old.error().message();
+  for (int round = 0; round < 3; ++round) {
+    world.stop_nameserver();
+    EXPECT_EQ(old->Add(round, 1).value(), round + 1);
+    EXPECT_EQ(world.import("one").code(), Errc::no_nameserver);
+    world.start_nameserver();
+    for (const char* name : {"one", "two"}) {
+      auto client = world.import(name, {.timeout = 20s});
+      ASSERT_TRUE(client) << client.error().message();
+      EXPECT_EQ(client->ServerPid().value(), server.pid());
+    }
+  }
+  EXPECT_EQ(old->Add(20, 22).value(), 42);
+}
+
+TEST(Reregister, importers_that_wait_while_the_nameserver_restarts_are_served) {
+  World world;
+  std::vector<std::optional<lrpc::Result<Conformance::Client>>> clients(4);
+  std::vector<std::thread> importers;
+  for (auto& client : clients) importers.emplace_back([&] { client.emplace(world.import("late", {.timeout = 30s})); });
+  std::this_thread::sleep_for(200ms);
+  world.stop_nameserver();
+  std::this_thread::sleep_for(200ms);
+  world.start_nameserver();
+  const Process server = world.start_server({"late"});
+  for (auto& importer : importers) importer.join();
+  for (auto& client : clients) {
+    ASSERT_TRUE(*client) << client->error().message();
+    EXPECT_EQ((*client)->Add(1, 2).value(), 3);
+  }
+}
+
+TEST(Reregister, an_importer_that_waits_gives_up_in_its_time_when_no_nameserver_comes_back) {
+  World world;
+  const auto began = std::chrono::steady_clock::now();
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(200ms);
+    world.stop_nameserver();
+  });
+  EXPECT_EQ(world.import("nobody", {.timeout = 1s}).code(), Errc::peer_gone);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  stopper.join();
+}
+
+TEST(Reregister, the_program_hears_of_it_and_its_export_ids_stay_valid) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  Registrations registrations;
+  auto first = Conformance::export_to(server, "first", service);
+  auto id = Conformance::export_to(server, "heard", service, registrations.options());
+  ASSERT_TRUE(first && id);
+  ASSERT_TRUE(server.withdraw(*first));  // so that a new nameserver numbers differently
+  world.stop_nameserver();
+  ASSERT_TRUE(eventually([&] { return registrations.heard() == std::vector{Errc::peer_gone}; }));
+  world.start_nameserver();
+  ASSERT_TRUE(eventually([&] { return registrations.heard() == std::vector{Errc::peer_gone, Errc::ok}; }));
+  ASSERT_TRUE(world.import("heard"));
+  EXPECT_EQ(world.import("first").code(), Errc::name_unknown) << "what was withdrawn stays away";
+  ASSERT_TRUE(server.withdraw(*id));
+  EXPECT_EQ(world.import("heard").code(), Errc::name_unknown);
+  EXPECT_EQ(server.withdraw(*id).code(), Errc::invalid_argument);
+}
+
+TEST(Reregister, a_name_withdrawn_while_disconnected_does_not_come_back) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  Registrations registrations;
+  auto gone = Conformance::export_to(server, "gone", service);
+  auto back = Conformance::export_to(server, "back", service, registrations.options());
+  ASSERT_TRUE(gone && back);
+  world.stop_nameserver();
+  ASSERT_TRUE(eventually([&] { return registrations.heard().size() == 1; }));
+  EXPECT_TRUE(server.withdraw(*gone));
+  EXPECT_EQ(Conformance::export_to(server, "new", service).code(), Errc::no_nameserver);
+  world.start_nameserver();
+  ASSERT_TRUE(world.import("back", {.timeout = 20s}));
+  EXPECT_EQ(world.import("gone").code(), Errc::name_unknown);
+  EXPECT_EQ(world.import("new").code(), Errc::name_unknown) << "an export that failed is none";
+  EXPECT_TRUE(Conformance::export_to(server, "gone", service)) << "the name is free";
+}
+
+TEST(Reregister, an_export_that_finds_the_nameserver_first_brings_the_other_names_along) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  Registrations registrations;
+  ASSERT_TRUE(Conformance::export_to(server, "old", service, registrations.options()));
+  world.stop_nameserver();
+  ASSERT_TRUE(eventually([&] { return registrations.heard().size() == 1; }));
+  std::this_thread::sleep_for(2s);  // the pauses have grown
+  world.start_nameserver();
+  auto added = Conformance::export_to(server, "new", service);
+  ASSERT_TRUE(added) << added.error().message();
+  EXPECT_TRUE(world.import("old", {.timeout = 20s}));
+  EXPECT_TRUE(world.import("new"));
+}
+
+TEST(Reregister, a_name_that_somebody_else_took_meanwhile_is_asked_for_until_it_is_free) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  Registrations registrations;
+  ASSERT_TRUE(Conformance::export_to(server, "coveted", service, registrations.options()));
+  world.stop_nameserver();
+  ASSERT_TRUE(eventually([&] { return registrations.heard().size() == 1; }));
+  world.start_nameserver();
+  std::optional<Process> thief;
+  // Whoever comes first has it: the thief needs to be quicker than the pause.
+  for (int i = 0; i < 50 && !thief; ++i) {
+    try {
+      thief.emplace(world.start_server({"coveted"}));
+    } catch (const std::runtime_error&) {
+      world.stop_nameserver();
+      std::this_thread::sleep_for(1500ms);
+      world.start_nameserver();
+    }
+  }
+  ASSERT_TRUE(thief);
+  ASSERT_TRUE(eventually([&] { return registrations.heard().back() == Errc::name_taken; }));
+  EXPECT_EQ(world.import("coveted")->ServerPid().value(), thief->pid());
+  thief->kill_and_wait();
+  ASSERT_TRUE(eventually([&] { return registrations.heard().back() == Errc::ok; }));
+  EXPECT_EQ(world.import("coveted", {.timeout = 20s})->ServerPid().value(), getpid());
+}
+
+TEST(Reregister, the_callback_may_withdraw_and_throw) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  std::optional<lrpc::ExportId> id;
+  std::atomic<int> told{0};
+  lrpc::ExportOptions options;
+  options.on_registration = [&](const lrpc::Status& status) {
+    if (status) {
+      EXPECT_EQ(Conformance::export_to(server, "another", service).code(), Errc::invalid_argument);
+      EXPECT_TRUE(server.withdraw(*id));
+    }
+    ++told;
+    throw std::runtime_error("thrown on purpose");
+  };
+  auto exported = Conformance::export_to(server, "brief", service, options);
+  ASSERT_TRUE(exported);
+  id = *exported;
+  ASSERT_TRUE(Conformance::export_to(server, "steady", service));
+  world.stop_nameserver();
+  ASSERT_TRUE(eventually([&] { return told == 1; }));
+  world.start_nameserver();
+  ASSERT_TRUE(eventually([&] { return told == 2; }));
+  EXPECT_TRUE(world.import("steady", {.timeout = 20s}));
+  EXPECT_TRUE(eventually([&] { return world.import("brief").code() == Errc::name_unknown; }));
+}
+
+TEST(Reregister, many_names_come_back) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(Conformance::export_to(server, "name-" + std::to_string(i), service));
+  world.stop_nameserver();
+  world.start_nameserver();
+  for (int i = 0; i < 200; i += 33) {
+    auto client = world.import("name-" + std::to_string(i), {.timeout = 20s});
+    ASSERT_TRUE(client) << client.error().message();
+  }
+}
+
+/// A socket that takes connections and never says a word, where a nameserver was.
+class MuteNameserver {
+ public:
+  explicit MuteNameserver(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    unlink(path.c_str());
+    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener_.get(), 0) != 0) {
+      throw std::runtime_error("MuteNameserver");
+    }
+  }
+  [[nodiscard]] lrpc::UniqueFd accept_one() const { return lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+
+ private:
+  lrpc::UniqueFd listener_;
+};
+
+TEST(Reregister, a_nameserver_that_hangs_does_not_keep_the_clerk_from_its_bindings) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Conformance::export_to(server, "name-" + std::to_string(i), service));
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends && Conformance::serve_over(server, std::move(ends->first), service));
+  auto id = Conformance::export_to(server, "unheard", service);
+  ASSERT_TRUE(id);
+  world.stop_nameserver();
+  for (const bool queue_full : {true, false}) {
+    const MuteNameserver mute(world.nameserver());
+    std::vector<lrpc::UniqueFd> queued;
+    while (queue_full) {
+      auto socket = lrpc::shim::connect_nameserver(world.nameserver(), false);
+      if (!socket) break;
+      queued.push_back(*std::move(socket));
+    }
+    std::this_thread::sleep_for(500ms);  // by now it has been asked for as many names as its socket takes
+    const auto began = std::chrono::steady_clock::now();
+    auto client = Conformance::Client::import_over(lrpc::UniqueFd(dup(ends->second.get())));
+    ASSERT_TRUE(client) << client.error().message();
+    EXPECT_EQ(client->Add(1, 2).value(), 3);
+    if (!queue_full) {
+      EXPECT_TRUE(server.withdraw(*id)) << "nobody has it";
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, 4s) << "the clerk waited for the nameserver";
+  }
+}
+
+TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
+  const TemporaryDirectory directory;
+  const std::string path = (directory.path() / "lrpcd.sock").string();
+  const MuteNameserver mute(path);
+  lrpc::Server server({.nameserver = path});
+  ConformanceService service(&server);
+  lrpc::UniqueFd connection;
+  std::uint32_t number = 0;
+  std::thread nameserver([&] {
+    connection = mute.accept_one();
+    auto request = lrpc::shim::receive_message(connection.get(), 20s);
+    ASSERT_TRUE(request && *request);
+    number = (*request)->request;
+  });
+  EXPECT_EQ(Conformance::export_to(server, "late", service).code(), Errc::timed_out);
+  nameserver.join();
+  ASSERT_TRUE(lrpc::shim::send_message(connection.get(), {number, lrpc::shim::Exported{4711}, {}, {}}));
+  auto withdrawal = lrpc::shim::receive_message(connection.get(), 20s);
+  ASSERT_TRUE(withdrawal && *withdrawal);
+  const auto* body = std::get_if<lrpc::shim::WithdrawRequest>(&(*withdrawal)->body);
+  ASSERT_NE(body, nullptr);
+  EXPECT_EQ(body->export_id, 4711U);
+}
+
+// ---- Limits ----
+
+TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is_gone) {
+  World world;
+  const Process server = world.start_server({"scarce"}, {"--max-descriptors", "40"});
+  auto before = world.import("scarce");
+  ASSERT_TRUE(before) << before.error().message();
+  {
+    std::vector<Conformance::Client> hog;
+    int refused = 0;
+    while (refused < 20) {
+      auto client = world.import("scarce");
+      if (client) {
+        hog.push_back(*std::move(client));
+        ASSERT_LT(hog.size(), 40U);
+        continue;
+      }
+      ++refused;
+      ASSERT_EQ(client.code(), Errc::limit_reached) << client.error().message();
+      EXPECT_NE(client.error().message().find("out of file descriptors"), std::string::npos) << client.error().message();
+    }
+    EXPECT_GT(hog.size(), 5U);
+    EXPECT_EQ(before->Add(1, 2).value(), 3) << "bindings that exist do not notice";
+    for (auto& client : hog) EXPECT_TRUE(client.Null());
+  }
+  EXPECT_TRUE(eventually([&] { return before->Statistics().value().bindings == 1; }));
+  auto after = world.import("scarce");
+  ASSERT_TRUE(after) << after.error().message();
+  EXPECT_EQ(after->Add(1, 2).value(), 3);
+  // And the names come back to it like to any other.
+  world.stop_nameserver();
+  world.start_nameserver();
+  EXPECT_TRUE(world.import("scarce", {.timeout = 20s}));
+}
+
+TEST(Greed, one_client_process_gets_no_more_than_its_share) {
+  World world;
+  const Process server = world.start_server({"shared"}, {"--max-bindings-per-client", "3"});
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < 3; ++i) {
+    auto client = world.import("shared");
+    ASSERT_TRUE(client) << client.error().message();
+    clients.push_back(*std::move(client));
+  }
+  auto refused = world.import("shared");
+  ASSERT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().message().find("as many as it lets one process have"), std::string::npos) << refused.error().message();
+  const pid_t child = fork();
+  if (child == 0) _exit(world.import("shared") ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "another process has its own share";
+  clients.pop_back();
+  EXPECT_TRUE(eventually([&] { return world.import("shared").has_value(); }));
+}
+
+TEST(Greed, a_server_takes_no_more_bindings_than_it_was_told_private_ones_included) {
+  PrivateServer server = start_private_server({"--max-bindings", "2"});
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < 3; ++i) {
+    auto client = Conformance::Client::import_over(lrpc::UniqueFd(dup(server.socket.get())));
+    if (i < 2) {
+      ASSERT_TRUE(client) << client.error().message();
+      clients.push_back(*std::move(client));
+    } else {
+      ASSERT_EQ(client.code(), Errc::limit_reached);
+      EXPECT_NE(client.error().message().find("as many as it takes"), std::string::npos) << client.error().message();
+    }
+  }
+}
+
+// ---- Callbacks ----
+
+TEST(Callbacks, that_throw_refuse_or_are_swallowed_and_the_server_lives) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver(), .max_estacks = 0});
+  ConformanceService service(&server);
+  std::atomic<int> bound{0};
+  std::atomic<int> unbound{0};
+  lrpc::ExportOptions throwing;
+  throwing.on_bound = [&](std::uint64_t, const lrpc::shim::Credentials&) { ++bound, throw std::runtime_error("on purpose"); };
+  throwing.on_unbound = [&](std::uint64_t) { ++unbound, throw 42; };
+  ASSERT_TRUE(Conformance::export_to(server, "throws", service, throwing));
+  throwing.authorise = [](const lrpc::shim::Credentials&) -> lrpc::Status { throw std::runtime_error("on purpose"); };
+  ASSERT_TRUE(Conformance::export_to(server, "closed", service, throwing));
+
+  auto refused = world.import("closed");
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  {
+    auto client = world.import("throws");
+    ASSERT_TRUE(client) << client.error().message();
+    EXPECT_EQ(client->Add(1, 2).value(), 3) << "no E-stacks at all is taken for one";
+  }
+  EXPECT_TRUE(eventually([&] { return unbound == 1; }));
+  EXPECT_EQ(bound, 1);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
