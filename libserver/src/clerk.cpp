@@ -18,6 +18,11 @@ constexpr std::chrono::milliseconds kAnswerTime{10'000};
 /// Between attempts to connect to a nameserver, or to get a name back, doubling from the first to the longest.
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2'000};
+/// Exports under way while names come back.
+constexpr std::ptrdiff_t kExportsAtOnce = 4;
+/// Messages that a nameserver has not taken: with more it counts as gone. Between attempts, at most.
+constexpr std::size_t kMostInOutbox = 64;
+constexpr std::chrono::milliseconds kLongestOutboxPause{100};
 
 shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
 
@@ -157,7 +162,7 @@ Status Clerk::withdraw(ExportId id) {
   }
   if (link == nullptr) return {};
   if (domain_.watcher().on_watcher_thread()) {
-    if (!shim::send_message(link->fd.get(), request, false)) ::shutdown(link->fd.get(), SHUT_RDWR);
+    send_soon(link, std::move(request));
     return {};
   }
   auto answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
@@ -203,13 +208,13 @@ void Clerk::on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id w
   if (!received->has_value()) return;
   shim::BinderMessage message = std::move(**received);
   if (std::holds_alternative<shim::BindRequest>(message.body)) {
-    on_bind_request(*link, std::move(message));
+    on_bind_request(link, std::move(message));
   } else {
-    on_answer(*link, std::move(message));
+    on_answer(link, std::move(message));
   }
 }
 
-void Clerk::on_answer(Link& link, shim::BinderMessage message) {
+void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
   const auto* failed = std::get_if<shim::Failed>(&message.body);
   const auto* done = std::get_if<shim::Exported>(&message.body);
   std::vector<News> news;
@@ -218,7 +223,7 @@ void Clerk::on_answer(Link& link, shim::BinderMessage message) {
     const auto found = asked_.find(message.request);
     if (found == asked_.end()) {
       // An answer that nobody waits for, or to nobody's request: why it is about to hang up.
-      if (failed != nullptr && message.request == 0) link.last_words = Error{failed->code, failed->text};
+      if (failed != nullptr && message.request == 0) link->last_words = Error{failed->code, failed->text};
       return;
     }
     Asked asked = std::move(found->second);
@@ -228,22 +233,25 @@ void Clerk::on_answer(Link& link, shim::BinderMessage message) {
       on_exported_locked(link, asked, done->export_id, news);
     } else if (const auto it = exports_.find(asked.export_id); it != exports_.end() && it->second.established) {
       it->second.asked = false;
+      it->second.refused = true;
       change_locked(it->second, why_not(message), news);
       retry_later_locked();
     }
     if (asked.waiting) asked.waiting->set_value(std::move(message));
   }
   tell(news);
+  register_missing();
 }
 
-void Clerk::on_exported_locked(Link& link, const Asked& asked, std::uint64_t registered, std::vector<News>& news) {
+void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered,
+                               std::vector<News>& news) {
   const auto found = exports_.find(asked.export_id);
   // Whoever waited for a first export and gives up has taken it from exports_, or will as soon as it gets the lock.
   if (found == exports_.end() || (!found->second.established && !asked.waiting)) {
     shim::BinderMessage request;
     request.request = ++last_request_;  // nobody waits for the answer
     request.body = shim::WithdrawRequest{registered};
-    if (!shim::send_message(link.fd.get(), request, false)) ::shutdown(link.fd.get(), SHUT_RDWR);
+    send_soon(link, std::move(request));
     return;
   }
   Export& exported = found->second;
@@ -271,11 +279,37 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
       if (exported.registered != 0) pause_ = kFirstPause;
       exported.registered = 0;
       exported.asked = false;
+      exported.refused = false;
       change_locked(exported, Error{Errc::peer_gone, why.message()}, news);
     }
     retry_later_locked();
   }
   tell(news);
+}
+
+/// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds just now.
+void Clerk::send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
+  link->outbox.push_back(std::move(message));
+  if (link->outbox.size() == 1) flush(link);
+  if (link->outbox.size() > kMostInOutbox) ::shutdown(link->fd.get(), SHUT_RDWR);
+}
+
+void Clerk::flush(const std::shared_ptr<Link>& link) {
+  while (!link->outbox.empty()) {
+    const Status sent = shim::send_message(link->fd.get(), link->outbox.front(), false);
+    if (sent.code() == Errc::limit_reached &&
+        domain_.watcher().post([this, link] { flush(link); }, static_cast<std::uint32_t>(link->outbox_pause.count()))) {
+      link->outbox_pause = std::min(link->outbox_pause * 2, kLongestOutboxPause);
+      return;
+    }
+    if (!sent) {  // the end, of which on_nameserver() hears
+      ::shutdown(link->fd.get(), SHUT_RDWR);
+      link->outbox.clear();
+      return;
+    }
+    link->outbox.pop_front();
+    link->outbox_pause = std::chrono::milliseconds(1);
+  }
 }
 
 // ---- Names that come back, on the watcher's thread ----
@@ -296,6 +330,7 @@ void Clerk::on_retry() {
     std::lock_guard lock(mutex_);
     retry_posted_ = false;
     if (closed_ || !anything_missing_locked()) return;
+    for (auto& [id, exported] : exports_) exported.refused = false;
     if (link_ == nullptr) sockets = sockets_;
   }
   for (const std::string& path : sockets) {
@@ -308,20 +343,21 @@ void Clerk::on_retry() {
   register_missing();
 }
 
-/// Asks the nameserver, if there is one, for every name that it does not have.
+/// Asks the nameserver, if there is one, for names that it does not have: a few at a time, so that answers to bind requests
+/// find room in its queue. Each answer goes on from here, and so do the hang-up and the next attempt.
 void Clerk::register_missing() {
   std::lock_guard lock(mutex_);
   if (closed_) return;
-  bool all_asked = link_ != nullptr;
-  for (auto it = exports_.begin(); it != exports_.end() && all_asked; ++it) {
-    auto& [id, exported] = *it;
-    if (!exported.established || exported.registered != 0 || exported.asked) continue;
+  if (link_ == nullptr) return retry_later_locked();
+  auto under_way = std::ranges::count_if(exports_, [](const auto& one) { return one.second.established && one.second.asked; });
+  for (auto& [id, exported] : exports_) {
+    if (!exported.established || exported.registered != 0 || exported.asked || exported.refused) continue;
+    if (++under_way > kExportsAtOnce) return;
     const auto request = export_request(++last_request_, exported);
-    exported.asked = shim::send_message(link_->fd.get(), request, false).has_value();
-    if (exported.asked) asked_.emplace(request.request, Asked{id, std::nullopt});
-    all_asked = exported.asked;
+    if (!shim::send_message(link_->fd.get(), request, false)) return retry_later_locked();
+    exported.asked = true;
+    asked_.emplace(request.request, Asked{id, std::nullopt});
   }
-  if (!all_asked) retry_later_locked();  // where all are asked, an answer or the hang-up goes on from here
 }
 
 /// What has become of a name: told once.
@@ -344,14 +380,13 @@ std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
   return registered != 0 && found != exports_.end() ? found->second.interface : nullptr;
 }
 
-void Clerk::on_bind_request(Link& link, shim::BinderMessage message) {
+void Clerk::on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
   auto& request = std::get<shim::BindRequest>(message.body);
   const Status bound = bind(request, message);
   shim::BinderMessage reply;
   reply.request = message.request;
   reply.body = shim::BindReply{request.binding_id, bound.code(), bound ? std::string() : bound.error().message()};
-  // A nameserver that does not read is not waited for: it takes the binding for refused when its time is over.
-  (void)shim::send_message(link.fd.get(), reply, false);
+  send_soon(link, std::move(reply));
 }
 
 Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <future>
 #include <map>
 #include <memory>
@@ -50,7 +51,10 @@ class Clerk {
   struct Link {
     UniqueFd fd;
     shim::Watcher::Id watch = 0;       ///< Under the clerk's lock.
-    Error last_words{Errc::peer_gone, "the nameserver hung up"};  ///< The watcher thread's.
+    // The watcher thread's own.
+    Error last_words{Errc::peer_gone, "the nameserver hung up"};
+    std::deque<shim::BinderMessage> outbox;  ///< What the nameserver was not ready to take.
+    std::chrono::milliseconds outbox_pause{1};
   };
   /// A name of this server. It is here from the first request until it is withdrawn, whether a nameserver has it or not.
   struct Export {
@@ -58,6 +62,7 @@ class Clerk {
     std::shared_ptr<ServedInterface> interface;
     bool established = false;      ///< The program has been, or is being, given its id: from now on it comes back by itself.
     bool asked = false;            ///< The nameserver has been asked and has not answered.
+    bool refused = false;          ///< It has refused; it is asked again after the pause.
     std::uint64_t registered = 0;  ///< Its id at the nameserver that has it now; 0: none has it.
     Errc told = Errc::ok;          ///< The last that on_registration heard of it.
   };
@@ -80,8 +85,10 @@ class Clerk {
 
   // The nameserver's side: on the watcher's thread.
   void on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch);
-  void on_answer(Link& link, shim::BinderMessage message);
-  void on_exported_locked(Link& link, const Asked& asked, std::uint64_t registered, std::vector<News>& news);
+  void on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage message);
+  void on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered, std::vector<News>& news);
+  void send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage message);
+  void flush(const std::shared_ptr<Link>& link);
   void hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why);
   void register_missing();
   void on_retry();
@@ -89,7 +96,7 @@ class Clerk {
   [[nodiscard]] bool anything_missing_locked() const;
   static void change_locked(Export& exported, Status status, std::vector<News>& news);
   static void tell(const std::vector<News>& news) noexcept;
-  void on_bind_request(Link& link, shim::BinderMessage message);
+  void on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message);
   Status bind(shim::BindRequest& request, shim::BinderMessage& message);
   [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
 

@@ -224,6 +224,35 @@ TEST_F(BadNameserver, that_floods_and_hangs_up_finds_the_name_offered_again) {
   expect_the_name_back();
 }
 
+TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and_nobody_waits_for_it) {
+  export_well();
+  // More answers than the socket takes, and not more than the clerk keeps beyond that.
+  auto twin = shim::make_socket_pair();
+  ASSERT_TRUE(twin);
+  std::uint64_t room = 0;
+  while (shim::send_message(twin->first.get(), {1, shim::BindReply{1, Errc::bad_message, std::string(40, 'x')}, {}, {}}, false)) ++room;
+  const std::uint64_t asked = room + 40;
+  for (std::uint64_t i = 1; i <= asked; ++i) {
+    shim::BindRequest request = bind_request();
+    request.binding_id = i;
+    ASSERT_TRUE(shim::send_message(nameserver_.connection(), {1, request, {}, {}}));
+  }
+  bystander_->call_for(200ms);
+  auto ends = shim::make_socket_pair();
+  ASSERT_TRUE(ends && Conformance::serve_over(server_, std::move(ends->first), service_));
+  {
+    auto client = Conformance::Client::import_over(std::move(ends->second));
+    ASSERT_TRUE(client) << client.error().message();
+  }
+  for (std::uint64_t i = 1; i <= asked; ++i) {
+    const auto message = nameserver_.receive();
+    const auto* reply = std::get_if<shim::BindReply>(&message.body);
+    ASSERT_NE(reply, nullptr) << i << " of " << asked;
+    EXPECT_EQ(reply->binding_id, i);
+  }
+  EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 1; }));
+}
+
 TEST_F(BadNameserver, that_turns_to_garbage_later_is_left_for_a_new_connection) {
   export_well();
   Random random(hostile_seed());

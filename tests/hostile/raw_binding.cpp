@@ -62,6 +62,8 @@ void RawBinding::bind(int socket, std::string name, shim::Gate gate) {
   generations_.resize(region_.layout().astack_count());
 }
 
+void RawBinding::hang_up() noexcept { (void)shutdown(bell_.get(), SHUT_RDWR); }
+
 void RawBinding::ring(std::uint32_t astack, std::uint16_t procedure) {
   shim::AStackHead& head = *region_.astack(astack).head;
   (void)shim::ring_handoff(head, shim::CallWord::called(++generations_[astack], procedure, shim::kNoProcessor));

@@ -29,8 +29,8 @@ class RawBinding {
 
   [[nodiscard]] const lrpc::shim::Region& region() const noexcept { return region_; }
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
-  /// Hangs up; the region stays mapped.
-  void hang_up() noexcept { bell_.reset(); }
+  /// Hangs up, whoever uses the bell meanwhile; the region stays mapped.
+  void hang_up() noexcept;
 
   /// Rings `procedure` on an A-stack whose image is in place, wakes whoever may serve it, and waits for its return.
   /// nullopt: none came within `patience`.

@@ -36,7 +36,10 @@ class String {
     size_ = static_cast<std::uint32_t>(text.size());
     return true;
   }
-  [[nodiscard]] std::string_view view() const noexcept { return {bytes_, size_}; }
+  [[nodiscard]] std::string_view view() const noexcept {
+    if (size_ > N) __builtin_unreachable();  // the invariant, so that the compiler can bound copies of this text
+    return {bytes_, size_};
+  }
   operator std::string_view() const noexcept { return view(); }  // NOLINT: implicit by design
   [[nodiscard]] std::string str() const { return std::string(view()); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
