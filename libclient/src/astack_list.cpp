@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "lrpc/shim/futex.h"
@@ -110,6 +111,20 @@ shim::LinkageRecord* AStackList::end_a_lease() noexcept {
     if (taken != nullptr) return taken;
   }
   return nullptr;
+}
+
+std::vector<shim::LinkageRecord*> AStackList::take_idle() {
+  std::vector<shim::LinkageRecord*> idle;
+  while (shim::LinkageRecord* record = pop()) idle.push_back(record);
+  std::ranges::reverse(idle);
+  while (shim::LinkageRecord* record = end_a_lease()) idle.push_back(record);
+  return idle;
+}
+
+void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept {
+  for (shim::LinkageRecord* record : idle) push(*record);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
 }
 
 void AStackList::surrender_own_lease() noexcept {

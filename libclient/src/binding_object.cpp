@@ -228,13 +228,10 @@ void BindingObject::trim_idle_tails() noexcept {
   const auto classes = parts_.region.layout().classes();
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
-    // Whoever is not in a call now: taken one by one, so that nobody writes a tail that is being punched.
-    std::vector<shim::LinkageRecord*> idle;
-    while (shim::LinkageRecord* record = lists_[i].take_any()) idle.push_back(record);
-    for (shim::LinkageRecord* record : idle) {
-      parts_.region.trim_tail(record->astack);
-      lists_[i].put(*record);
-    }
+    // Whoever is not in a call now, out of everybody's reach: nobody writes a tail that is being punched.
+    const auto idle = lists_[i].take_idle();
+    for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);
+    lists_[i].put_idle(idle);
   }
   trimming_.store(false, std::memory_order_release);
 }

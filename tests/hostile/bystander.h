@@ -88,7 +88,8 @@ class Holdings {
   void expect_as_before() {
     const bool settled = eventually([&] {
       const Counts counted = now();
-      return counted.bindings == before_.bindings && counted.estacks <= before_.estacks && counted.objects == before_.objects &&
+      // One more: the bystander may have taken another A-stack of a class since, with an E-stack of its own.
+      return counted.bindings == before_.bindings && counted.estacks <= before_.estacks + 1 && counted.objects == before_.objects &&
              counted.descriptors == before_.descriptors;
     });
     const Counts counted = now();

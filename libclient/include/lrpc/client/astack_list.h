@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "lrpc/shim/asymmetric_fence.h"
 #include "lrpc/shim/linkage.h"
@@ -65,6 +66,10 @@ class AStackList {
   /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put() by
   /// any thread brings it back.
   void give_up(const shim::LinkageRecord& record) noexcept;
+  /// Every A-stack that is not in a call, out of the list; ends all idle leases. The hottest last.
+  [[nodiscard]] std::vector<shim::LinkageRecord*> take_idle();
+  /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
+  void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.
   void wait(std::chrono::nanoseconds limit) noexcept;
   void wake_waiters() noexcept;
