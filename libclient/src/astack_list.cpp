@@ -91,15 +91,22 @@ void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
   lease.in_call.store(0, std::memory_order_release);
 }
 
+void AStackList::stop_leasing() noexcept {
+  // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted` stays
+  // set, so that each owner surrenders its own at its next call.
+  leasing_ended_.store(true, std::memory_order_relaxed);
+  for (Lease& lease : leases_) lease.wanted.store(1, std::memory_order_release);
+}
+
 shim::LinkageRecord* AStackList::end_a_lease() noexcept {
   std::lock_guard lock(ending_);
+  if (leasing_ended_.load(std::memory_order_relaxed)) return nullptr;  // owners surrender theirs: not ours to take
   for (Lease& lease : leases_) {
     if (lease.record.load(std::memory_order_relaxed) == nullptr) continue;
     lease.wanted.store(1, std::memory_order_relaxed);
     if (!shim::heavy_fence()) {
-      // Nobody but its owner can end a lease any more. Leave `wanted` set: each owner surrenders its own at its next call.
-      leasing_ended_.store(true, std::memory_order_relaxed);
-      continue;
+      stop_leasing();
+      return nullptr;
     }
     // Either the owner sees `wanted`, or we see that it is in a call.
     shim::LinkageRecord* taken = nullptr;

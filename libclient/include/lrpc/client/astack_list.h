@@ -83,6 +83,7 @@ class AStackList {
 
   void put_slow(shim::LinkageRecord& record) noexcept;
   void surrender_own_lease() noexcept;
+  void stop_leasing() noexcept;
   void push(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] shim::LinkageRecord* pop() noexcept;
   [[nodiscard]] shim::LinkageRecord* end_a_lease() noexcept;
