@@ -79,6 +79,7 @@ std::string_view name(shim::Gate gate) noexcept {
     case shim::Gate::handoff: return "handoff";
     case shim::Gate::trap: return "trap";
     case shim::Gate::none: return "none";
+    case shim::Gate::sleep: return "sleep";
   }
   return "?";
 }

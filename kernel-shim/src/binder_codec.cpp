@@ -248,7 +248,7 @@ void transfer(Archive& archive, Field<Archive, std::vector<AStackClass>> classes
 template <class Archive>
 void transfer(Archive& archive, Field<Archive, Gate> gate) {
   as<std::uint8_t>(archive, gate);
-  archive.check(gate <= Gate::none, "it names a gate that does not exist");
+  archive.check(gate <= Gate::sleep, "it names a gate that does not exist");
 }
 template <class Archive>
 void transfer(Archive& archive, Field<Archive, Errc> code) {

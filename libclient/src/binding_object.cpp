@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/watcher.h"
@@ -109,10 +110,8 @@ Status BindingObject::watch() {
     pidfd_watch_ = *watched;
   }
   auto watched = watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) {
-    std::array<std::byte, 64> ignored;  // a server has nothing to say on the bell
-    if (event.hung_up || (recv(parts_.bell.get(), ignored.data(), ignored.size(), MSG_DONTWAIT) < 0 && errno != EAGAIN)) {
-      watcher_saw_end(event.id);  // the end, or nothing that a bell does: we would be called again at once, for ever
-    }
+    // A server has nothing to say on the bell: what comes is dropped.
+    if (event.hung_up || shim::receive_bell(parts_.bell.get()).code() == Errc::peer_gone) watcher_saw_end(event.id);
   });
   if (!watched) return watched.error();
   bell_watch_ = *watched;
@@ -191,10 +190,7 @@ bool BindingObject::release_quarantined(AStackList& list) noexcept {
   return released;
 }
 
-void BindingObject::ring_bell() const noexcept {
-  const char one = 1;
-  (void)send(parts_.bell.get(), &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);  // full: the clerk has enough to read already
-}
+void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }
 
 void BindingObject::check_server() noexcept {
   std::array<pollfd, 2> fds{{{parts_.server_pidfd.get(), POLLIN, 0}, {parts_.bell.get(), POLLRDHUP, 0}}};

@@ -117,7 +117,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack(binding, linkage);
 
   // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to yield.
-  if (!rung && !is_realtime() && linkage.yielding.try_now()) {
+  if (!rung && binding.gate() != shim::Gate::sleep && !is_realtime() && linkage.yielding.try_now()) {
     const std::uint64_t began = shim::ticks();
     CallWord word;
     const bool returned = shim::yield_for_return(head, linkage.generation, kYields, word);

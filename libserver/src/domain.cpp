@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 
@@ -115,11 +116,14 @@ std::shared_ptr<ServedBinding> Domain::find(std::uint64_t id) {
 }
 
 void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) {
-  std::array<std::byte, 256> rings;
-  ssize_t got = 1;
   // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
-  for (int i = 0; i < kRingsPerLook && got > 0; ++i) got = recv(binding->bell(), rings.data(), rings.size(), MSG_DONTWAIT);
-  if (event.hung_up || got == 0 || (got < 0 && errno != EAGAIN)) {  // the end, or nothing that a bell does
+  bool ended = event.hung_up;
+  for (int i = 0; i < kRingsPerLook && !ended; ++i) {
+    auto news = shim::receive_bell(binding->bell());
+    if (news && !news->has_value()) break;
+    ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring; nobody takes offers yet
+  }
+  if (ended) {
     end_binding(binding->id());
     return;
   }

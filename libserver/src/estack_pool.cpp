@@ -48,6 +48,7 @@ void EStack::serve_astack() {
 }
 
 bool EStack::wait_for_call() {
+  if (astack_->binding->gate() == shim::Gate::sleep) return false;
   for (int i = 0; i < kYieldsBeforePark; ++i) {
     sched_yield();
     if (leave_.load(std::memory_order_relaxed)) return true;
@@ -68,11 +69,12 @@ void EStack::after_call(std::uint16_t caller_processor) {
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;
   const bool may_block = astack_->binding->entries[context_.procedure()].may_block;
-  if (gate != shim::Gate::handoff && !may_block && poller_.wants_offer(*astack_, now, caller_processor) &&
+  const bool may_be_polled = gate == shim::Gate::adaptive || gate == shim::Gate::exchange;
+  if (may_be_polled && !may_block && poller_.wants_offer(*astack_, now, caller_processor) &&
       (astack_->streak >= kHotStreak || gate == shim::Gate::exchange)) {
     poller_.offer(binding_, *astack_);
   }
-  if (gate != shim::Gate::exchange) follow_caller(caller_processor, now);
+  if (gate == shim::Gate::adaptive || gate == shim::Gate::handoff) follow_caller(caller_processor, now);
 }
 
 void EStack::follow_caller(std::uint16_t processor, std::uint64_t now) {

@@ -42,8 +42,9 @@ inline constexpr std::size_t kMaxReasonLength = 1024;         ///< Of the text o
 /// 128 random bits that stand for a binding towards third parties (design §1).
 using Nonce = std::array<std::uint8_t, 16>;
 
-/// Which gate a binding is to use (design §5). `none` is for bindings inside one thread (tests, instruction counts).
-enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap = 3, none = 4 };
+/// Which gate a binding is to use (design §5). `sleep` is plain futexes, neither polling nor yielding; `none` is for bindings
+/// inside one thread (tests, instruction counts).
+enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap = 3, none = 4, sleep = 5 };
 
 /// Who somebody is, by the kernel's word.
 struct Credentials {

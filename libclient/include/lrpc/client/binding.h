@@ -29,8 +29,8 @@ struct ImportOptions {
   /// How long to wait for the name to appear; zero: it must be there, negative: for ever. Who waits also waits for a
   /// nameserver that goes away meanwhile; one that was never there is no_nameserver at once.
   std::chrono::milliseconds timeout{0};
-  /// Which gate calls go through. `adaptive` picks call by call; exchange and handoff force one (as far as the server plays
-  /// along). `none` is for calls within one thread (Server::inline_half); `trap` is not_supported yet.
+  /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the server
+  /// plays along). `none` is for calls within one thread (Server::inline_half); `trap` is not_supported yet.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
   /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined until

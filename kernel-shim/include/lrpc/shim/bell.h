@@ -1,0 +1,33 @@
+// The bell of a binding: a SEQPACKET socketpair on which the client tells the server's clerk what the call word cannot say.
+// Never on the call path of an A-stack that has its E-stack.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::shim {
+
+/// The one byte of a message on the bell. Offers carry one descriptor; the clerk takes it only where the binding allows it.
+enum class BellMessage : std::uint8_t {
+  ring = 1,      ///< There is a call on an A-stack without E-stack. No descriptor.
+  callback = 2,  ///< The client serves the interface's callback interface on the other end of this socket.
+  trap = 3,      ///< The seccomp listener of a sealed client domain (trap gate).
+};
+
+struct BellNews {
+  BellMessage message = BellMessage::ring;
+  UniqueFd offered;  ///< Owned; empty with `ring`, and if this process was out of descriptors.
+};
+
+/// Rings: one byte, never blocks, never fails visibly. A full bell has woken the clerk already.
+void ring_bell(int bell) noexcept;
+/// Sends an offer with its descriptor (not taken). Blocks while the bell is full. peer_gone, system_error.
+Status offer_on_bell(int bell, BellMessage message, int fd);
+/// Takes one message off the bell, without blocking; nullopt: there is none. What is not a bell's message is consumed, its
+/// descriptors closed, and comes back as bad_message. peer_gone: the other side has let go.
+Result<std::optional<BellNews>> receive_bell(int bell);
+
+}  // namespace lrpc::shim

@@ -1,0 +1,80 @@
+#include "lrpc/shim/bell.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace lrpc::shim {
+namespace {
+
+/// One more than we want, so that a second descriptor is seen and closed.
+constexpr std::size_t kMostFds = 2;
+union Control {
+  char bytes[CMSG_SPACE(kMostFds * sizeof(int))];
+  cmsghdr align;
+};
+
+}  // namespace
+
+void ring_bell(int bell) noexcept {
+  const auto ring = static_cast<char>(BellMessage::ring);
+  (void)send(bell, &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+Status offer_on_bell(int bell, BellMessage message, int fd) {
+  auto kind = static_cast<char>(message);
+  iovec data{&kind, 1};
+  Control control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes;
+  header.msg_controllen = CMSG_SPACE(sizeof(int));
+  cmsghdr* rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  while (sendmsg(bell, &header, MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::peer_gone, "the server has let go of the binding"};
+    return system_error("an offer on the bell", errno);
+  }
+  return {};
+}
+
+Result<std::optional<BellNews>> receive_bell(int bell) {
+  std::array<char, 2> bytes{};  // one more than a message has, so that a longer one is seen
+  iovec data{bytes.data(), bytes.size()};
+  Control control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes;
+  header.msg_controllen = sizeof control.bytes;
+  const ssize_t got = recvmsg(bell, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) {
+    if (errno == EAGAIN || errno == EINTR) return std::optional<BellNews>();
+    return Error{Errc::peer_gone, "the bell is broken"};
+  }
+  std::array<UniqueFd, kMostFds> fds;
+  std::size_t count = 0;
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; CMSG_LEN((at + 1) * sizeof(int)) <= one->cmsg_len && count < kMostFds; ++at) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(one) + at * sizeof fd, sizeof fd);
+      fds[count++] = UniqueFd(fd);
+    }
+  }
+  if (got == 0 && count == 0) return Error{Errc::peer_gone, "the bell has hung up"};
+  const auto message = static_cast<BellMessage>(bytes[0]);
+  const bool known = message == BellMessage::ring || message == BellMessage::callback || message == BellMessage::trap;
+  const bool fds_fit = message == BellMessage::ring ? count == 0 : count <= 1;
+  if (got != 1 || !known || !fds_fit) return Error{Errc::bad_message, "not a message of a bell"};
+  return std::optional<BellNews>(BellNews{message, std::move(fds[0])});
+}
+
+}  // namespace lrpc::shim

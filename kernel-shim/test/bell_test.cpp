@@ -1,0 +1,74 @@
+#include "lrpc/shim/bell.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::shim {
+namespace {
+
+class Bell : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto pair = make_socket_pair();
+    ASSERT_TRUE(pair);
+    client_ = std::move(pair->first);
+    server_ = std::move(pair->second);
+  }
+  UniqueFd client_;
+  UniqueFd server_;
+};
+
+bool same_file(int a, int b) {
+  struct stat one {};
+  struct stat other {};
+  return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
+}
+
+TEST_F(Bell, says_nothing_before_it_is_rung) {
+  auto news = receive_bell(server_.get());
+  ASSERT_TRUE(news);
+  EXPECT_FALSE(news->has_value());
+}
+
+TEST_F(Bell, rings_and_never_blocks_when_it_is_full) {
+  for (int i = 0; i < 100'000; ++i) ring_bell(client_.get());
+  auto news = receive_bell(server_.get());
+  ASSERT_TRUE(news && news->has_value());
+  EXPECT_EQ((*news)->message, BellMessage::ring);
+  EXPECT_FALSE((*news)->offered);
+}
+
+TEST_F(Bell, an_offer_carries_its_descriptor) {
+  auto offered = make_socket_pair();
+  ASSERT_TRUE(offered);
+  ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, offered->first.get()));
+  auto news = receive_bell(server_.get());
+  ASSERT_TRUE(news && news->has_value());
+  EXPECT_EQ((*news)->message, BellMessage::callback);
+  EXPECT_TRUE(same_file((*news)->offered.get(), offered->first.get()));
+}
+
+TEST_F(Bell, garbage_is_consumed_and_named) {
+  ASSERT_EQ(send(client_.get(), "\x09", 1, 0), 1);
+  ASSERT_EQ(send(client_.get(), "\x01\x01", 2, 0), 2);
+  EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
+  EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
+  ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::ring, server_.get()));  // a ring has no descriptor
+  EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
+  auto news = receive_bell(server_.get());
+  ASSERT_TRUE(news);
+  EXPECT_FALSE(news->has_value());
+}
+
+TEST_F(Bell, hanging_up_is_seen_by_both) {
+  client_.reset();
+  EXPECT_EQ(receive_bell(server_.get()).code(), Errc::peer_gone);
+  EXPECT_EQ(offer_on_bell(server_.get(), BellMessage::trap, server_.get()).code(), Errc::peer_gone);
+}
+
+}  // namespace
+}  // namespace lrpc::shim
