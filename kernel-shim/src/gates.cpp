@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 namespace lrpc::shim {
 
 bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields, CallWord& word) noexcept {
@@ -45,7 +47,7 @@ void wake_sleepers(AStackHead& head, CallWord old) noexcept {
 }
 
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
-                 const std::atomic<bool>& revoked) noexcept {
+                 const std::atomic<bool>& revoked, std::chrono::nanoseconds limit) noexcept {
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   CallWord word(seen);
   if (!word.estack_parked()) {
@@ -61,7 +63,7 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   // Whoever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex sees
   // the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
   if (leave.load(std::memory_order_seq_cst) || revoked.load(std::memory_order_seq_cst)) return;
-  futex_wait(head.word, word.futex_value(), Sleeper::estack, kParkedSleep);
+  futex_wait(head.word, word.futex_value(), Sleeper::estack, std::min<std::chrono::nanoseconds>(limit, kParkedSleep));
 }
 
 void unpark_estack(AStackHead& head) noexcept {

@@ -1,9 +1,14 @@
 #include "lrpc/shim/processor.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 
 namespace lrpc::shim {
 namespace {
@@ -43,6 +48,28 @@ const Calibration& calibration() noexcept {
 
 std::uint64_t ticks_per_microsecond() noexcept { return calibration().ticks_per_us; }
 std::uint32_t polls_per_microsecond() noexcept { return calibration().polls_per_us; }
+
+std::optional<unsigned> runnable_threads() noexcept {
+  const int fd = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::array<char, 128> text{};
+  const ssize_t got = ::read(fd, text.data(), text.size() - 1);
+  ::close(fd);
+  // "0.20 0.18 0.12 1/80 11206": the fourth field, before the slash
+  unsigned runnable = 0;
+  if (got <= 0 || std::sscanf(text.data(), "%*s %*s %*s %u/", &runnable) != 1) return std::nullopt;
+  return runnable;
+}
+
+unsigned online_processors() noexcept {
+  static const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<unsigned>(online) : 1;
+}
+
+std::uint64_t involuntary_switches() noexcept {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_nivcsw) : 0;
+}
 
 bool move_to_processor(std::uint16_t processor) noexcept {
   if (processor >= CPU_SETSIZE) return false;

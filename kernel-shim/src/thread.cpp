@@ -1,10 +1,14 @@
 #include "lrpc/shim/thread.h"
 
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <csignal>
+#include <iterator>
 
 namespace lrpc::shim {
 namespace {
@@ -41,6 +45,43 @@ class Attributes {
 };
 
 }  // namespace
+
+Status schedule_this_thread(const Scheduling& scheduling) {
+  static constexpr int kPolicies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR};
+  const auto policy = static_cast<std::size_t>(scheduling.policy);
+  if (policy >= std::size(kPolicies)) return Error{Errc::invalid_argument, "there is no such scheduling policy"};
+  sched_param parameters{};
+  parameters.sched_priority = scheduling.priority;
+  int err = 0;
+  if (sched_setscheduler(0, kPolicies[policy], &parameters) != 0) err = errno;
+  // On Linux niceness is a thread's.
+  if (err == 0 && policy < 2 && setpriority(PRIO_PROCESS, 0, scheduling.nice) != 0) err = errno;
+  if (err == EPERM || err == EACCES) {
+    return Error{Errc::not_permitted, "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
+  }
+  if (err == EINVAL) return Error{Errc::invalid_argument, "the scheduling policy has no such priority"};
+  if (err != 0) return system_error("sched_setscheduler", err);
+  return {};
+}
+
+Status can_schedule(const Scheduling& scheduling) {
+  struct Attempt {
+    const Scheduling& scheduling;
+    Status outcome;
+  } attempt{scheduling, {}};
+  Thread thread;
+  const Status started = thread.start(
+      {.name = "lrpc-probe"},
+      [](void* argument) -> void* {
+        auto& mine = *static_cast<Attempt*>(argument);
+        mine.outcome = schedule_this_thread(mine.scheduling);
+        return nullptr;
+      },
+      &attempt);
+  if (!started) return started;
+  thread.join();
+  return attempt.outcome;
+}
 
 Status Thread::start(const Options& options, Body body, void* argument) {
   const Attributes attributes(options);

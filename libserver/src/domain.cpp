@@ -18,20 +18,12 @@ namespace {
 /// Rings taken off a bell before its A-stacks are looked at.
 constexpr int kRingsPerLook = 64;
 
-cpu_set_t own_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  return set;
-}
-
 }  // namespace
 
 Domain::Domain(ServerOptions options)
     : options_(std::move(options)),
-      processors_(own_processors()),
       poller_(options_, processors_),
-      estacks_(options_, processors_, poller_),
+      estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
       clerk_(*this),
       watcher_("lrpc-clerk") {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
@@ -66,6 +58,7 @@ Status Domain::room_for(const shim::Credentials& client) {
 }
 
 Status Domain::add_binding(ServedParts parts) {
+  processors_.refer_to_this_thread();
   auto binding = std::make_shared<ServedBinding>(std::move(parts));
   {
     std::lock_guard lock(mutex_);
@@ -147,6 +140,8 @@ ServerStatistics Domain::statistics() {
   counted.estacks = estacks_.alive();
   counted.estacks_associated = estacks_.associated();
   counted.estacks_reclaimed = estacks_.reclaimed();
+  counted.estacks_released = estacks_.released();
+  counted.estack_moves = estacks_.moves();
   counted.poller_hits = poller_.hits();
   counted.poller_misses = estacks_.poller_misses();
   counted.poller_evictions = poller_.evictions();

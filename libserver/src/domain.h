@@ -1,8 +1,6 @@
 // A server domain: what one Server object is made of, and the life of its bindings.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -10,6 +8,7 @@
 #include <mutex>
 
 #include "clerk.h"
+#include "domain_processors.h"
 #include "estack_pool.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/watcher.h"
@@ -46,7 +45,7 @@ class Domain {
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event);
 
   const ServerOptions options_;
-  const cpu_set_t processors_;
+  DomainProcessors processors_;
   Poller poller_;
   EStackPool estacks_;
   std::mutex mutex_;

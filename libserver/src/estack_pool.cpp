@@ -1,7 +1,10 @@
 #include "estack_pool.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "call_path.h"
 #include "lrpc/shim/gates.h"
@@ -14,14 +17,21 @@ namespace {
 
 /// How often an E-stack gives its processor away before it parks: enough for a caller on the same processor to come back.
 constexpr int kYieldsBeforePark = 3;
-/// Calls in a row from one processor before an E-stack moves there, and the least time between two moves (a move costs 29 µs).
+/// A yield that took longer went to somebody else's time slice; for so many calls we park at once then.
+constexpr std::uint64_t kLongYieldUs = 100;
+constexpr std::uint32_t kCallsWithoutYield = 64;
+/// Calls in a row from one processor before an E-stack moves there, and the least time between two moves (a move costs
+/// 29 µs), also after it has left a processor for which there was contention.
 constexpr std::uint32_t kCallsBeforeMove = 3;
 constexpr std::uint64_t kMoveIntervalUs = 1'000;
+constexpr std::uint64_t kAfterContentionUs = 10'000;
 /// Calls that come within this of one another, this many in a row, make an A-stack hot.
 constexpr std::uint64_t kHotGapUs = 100;
 constexpr std::uint32_t kHotStreak = 4;
 /// An unassociated E-stack ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
+
+std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microsecond(); }
 
 }  // namespace
 
@@ -35,27 +45,53 @@ void EStack::run() {
 }
 
 void EStack::serve_astack() {
+  if (const auto& scheduling = astack_->binding->interface().options.scheduling) {
+    spent_ = true;
+    (void)shim::schedule_this_thread(*scheduling);  // was allowed at export; if no longer, calls go on with ours
+  }
   astack_->head->attached.store(1, std::memory_order_seq_cst);
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
-    if (serve(*astack_, context_) == Served::returned) {
-      after_call(context_.caller_processor());
-    } else if (!wait_for_call()) {
-      if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
-      // T11, T12
-      shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag());
+    if (served_one() || hand_over_and_look()) continue;
+    if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
+    const auto unused = shim::ticks() - last_used_.load(std::memory_order_relaxed);
+    if (unused >= to_ticks(static_cast<std::uint64_t>(pool_.options_.estack_idle.count()) * 1000)) {
+      pool_.released_.fetch_add(1, std::memory_order_relaxed);
+      break;
     }
+    // T11, T12
+    shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(), pool_.options_.estack_idle);
   }
 }
 
-bool EStack::wait_for_call() {
-  if (astack_->binding->gate() == shim::Gate::sleep) return false;
+bool EStack::served_one() {
+  const Served served = serve(*astack_, context_);
+  if (served == Served::nothing) return false;
+  caller_slept_ = served == Served::returned_to_sleeper;
+  after_call(context_.caller_processor());
+  return true;
+}
+
+/// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True if
+/// there is something to do; false: park.
+bool EStack::hand_over_and_look() {
+  // A caller that sleeps for its results has found that yields bring nothing here, or must not yield: parked, we are woken
+  // at once for its next call; in the middle of a yield we would wait for our turn behind everybody else.
+  if (caller_slept_) return false;
+  if (calls_without_yield_ != 0) {
+    --calls_without_yield_;
+    return false;
+  }
   for (int i = 0; i < kYieldsBeforePark; ++i) {
+    const std::uint64_t began = shim::ticks();
     sched_yield();
-    if (leave_.load(std::memory_order_relaxed)) return true;
-    if (serve(*astack_, context_) == Served::returned) {
-      after_call(context_.caller_processor());
-      return true;
+    const std::uint64_t now = shim::ticks();
+    const bool contended = now - began > to_ticks(kLongYieldUs);
+    if (contended) {
+      calls_without_yield_ = kCallsWithoutYield;
+      leave_processor(now);
     }
+    if (leave_.load(std::memory_order_relaxed) || served_one()) return true;
+    if (contended) return false;
   }
   return false;
 }
@@ -64,14 +100,15 @@ void EStack::after_call(std::uint16_t caller_processor) {
   const std::uint64_t now = shim::ticks();
   const shim::Gate gate = astack_->binding->gate();
   last_used_.store(now, std::memory_order_relaxed);
+  pool_.processors_.refresh(now);
   if (astack_->polled.load(std::memory_order_relaxed)) pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
-  const bool soon = now - astack_->last_call < kHotGapUs * shim::ticks_per_microsecond();
+  const bool soon = now - astack_->last_call < to_ticks(kHotGapUs);
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;
   const bool may_block = astack_->binding->entries[context_.procedure()].may_block;
-  const bool may_be_polled = gate == shim::Gate::adaptive || gate == shim::Gate::exchange;
-  if (may_be_polled && !may_block && poller_.wants_offer(*astack_, now, caller_processor) &&
-      (astack_->streak >= kHotStreak || gate == shim::Gate::exchange)) {
+  const bool may_be_polled = (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) && !spent_ && !may_block;
+  if (may_be_polled && (astack_->streak >= kHotStreak || gate == shim::Gate::exchange) &&
+      poller_.wants_offer(*astack_, now, caller_processor)) {
     poller_.offer(binding_, *astack_);
   }
   if (gate == shim::Gate::adaptive || gate == shim::Gate::handoff) follow_caller(caller_processor, now);
@@ -80,18 +117,25 @@ void EStack::after_call(std::uint16_t caller_processor) {
 void EStack::follow_caller(std::uint16_t processor, std::uint64_t now) {
   same_processor_ = processor == seen_processor_ ? same_processor_ + 1 : 0;
   seen_processor_ = processor;
-  if (processor == sits_on_ || same_processor_ < kCallsBeforeMove) return;
-  if (processor >= CPU_SETSIZE || !CPU_ISSET(processor, &pool_.domain_processors_)) return;
-  if (now - last_move_ < kMoveIntervalUs * shim::ticks_per_microsecond()) return;
-  last_move_ = now;
-  if (shim::move_to_processor(processor)) sits_on_ = processor;
+  if (processor == sits_on_ || same_processor_ < kCallsBeforeMove || now < no_move_before_) return;
+  if (!pool_.processors_.contains(processor)) return;
+  no_move_before_ = now + to_ticks(kMoveIntervalUs);
+  if (!shim::move_to_processor(processor)) return;
+  sits_on_ = processor;
+  pool_.moves_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// There is contention for the processor that it has moved to: the scheduler is to place it again.
+void EStack::leave_processor(std::uint64_t now) {
+  if (sits_on_ == shim::kNoProcessor) return;
+  pool_.processors_.spread_this_thread();
+  sits_on_ = shim::kNoProcessor;
+  no_move_before_ = now + to_ticks(kAfterContentionUs);
 }
 
 void EStack::detach() {
-  if (sits_on_ != shim::kNoProcessor) {
-    sched_setaffinity(0, sizeof pool_.domain_processors_, &pool_.domain_processors_);
-    sits_on_ = shim::kNoProcessor;
-  }
+  leave_processor(shim::ticks());
+  caller_slept_ = false;
   // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and looks at
   // the hint then, the clerk looks at the association: so either we see the call, or the bell brings another E-stack.
   astack_->head->attached.store(0, std::memory_order_seq_cst);
@@ -112,8 +156,9 @@ void EStack::detach() {
 
 // ---- EStackPool ----
 
-EStackPool::EStackPool(const ServerOptions& options, const cpu_set_t& processors, Poller& poller)
-    : options_(options), poller_(poller), domain_processors_(processors) {}
+EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
+                       std::function<void()> ask_clerk)
+    : options_(options), poller_(poller), processors_(processors), ask_clerk_(std::move(ask_clerk)) {}
 
 void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
@@ -128,7 +173,7 @@ void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
     estack->assigned_.notify_one();
     return;
   }
-  if (estacks_.size() < std::max<std::size_t>(options_.max_estacks, 1) && start_locked(estack)) {
+  if (estacks_.size() < most_estacks() && start_locked(estack)) {
     assign_locked(*estack, binding, astack);
     return;
   }
@@ -179,14 +224,14 @@ void EStackPool::reclaim_locked() {
 bool EStackPool::next_assignment(EStack& estack) {
   std::unique_lock lock(mutex_);
   while (estack.astack_ == nullptr) {
-    if (!waiting_.empty() && !stop_) {
+    if (!waiting_.empty() && !stop_ && !estack.spent_) {
       const Waiting next = waiting_.front();
       waiting_.pop_front();
       any_waiting_.store(!waiting_.empty());
       if (next.astack->estack.load() == nullptr && !next.binding->revoked()) assign_locked(estack, next.binding, *next.astack);
       continue;
     }
-    if (!stop_) {
+    if (!stop_ && !estack.spent_) {
       idle_.push_back(&estack);
       const bool timed_out = estack.assigned_.wait_for(lock, kIdleLife) == std::cv_status::timeout;
       if (estack.astack_ != nullptr) break;
@@ -194,10 +239,24 @@ bool EStackPool::next_assignment(EStack& estack) {
       if (!timed_out && !stop_) continue;
     }
     std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
+    if (!waiting_.empty() && !stop_) ask_clerk_();  // it could not be used again: there is room for a new one
     ended_.notify_all();
     return false;
   }
   return true;
+}
+
+void EStackPool::supply() {
+  std::lock_guard lock(mutex_);
+  while (!waiting_.empty() && !stop_) {
+    const Waiting next = waiting_.front();
+    const bool wanted = next.astack->estack.load() == nullptr && !next.binding->revoked();
+    EStack* estack = nullptr;
+    if (wanted && (estacks_.size() >= most_estacks() || !start_locked(estack))) return;
+    waiting_.pop_front();
+    any_waiting_.store(!waiting_.empty());
+    if (wanted) assign_locked(*estack, next.binding, *next.astack);
+  }
 }
 
 void EStackPool::stop() {

@@ -1,16 +1,17 @@
 // E-stacks: the server's execution stacks, associated with A-stacks on their first call (LRPC §3.2).
 #pragma once
 
-#include <sched.h>
-
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 
+#include "domain_processors.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "served_binding.h"
@@ -31,9 +32,12 @@ class EStack {
  private:
   friend class EStackPool;
   void serve_astack();
-  [[nodiscard]] bool wait_for_call();
+  [[nodiscard]] bool served_one();
+  [[nodiscard]] bool hand_over_and_look();
+  void park();
   void after_call(std::uint16_t caller_processor);
   void follow_caller(std::uint16_t processor, std::uint64_t now);
+  void leave_processor(std::uint64_t now);
   void detach();
 
   EStackPool& pool_;
@@ -44,7 +48,10 @@ class EStack {
   std::uint16_t seen_processor_ = 0;
   std::uint16_t sits_on_ = 0xffff;  ///< The processor it is bound to, or none.
   std::uint32_t same_processor_ = 0;
-  std::uint64_t last_move_ = 0;
+  std::uint64_t no_move_before_ = 0;  ///< ticks()
+  bool caller_slept_ = false;         ///< In the last call: then yielding would hand the processor to nobody we know.
+  std::uint32_t calls_without_yield_ = 0;  ///< To come, after a yield that went to somebody else's time slice.
+  bool spent_ = false;  ///< Its scheduling was changed for good: the thread ends with this A-stack.
 
   // Under the pool's lock.
   std::shared_ptr<ServedBinding> binding_;
@@ -55,8 +62,9 @@ class EStack {
 /// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its E-stack.
 class EStackPool {
  public:
-  /// `processors`: where the domain's threads may run.
-  EStackPool(const ServerOptions& options, const cpu_set_t& processors, Poller& poller);
+  /// The references must outlive it. `ask_clerk` has supply() called on the clerk's thread, whose scheduling is the domain's;
+  /// it runs on any thread, under the pool's lock.
+  EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller, std::function<void()> ask_clerk);
   EStackPool(const EStackPool&) = delete;
   EStackPool& operator=(const EStackPool&) = delete;
   ~EStackPool() { stop(); }
@@ -64,12 +72,18 @@ class EStackPool {
   /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused for
   /// longest, else the next that becomes free. Never blocks on a running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
+  void supply();
   /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.
   void stop();
 
   [[nodiscard]] std::uint64_t alive() const;
   [[nodiscard]] std::uint64_t associated() const;
   [[nodiscard]] std::uint64_t reclaimed() const;
+  /// E-stacks that let go of an A-stack without calls.
+  [[nodiscard]] std::uint64_t released() const noexcept { return released_.load(std::memory_order_relaxed); }
+  /// Times an E-stack followed its caller to another processor.
+  [[nodiscard]] std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
   /// Calls on a polled A-stack that an E-stack had to serve.
   [[nodiscard]] std::uint64_t poller_misses() const noexcept { return poller_misses_.load(std::memory_order_relaxed); }
 
@@ -80,6 +94,7 @@ class EStackPool {
     ServedAStack* astack = nullptr;
   };
   void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  [[nodiscard]] std::size_t most_estacks() const noexcept { return std::max<std::size_t>(options_.max_estacks, 1); }
   [[nodiscard]] bool start_locked(EStack*& estack);
   void reclaim_locked();
   /// For the E-stack's thread: the next A-stack to serve; false: end.
@@ -88,7 +103,8 @@ class EStackPool {
 
   const ServerOptions options_;
   Poller& poller_;
-  const cpu_set_t domain_processors_;
+  DomainProcessors& processors_;
+  const std::function<void()> ask_clerk_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::unique_ptr<EStack>> estacks_;
@@ -96,6 +112,8 @@ class EStackPool {
   std::deque<Waiting> waiting_;     ///< A-stacks with a call and no E-stack to be had.
   std::atomic<bool> any_waiting_{false};
   std::atomic<std::uint64_t> poller_misses_{0};
+  std::atomic<std::uint64_t> released_{0};
+  std::atomic<std::uint64_t> moves_{0};
   std::uint64_t associated_ = 0;
   std::uint64_t reclaimed_ = 0;
   bool stop_ = false;

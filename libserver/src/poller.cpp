@@ -13,12 +13,28 @@ namespace {
 
 /// Scans between two looks at the clock.
 constexpr int kScansPerLook = 64;
-/// A gap between two looks, none of whose scans had a hit, that shows that the thread was switched out.
+/// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
 constexpr std::uint64_t kEvictionGapUs = 100;
+/// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row, and
+/// its A-stack is left to its E-stack for a hundred times as long.
+constexpr std::uint64_t kSlowUs = 20;
+constexpr std::uint64_t kSlowFactor = 100;
 /// How long an A-stack whose caller shares our processor is left alone.
 constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
+/// After an eviction: how long not to poll at all, doubling; and, if there seem to be more threads than processors, not for
+/// kCrowdedUs; but however that looks (the others may not be in our way), again after kThirdPartyFactor times what we have polled:
+/// so who shares a processor with us loses a twentieth of it at most.
 constexpr std::uint64_t kFirstBackOffUs = 2'000;
-constexpr std::uint64_t kLastBackOffUs = 1'000'000;
+constexpr std::uint64_t kLastBackOffUs = 64'000;
+constexpr std::uint64_t kCrowdedUs = 5'000;
+constexpr std::uint64_t kThirdPartyFactor = 20;
+constexpr std::uint64_t kLeastBlindUs = 20'000;
+constexpr std::uint64_t kMostBlindUs = 1'000'000;
+/// How long into a stint its callers have left the other gate, so that all who still run can be counted.
+constexpr std::uint64_t kSettledUs = 30;
+/// A stint that lasted so long without an eviction: the processor is ours again.
+constexpr std::uint64_t kSoundStintUs = 20'000;
+constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 8;
 
@@ -42,7 +58,7 @@ bool Poller::start_locked() {
   if (thread_.running()) return true;
   if (thread_.start(procedure_thread("lrpc-poller", stack_size_), &Poller::thread_main, this)) return true;
   // The system is out of threads or memory: the E-stacks serve all calls, and we ask again later.
-  not_before_.store(shim::ticks() + to_ticks(kLastBackOffUs), std::memory_order_relaxed);
+  not_before_.store(shim::ticks() + to_ticks(kNoThreadRetryUs), std::memory_order_relaxed);
   return false;
 }
 
@@ -65,14 +81,19 @@ void Poller::stop() {
 
 void Poller::run() {
   // The E-stack that started us may sit on its caller's processor, the one place where polling makes no sense.
-  sched_setaffinity(0, sizeof processors_, &processors_);
+  processors_.spread_this_thread();
   while (!stop_.load(std::memory_order_acquire)) {
     take_offers(shim::ticks());
     if (hot_count_ == 0) {
       wait_for_offers();
       continue;
     }
-    cool_down(poll());
+    // While we are under suspicion of being in somebody's way: who would run beside us? (A caller and its E-stack that hand one
+    // processor to and fro count as two.)
+    const std::uint64_t began = shim::ticks();
+    const Why why = looks_crowded(1) ? Why::crowded : poll();
+    cool_down();
+    back_off(why, shim::ticks() - began);
   }
 }
 
@@ -104,20 +125,37 @@ bool Poller::shares_processor_with_caller() const noexcept {
   return caller != shim::kNoProcessor && caller == shim::current_processor();
 }
 
+bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) const noexcept {
+  if (now - mark_ <= to_ticks(kSlowUs)) [[likely]] {
+    astack.slow = 0;
+    return false;
+  }
+  if (++astack.slow < 2) return false;
+  astack.slow = 0;
+  astack.not_before.store(now + std::max(kSlowFactor * (now - mark_), to_ticks(kCrowdedBackOffUs)), std::memory_order_relaxed);
+  return true;
+}
+
 bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
   for (std::size_t i = 0; i < hot_count_;) {
-    if (serve<Scanner::poller>(*hot_[i].astack, context_) != Served::returned) {
+    ServedAStack& astack = *hot_[i].astack;
+    if (serve<Scanner::poller>(astack, context_) == Served::nothing) {
       ++i;
       continue;
     }
-    hot_[i].last_hit = last_hit = shim::ticks();
-    hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     hit = true;
+    const std::uint64_t now = shim::ticks();
+    hot_[i].last_hit = last_hit = now;
+    hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const bool slow = took_too_long(astack, now);
+    mark_ = now;
     if (shares_processor_with_caller()) [[unlikely]] {
       // For this caller we are on no idle processor: polling only keeps it from calling. It says so itself, so it is the
       // one that pays: only its A-stack goes.
-      hot_[i].astack->not_before.store(last_hit + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
+      astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
+      demote(i);
+    } else if (slow) [[unlikely]] {
       demote(i);
     } else {
       ++i;
@@ -147,36 +185,61 @@ void Poller::drop_cold(std::uint64_t now) {
   }
 }
 
+bool Poller::looks_crowded(unsigned spare) const noexcept {
+  if (back_off_ == 0 || shim::ticks() >= blind_before_) return false;
+  const auto runnable = shim::runnable_threads();
+  return runnable && *runnable > shim::online_processors() + spare;
+}
+
 Poller::Why Poller::poll() {
   const std::uint64_t window = to_ticks(static_cast<std::uint64_t>(window_.count()));
   const std::uint64_t gap = to_ticks(kEvictionGapUs);
-  std::uint64_t looked = shim::ticks();
-  std::uint64_t last_hit = looked;
+  const std::uint64_t began = shim::ticks();
+  const std::uint64_t settled = began + to_ticks(kSettledUs);
+  std::uint64_t switched_out = shim::involuntary_switches();
+  bool settled_looked = false;
+  std::uint64_t looked = began;
+  std::uint64_t last_hit = began;
+  mark_ = began;
   for (;;) {
-    bool hit = false;
     for (int i = 0; i < kScansPerLook; ++i) {
-      if (scan(last_hit)) {
-        hit = true;
-      } else {
-        shim::poll_delay();
-      }
+      if (!scan(last_hit)) shim::poll_delay();
     }
     const std::uint64_t now = shim::ticks();
-    if (!hit && now - looked > gap) return Why::evicted;
+    mark_ = now;
+    if (now - looked > gap) [[unlikely]] {
+      // Calls that took so long, or a processor taken away? The kernel counts.
+      const std::uint64_t times = shim::involuntary_switches();
+      if (times != switched_out) return Why::evicted;
+      switched_out = times;
+    }
     looked = now;
     if (hot_count_ == 0 || now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
+    if (!settled_looked && now > settled) [[unlikely]] {
+      settled_looked = true;
+      if (looks_crowded(0)) return Why::crowded;
+    }
+    if (back_off_ != 0 && now - began > to_ticks(kSoundStintUs)) back_off_ = 0;
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
     drop_cold(now);
   }
 }
 
-void Poller::cool_down(Why why) {
-  if (why != Why::idle) {
-    evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    back_off_us_ = std::clamp(back_off_us_ * 2, kFirstBackOffUs, kLastBackOffUs);
-    not_before_.store(shim::ticks() + to_ticks(back_off_us_), std::memory_order_relaxed);
+void Poller::back_off(Why why, std::uint64_t polled) {
+  const std::uint64_t now = shim::ticks();
+  switch (why) {
+    case Why::idle: return;
+    case Why::evicted:
+      evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      back_off_ = std::clamp(back_off_ * 2, to_ticks(kFirstBackOffUs), to_ticks(kLastBackOffUs));
+      blind_before_ = now + std::clamp(kThirdPartyFactor * polled, to_ticks(kLeastBlindUs), to_ticks(kMostBlindUs));
+      not_before_.store(now + back_off_, std::memory_order_relaxed);
+      return;
+    case Why::crowded: not_before_.store(now + to_ticks(kCrowdedUs), std::memory_order_relaxed); return;
   }
-  if (why == Why::idle) back_off_us_ = 0;
+}
+
+void Poller::cool_down() {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
     // One last look for a caller that has just rung. One that saw the hint and rings later falls through to the handoff.

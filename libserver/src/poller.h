@@ -1,8 +1,6 @@
 // Domain caching (LRPC §3.4): a processor idling in the server's domain is one of its threads polling for calls.
 #pragma once
 
-#include <sched.h>
-
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -11,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "domain_processors.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/thread.h"
@@ -25,8 +24,8 @@ class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free (design §5).
 
-  /// `processors`: where the domain's threads may run.
-  Poller(const ServerOptions& options, const cpu_set_t& processors) noexcept
+  /// `processors` must outlive it.
+  Poller(const ServerOptions& options, const DomainProcessors& processors) noexcept
       : enabled_(options.pollers > 0),
         window_(options.poll_window),
         stack_size_(options.estack_size),
@@ -42,8 +41,8 @@ class Poller {
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, std::uint64_t now_ticks,
                                  std::uint16_t caller_processor) const noexcept {
     if (now_ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
-    const bool callers_own = caller_processor < CPU_SETSIZE && CPU_ISSET(caller_processor, &processors_);
-    return enabled_ && CPU_COUNT(&processors_) > (callers_own ? 1 : 0) && now_ticks >= not_before_.load(std::memory_order_relaxed);
+    if (now_ticks < not_before_.load(std::memory_order_relaxed)) return false;
+    return enabled_ && processors_.count() > (processors_.contains(caller_processor) ? 1U : 0U);
   }
   void stop();
 
@@ -56,7 +55,12 @@ class Poller {
     ServedAStack* astack = nullptr;
     std::uint64_t last_hit = 0;
   };
-  enum class Why : std::uint8_t { idle, evicted };
+  /// Why a stint of polling ended.
+  enum class Why : std::uint8_t {
+    idle,     ///< No call for a window.
+    evicted,  ///< Switched out against its will: somebody else wants the processor.
+    crowded,  ///< More threads want to run than there are processors.
+  };
 
   [[nodiscard]] bool start_locked();
   static void* thread_main(void* poller);
@@ -66,14 +70,17 @@ class Poller {
   void drop_cold(std::uint64_t now);
   void demote(std::size_t index);
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
+  [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) const noexcept;
+  [[nodiscard]] bool looks_crowded(unsigned spare) const noexcept;
   [[nodiscard]] Why poll();
-  void cool_down(Why why);
+  void back_off(Why why, std::uint64_t polled);
+  void cool_down();
   void wait_for_offers();
 
   const bool enabled_;
   const std::chrono::microseconds window_;
   const std::size_t stack_size_;
-  const cpu_set_t processors_;
+  const DomainProcessors& processors_;
   std::mutex mutex_;
   std::vector<Hot> offers_;
   std::atomic<std::uint32_t> offered_{0};     ///< Futex word: counts offers; also tells the polling thread to look.
@@ -87,7 +94,9 @@ class Poller {
   std::array<Hot, kHotSet> hot_{};
   std::size_t hot_count_ = 0;
   std::uint32_t offers_seen_ = 0;
-  std::uint64_t back_off_us_ = 0;
+  std::uint64_t mark_ = 0;           ///< ticks() at the last look at the clock.
+  std::uint64_t back_off_ = 0;       ///< After the last eviction, in ticks(); 0: none of late.
+  std::uint64_t blind_before_ = 0;   ///< ticks() before which no stint begins that looks crowded.
   CallContext context_;
 };
 

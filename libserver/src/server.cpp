@@ -30,6 +30,9 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
   if (stubs.size() != pdl.procedures.size()) return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
   if (impl == nullptr) return Error{Errc::invalid_argument, "an export without an implementation"};
   if (Status fits = check_stack(pdl, domain.options().estack_size); !fits) return fits.error();
+  if (options.scheduling) {
+    if (Status allowed = shim::can_schedule(*options.scheduling); !allowed) return allowed.error();
+  }
   auto interface = std::make_shared<server::ServedInterface>();
   interface->pdl = &pdl;
   interface->stubs = stubs;

@@ -10,7 +10,7 @@
 namespace lrpc::shim {
 
 /// Remembers that something did not pay, and for how many calls not to try it again. Forgets in bounded time: the penalty
-/// doubles up to kMax calls and is gone at the first success.
+/// doubles up to kMax calls and is gone at the first success. What is tried is cheap, but for postpone().
 class BackOff {
  public:
   static constexpr std::uint16_t kFirst = 64;
@@ -30,6 +30,8 @@ class BackOff {
     skip_ = penalty_;
     failures_ = 1;
   }
+  /// Not within the next `calls`.
+  void postpone(std::uint16_t calls) noexcept { skip_ = std::max(skip_, calls); }
 
  private:
   std::uint16_t skip_ = 0;
@@ -49,6 +51,8 @@ struct alignas(128) LinkageRecord {
   bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
   BackOff exchange;                    ///< Calls that no poller picked up.
   BackOff yielding;                    ///< Yields that did not bring the result.
+  bool yields_cost = false;            ///< The last one went to somebody else's time slice: look before the next.
+  std::uint8_t yields_postponed = 0;   ///< Looks in a row that found somebody else running.
 };
 
 /// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never

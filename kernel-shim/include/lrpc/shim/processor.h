@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #if defined(__x86_64__)
 #include "lrpc/shim/arch/x86_64.h"
@@ -36,6 +37,14 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 /// Ticks in a microsecond, and looks at a word with a poll_delay() between them. Measured once per process, on first use (about 0.2 ms).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
 [[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
+
+/// Threads of the whole system that run or could run at this moment (/proc/loadavg), this one included; nothing where the
+/// file cannot be read. A few microseconds: not for the call path, but cheaper than giving a time slice away to find out.
+[[nodiscard]] std::optional<unsigned> runnable_threads() noexcept;
+/// Processors of the system that are online. Looked up once.
+[[nodiscard]] unsigned online_processors() noexcept;
+/// How often the calling thread was switched out against its will (getrusage(2)).
+[[nodiscard]] std::uint64_t involuntary_switches() noexcept;
 
 /// Binds the calling thread to one processor, or fails silently: placement is a matter of speed, never of correctness.
 /// False if the kernel refused (not in the cpuset).

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/thread.h"
 
 namespace lrpc {
 
@@ -29,6 +31,8 @@ struct ServerOptions {
   std::size_t estack_size = 1024 * 1024;
   /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
   std::size_t max_estacks = 256;
+  /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of the clerk.
+  std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
   std::size_t max_bindings = 4096;
@@ -48,6 +52,10 @@ struct ExportOptions {
   /// are swallowed.
   std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
+  /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
+  /// interface are never executed by a poller, which is an ordinary thread. There is no priority inheritance: the E-stack
+  /// has this priority whoever calls. Refused at export if this process may not schedule a thread so.
+  std::optional<shim::Scheduling> scheduling{};
   /// Told what becomes of the name after it was exported, each time that changes: peer_gone when the nameserver went away,
   /// another error when one is there again but does not give the name (name_taken: somebody else has it), ok when the name
   /// can be imported again. The server keeps trying by itself until the name is withdrawn. Same thread; may still be running
@@ -63,6 +71,8 @@ struct ServerStatistics {
   std::uint64_t estacks = 0;           ///< Threads alive now.
   std::uint64_t estacks_associated = 0;///< Of those, associated with an A-stack.
   std::uint64_t estacks_reclaimed = 0; ///< Times an E-stack was taken from an idle A-stack because supply ran low.
+  std::uint64_t estacks_released = 0;  ///< Times an E-stack left an A-stack because no call came (estack_idle).
+  std::uint64_t estack_moves = 0;      ///< Times an E-stack followed its caller to another processor.
   std::uint64_t poller_hits = 0;       ///< Calls picked up by a poller (domain caching).
   std::uint64_t poller_misses = 0;     ///< Calls on a polled A-stack that the poller did not get.
   std::uint64_t poller_evictions = 0;  ///< Times the poller saw that it had been switched out and backed off.

@@ -1,0 +1,51 @@
+#include "domain_processors.h"
+
+#include <unistd.h>
+
+#include "lrpc/shim/processor.h"
+
+namespace lrpc::server {
+namespace {
+
+constexpr std::uint64_t kLookIntervalUs = 10'000;
+
+}  // namespace
+
+void DomainProcessors::refer_to_this_thread() noexcept {
+  reference_.store(gettid(), std::memory_order_relaxed);
+  look_at(0);
+}
+
+void DomainProcessors::refresh(std::uint64_t now) noexcept {
+  const pid_t reference = reference_.load(std::memory_order_relaxed);
+  if (reference < 0 || now - looked_.load(std::memory_order_relaxed) < kLookIntervalUs * shim::ticks_per_microsecond()) return;
+  looked_.store(now, std::memory_order_relaxed);
+  look_at(reference);
+}
+
+void DomainProcessors::look_at(pid_t thread) noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(thread, sizeof set, &set) != 0) return;  // over 1,024 processors, or the thread is gone: as before
+  unsigned count = 0;
+  for (std::size_t i = 0; i < mask_.size(); ++i) {
+    std::uint64_t word = 0;
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      if (CPU_ISSET(i * 64 + bit, &set)) word |= std::uint64_t{1} << bit;
+    }
+    count += static_cast<unsigned>(__builtin_popcountll(word));
+    mask_[i].store(word, std::memory_order_relaxed);
+  }
+  count_.store(count, std::memory_order_relaxed);
+}
+
+void DomainProcessors::spread_this_thread() const noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (std::uint16_t i = 0; i < CPU_SETSIZE; ++i) {
+    if (contains(i)) CPU_SET(i, &set);
+  }
+  (void)sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace lrpc::server
