@@ -1,5 +1,6 @@
 // Supplies that run low: E-stacks, A-stacks; nested calls; several interfaces' worth of threads (LRPC §3.2, §5.2).
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <string>
@@ -30,6 +31,35 @@ TEST(Supply, many_bindings_live_with_few_estacks) {
   EXPECT_EQ(counted->bindings, 20U);
   EXPECT_LE(counted->estacks, 3U);
   EXPECT_GT(counted->reclaimed, 0U);
+}
+
+TEST(Supply, a_thousand_bindings_live_with_eight_estacks) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < 4096) GTEST_SKIP() << "needs 4,096 file descriptors, may have " << limit.rlim_max;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);  // the server inherits it
+  World world;
+  const Process server = world.start_server({"thousand"}, {"--max-estacks", "8", "--max-bindings-per-client", "1000"});
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < 1000; ++i) {
+    auto client = world.import("thousand");
+    ASSERT_TRUE(client) << i << ": " << client.error().message();
+    clients.push_back(*std::move(client));
+  }
+  for (auto& client : clients) ASSERT_EQ(client.Add(1, 7).value(), 8);
+  // A few of them from several threads: E-stacks go round while calls run.
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) EXPECT_EQ(clients[t * 250 + static_cast<std::size_t>(i)].Add(i, 1).value(), i + 1);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const auto counted = clients.front().Statistics();
+  ASSERT_TRUE(counted);
+  EXPECT_EQ(counted->bindings, 1000U);
+  EXPECT_LE(counted->estacks, 8U);
 }
 
 TEST(Supply, captured_estacks_delay_others_but_do_not_lose_their_calls) {

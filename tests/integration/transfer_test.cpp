@@ -1,0 +1,250 @@
+// Domain transfer as it shows from outside: which thread executes a call, where, how it is scheduled, and what is left when
+// no calls come (LRPC §3.2, §3.4).
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "large.client.h"
+#include "large.server.h"
+#include "lrpc/client.h"
+#include "lrpc/server.h"
+
+namespace testing_lrpc {
+namespace {
+
+using namespace std::chrono_literals;
+using lrpc::Errc;
+using Text = lrpc::String<65'535>;
+
+/// Null does what a test wants; the rest is not called here.
+class WatchedService {
+ public:
+  void Null(lrpc::CallContext&) { body(); }
+  std::uint32_t Strings(lrpc::CallContext&, const Text&, const Text&, const Text&, const Text&, const Text&) { return 0; }
+  lrpc::Result<Text, Large::Odd> Echo(lrpc::CallContext&, const Text& text) { return text; }
+  std::function<void()> body = [] {};
+};
+
+/// A server in this process, and clients of it.
+struct Pair {
+  explicit Pair(lrpc::ServerOptions options = {}) : server(std::move(options)) {}
+  lrpc::Result<Large::Client> bind(lrpc::Gate gate = lrpc::Gate::adaptive, lrpc::ExportOptions options = {}) {
+    auto ends = lrpc::shim::make_socket_pair();
+    if (!ends) return ends.error();
+    if (auto served = Large::serve_over(server, std::move(ends->first), service, std::move(options)); !served) return served.error();
+    return Large::Client::import_over(std::move(ends->second), {.gate = gate});
+  }
+  WatchedService service;
+  lrpc::Server server;
+};
+
+bool becomes(const std::function<bool()>& condition) {
+  for (int i = 0; i < 1000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+cpu_set_t own_affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  return set;
+}
+
+/// What `taskset -ap` does: every thread of this process.
+void confine_process(const cpu_set_t& set) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    sched_setaffinity(std::stoi(task.path().filename()), sizeof set, &set);
+  }
+}
+
+TEST(EStackLife, an_estack_without_calls_leaves_its_astack_and_the_next_call_gets_one) {
+  Pair pair({.estack_idle = 100ms});
+  auto client = pair.bind(lrpc::Gate::handoff);
+  ASSERT_TRUE(client) << client.error().message();
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(client->Null());
+    ASSERT_EQ(pair.server.statistics().estacks_associated, 1U);
+    ASSERT_TRUE(becomes([&] { return pair.server.statistics().estacks_associated == 0; }));
+    EXPECT_EQ(pair.server.statistics().estacks_released, static_cast<std::uint64_t>(round));
+  }
+}
+
+TEST(EStackLife, a_call_that_comes_just_when_its_estack_leaves_is_not_lost) {
+  Pair pair({.estack_idle = 1ms});
+  auto client = pair.bind(lrpc::Gate::sleep);
+  ASSERT_TRUE(client);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(client->Null());
+    std::this_thread::sleep_for(std::chrono::microseconds(900 + i % 200));
+  }
+  EXPECT_GT(pair.server.statistics().estacks_released, 0U);
+}
+
+TEST(EStackScheduling, is_what_the_export_asks_for_and_no_pollers) {
+  Pair pair;
+  std::atomic<int> policy{-1};
+  std::atomic<int> niceness{-1};
+  pair.service.body = [&] {
+    policy = sched_getscheduler(0);
+    niceness = getpriority(PRIO_PROCESS, 0);
+  };
+  lrpc::ExportOptions options;
+  options.scheduling = lrpc::shim::Scheduling{.policy = lrpc::shim::Scheduling::Policy::batch, .nice = 7};
+  auto scheduled = pair.bind(lrpc::Gate::adaptive, options);
+  ASSERT_TRUE(scheduled) << scheduled.error().message();
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(scheduled->Null());
+  EXPECT_EQ(policy, SCHED_BATCH);
+  EXPECT_EQ(niceness, 7);
+  EXPECT_EQ(pair.server.statistics().poller_hits, 0U);
+
+  auto ordinary = pair.bind();
+  ASSERT_TRUE(ordinary);
+  ASSERT_TRUE(ordinary->Null());
+  EXPECT_EQ(policy, SCHED_OTHER);
+  EXPECT_EQ(niceness, getpriority(PRIO_PROCESS, 0));
+}
+
+TEST(EStackScheduling, does_not_pass_to_the_estack_that_comes_after) {
+  Pair pair({.max_estacks = 1});
+  std::atomic<int> niceness{-1};
+  pair.service.body = [&] { niceness = getpriority(PRIO_PROCESS, 0); };
+  lrpc::ExportOptions options;
+  options.scheduling = lrpc::shim::Scheduling{.nice = 9};
+  auto scheduled = pair.bind(lrpc::Gate::sleep, options);
+  auto ordinary = pair.bind(lrpc::Gate::sleep);
+  ASSERT_TRUE(scheduled && ordinary);
+  for (int i = 0; i < 10; ++i) {  // the one E-stack is taken to and fro
+    ASSERT_TRUE(scheduled->Null());
+    EXPECT_EQ(niceness, 9);
+    ASSERT_TRUE(ordinary->Null());
+    EXPECT_EQ(niceness, getpriority(PRIO_PROCESS, 0));
+  }
+}
+
+TEST(EStackScheduling, that_cannot_be_had_is_refused_at_export) {
+  Pair pair;
+  lrpc::ExportOptions options;
+  options.scheduling = lrpc::shim::Scheduling{.policy = lrpc::shim::Scheduling::Policy::fifo, .priority = 200};
+  EXPECT_EQ(pair.bind(lrpc::Gate::adaptive, options).code(), Errc::invalid_argument);
+}
+
+TEST(Placement, follows_the_processors_that_the_domain_is_left_with) {
+  const cpu_set_t all = own_affinity();
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two processors";
+  std::size_t last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &all)) --last;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(last, &one);
+
+  Pair pair;
+  std::atomic<bool> confined{false};
+  std::atomic<int> astray{0};
+  pair.service.body = [&] {
+    if (confined && sched_getcpu() != static_cast<int>(last)) ++astray;
+  };
+  auto client = pair.bind();
+  ASSERT_TRUE(client);
+  for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(client->Null());
+  confine_process(one);
+  std::this_thread::sleep_for(20ms);  // the library looks again every 10 ms
+  ASSERT_TRUE(client->Null());
+  confined = true;
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(client->Null());
+  EXPECT_EQ(astray, 0);
+  confined = false;
+  confine_process(all);
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(client->Null());
+}
+
+TEST(Placement, of_a_caller_that_changes_processors_all_the_time_costs_no_call) {
+  const cpu_set_t all = own_affinity();
+  Pair pair;
+  std::uint64_t executed = 0;
+  pair.service.body = [&] { ++executed; };
+  auto client = pair.bind();
+  ASSERT_TRUE(client);
+  std::uint64_t calls = 0;
+  for (int round = 0; round < 100; ++round) {
+    int processor = round % CPU_COUNT(&all);
+    for (std::size_t i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &all) && processor-- == 0) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(i, &one);
+        sched_setaffinity(0, sizeof one, &one);
+      }
+    }
+    for (int i = 0; i < 500; ++i, ++calls) ASSERT_TRUE(client->Null());
+  }
+  sched_setaffinity(0, sizeof all, &all);
+  EXPECT_EQ(executed, calls);
+}
+
+TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
+  const cpu_set_t all = own_affinity();
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two processors";
+  Pair pair;
+  pair.service.body = [] {
+    const auto until = std::chrono::steady_clock::now() + 300us;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  };
+  auto client = pair.bind(lrpc::Gate::exchange);
+  ASSERT_TRUE(client);
+  constexpr std::uint64_t kCalls = 400;
+  for (std::uint64_t i = 0; i < kCalls; ++i) ASSERT_TRUE(client->Null());
+  EXPECT_LT(pair.server.statistics().poller_hits, kCalls / 2);
+}
+
+TEST(DomainCaching, costs_nothing_without_calls) {
+  Pair pair;
+  auto client = pair.bind();
+  ASSERT_TRUE(client);
+  for (int i = 0; i < 50'000; ++i) ASSERT_TRUE(client->Null());
+  std::this_thread::sleep_for(100ms);
+  timespec before{};
+  timespec after{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+  std::this_thread::sleep_for(1s);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+  const auto used = std::chrono::seconds(after.tv_sec - before.tv_sec) + std::chrono::nanoseconds(after.tv_nsec - before.tv_nsec);
+  EXPECT_LT(used, 2ms) << "of processor time in a second without calls";
+}
+
+TEST(DomainCaching, and_handing_over_give_right_answers_beside_hogs_that_come_and_go) {
+  Pair pair;
+  std::uint64_t executed = 0;
+  pair.service.body = [&] { ++executed; };
+  auto client = pair.bind();
+  ASSERT_TRUE(client);
+  std::atomic<bool> stop{false};
+  std::thread hog;
+  std::uint64_t calls = 0;
+  for (int round = 0; round < 6; ++round) {
+    stop = false;
+    if (round % 2 == 1) {
+      hog = std::thread([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+    for (int i = 0; i < 3000; ++i, ++calls) ASSERT_TRUE(client->Null());
+    stop = true;
+    if (hog.joinable()) hog.join();
+  }
+  EXPECT_EQ(executed, calls);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
