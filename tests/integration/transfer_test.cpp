@@ -170,7 +170,7 @@ TEST(Placement, follows_the_processors_that_the_domain_is_left_with) {
 TEST(Placement, of_a_caller_that_changes_processors_all_the_time_costs_no_call) {
   const cpu_set_t all = own_affinity();
   Pair pair;
-  std::uint64_t executed = 0;
+  std::atomic<std::uint64_t> executed{0};
   pair.service.body = [&] { ++executed; };
   auto client = pair.bind();
   ASSERT_TRUE(client);
@@ -224,7 +224,7 @@ TEST(DomainCaching, costs_nothing_without_calls) {
 
 TEST(DomainCaching, and_handing_over_give_right_answers_beside_hogs_that_come_and_go) {
   Pair pair;
-  std::uint64_t executed = 0;
+  std::atomic<std::uint64_t> executed{0};
   pair.service.body = [&] { ++executed; };
   auto client = pair.bind();
   ASSERT_TRUE(client);
