@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"one-core", "two-cores", "unpinned"}));
   app.add_option("--test", filter.test, "Only rows of this test (Null, Add, BigIn, BigInOut, ...)");
   app.add_option("--load", filter.load, "matrix: only cells with this load")
-      ->check(CLI::IsMember({"idle", "one-hog", "every-core", "other-group", "weights", "fifo"}));
+      ->check(CLI::IsMember({"idle", "one-hog", "every-core", "other-group", "weights", "fifo", "third-party"}));
   app.add_option("--pace", filter.pace, "matrix: only cells with this between two calls")
       ->check(CLI::IsMember({"back-to-back", "20us", "1ms"}));
   app.add_option("--clients", filter.clients, "matrix: only cells with so many clients")

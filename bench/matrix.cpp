@@ -163,11 +163,8 @@ void print_head() {
   fmt::print("\n");
 }
 
-}  // namespace
-
-void matrix(Session& session) {
+void matrix_cells(Session& session) {
   print_head();
-  ControlGroup::sweep();
   const auto cells = cells_of(session.filter().cells(), session.quick(), session.cores().has_two());
   if (cells.empty()) return print_note("No cell matches.");
   const Table table(columns());
@@ -200,6 +197,15 @@ void matrix(Session& session) {
   fmt::print("\n");
   for (const auto& [load, why] : skipped) print_note(fmt::format("skipped: all {} cells: {}.", name(load), why));
   for (const auto& line : summary(judged, 5)) print_note(line);
+}
+
+}  // namespace
+
+void matrix(Session& session) {
+  ControlGroup::sweep();
+  if (session.filter().load != kThirdParty) matrix_cells(session);
+  const bool wants_third = session.filter().load.empty() || session.filter().load == kThirdParty;
+  if (wants_third && session.filter().clients != "two" && !interrupted()) matrix_third_party(session);
 }
 
 }  // namespace lrpc::bench

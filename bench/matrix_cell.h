@@ -19,6 +19,9 @@ inline constexpr Load kLoads[] = {
     Load::fifo_caller};
 inline constexpr Pace kPaces[] = {Pace::back_to_back, Pace::apart_20us, Pace::apart_1ms};
 
+/// What --load says for the third party's table, which is no load of a cell.
+inline constexpr std::string_view kThirdParty = "third-party";
+
 /// "idle", "one-hog", "every-core", "other-group", "weights", "fifo".
 [[nodiscard]] std::string_view name(Load load) noexcept;
 /// "back-to-back", "20us", "1ms".

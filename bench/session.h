@@ -85,5 +85,6 @@ void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
 void matrix(Session& session);
+void matrix_third_party(Session& session);  ///< Its last part.
 
 }  // namespace lrpc::bench
