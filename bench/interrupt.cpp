@@ -1,5 +1,8 @@
 #include "interrupt.h"
 
+#include <poll.h>
+#include <time.h>
+
 namespace lrpc::bench {
 namespace {
 
@@ -34,6 +37,13 @@ sigset_t mask_in_waits() noexcept {
   sigdelset(&mask, SIGINT);
   sigdelset(&mask, SIGTERM);
   return mask;
+}
+
+void interruptible_sleep(std::chrono::nanoseconds time) noexcept {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  const timespec limit{seconds.count(), (time - seconds).count()};
+  const sigset_t mask = mask_in_waits();
+  ::ppoll(nullptr, 0, &limit, &mask);
 }
 
 void forget_interrupts_in_child() noexcept {

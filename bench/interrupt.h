@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <chrono>
+
 namespace lrpc::bench {
 
 /// From now on the two signals are held back everywhere but in waits.
@@ -11,6 +13,8 @@ void catch_interrupts() noexcept;
 [[nodiscard]] bool interrupted() noexcept;
 /// The signal mask for ppoll(2) in waits: lets them in.
 [[nodiscard]] sigset_t mask_in_waits() noexcept;
+/// Sleeps in the bench's own process, at most until one of the signals comes.
+void interruptible_sleep(std::chrono::nanoseconds time) noexcept;
 /// In a child process: as if catch_interrupts() had never been called, but Ctrl-C is left to the bench, which takes its
 /// children with it.
 void forget_interrupts_in_child() noexcept;

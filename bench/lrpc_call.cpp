@@ -12,7 +12,7 @@ namespace {
 template <LrpcTest Test>
 class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
  public:
-  LrpcCall(std::unique_ptr<LrpcDomains> domains, shim::Gate gate) : domains_(std::move(domains)), gate_(gate) {}
+  LrpcCall(std::shared_ptr<LrpcDomains> domains, shim::Gate gate) : domains_(std::move(domains)), gate_(gate) {}
 
   Status connect() override {
     auto client = ::Bench::Client::import(LrpcDomains::kExportedName, domains_->import_options(gate_));
@@ -52,7 +52,7 @@ class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
       first_failure_ = outcome.code();
   }
 
-  std::unique_ptr<LrpcDomains> domains_;
+  std::shared_ptr<LrpcDomains> domains_;
   shim::Gate gate_;
   std::optional<::Bench::Client> client_;
   std::array<std::byte, 200> data_{};
@@ -93,17 +93,20 @@ std::span<const shim::Gate> lrpc_gates() noexcept {
 Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate gate, LrpcTest test) {
   auto domains = LrpcDomains::start(seats.server);
   if (!domains) return domains.error();
+  return make_lrpc_call(std::shared_ptr<LrpcDomains>(std::move(*domains)), gate, test);
+}
+
+Result<std::unique_ptr<Contender>> make_lrpc_call(std::shared_ptr<LrpcDomains> domains, shim::Gate gate,
+                                                  LrpcTest test) {
   std::unique_ptr<Contender> call;
   switch (test) {
-    case LrpcTest::null: call = std::make_unique<LrpcCall<LrpcTest::null>>(std::move(*domains), gate); break;
-    case LrpcTest::add: call = std::make_unique<LrpcCall<LrpcTest::add>>(std::move(*domains), gate); break;
-    case LrpcTest::big_in: call = std::make_unique<LrpcCall<LrpcTest::big_in>>(std::move(*domains), gate); break;
+    case LrpcTest::null: call = std::make_unique<LrpcCall<LrpcTest::null>>(std::move(domains), gate); break;
+    case LrpcTest::add: call = std::make_unique<LrpcCall<LrpcTest::add>>(std::move(domains), gate); break;
+    case LrpcTest::big_in: call = std::make_unique<LrpcCall<LrpcTest::big_in>>(std::move(domains), gate); break;
     case LrpcTest::big_in_uninterpreted:
-      call = std::make_unique<LrpcCall<LrpcTest::big_in_uninterpreted>>(std::move(*domains), gate);
+      call = std::make_unique<LrpcCall<LrpcTest::big_in_uninterpreted>>(std::move(domains), gate);
       break;
-    case LrpcTest::big_in_out:
-      call = std::make_unique<LrpcCall<LrpcTest::big_in_out>>(std::move(*domains), gate);
-      break;
+    case LrpcTest::big_in_out: call = std::make_unique<LrpcCall<LrpcTest::big_in_out>>(std::move(domains), gate); break;
   }
   return call;
 }

@@ -11,6 +11,8 @@
 
 namespace lrpc::bench {
 
+class LrpcDomains;
+
 /// The four tests of the paper's Table IV, and BigIn with the one copy less that `uninterpreted` allows.
 enum class LrpcTest { null, add, big_in, big_in_uninterpreted, big_in_out };
 inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTest::big_in,
@@ -23,5 +25,8 @@ inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTes
 
 /// Starts nameserver and server; the client binds in Contender::connect().
 Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate gate, LrpcTest test);
+
+/// The same for a server that is there already, and that other clients may call, too.
+Result<std::unique_ptr<Contender>> make_lrpc_call(std::shared_ptr<LrpcDomains> domains, shim::Gate gate, LrpcTest test);
 
 }  // namespace lrpc::bench

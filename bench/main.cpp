@@ -23,8 +23,12 @@ int run(const std::string& what, Session& session) {
   }
   constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
       {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
+  constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {{"matrix", matrix}};  // too long for `all`
   for (const auto& [command, function] : kCommands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
+  }
+  for (const auto& [command, function] : kByName) {
+    if (what == command) function(session);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (interrupted()) {
@@ -44,7 +48,7 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   app.add_option("what", what, "Which bench")
-      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "all"}))
+      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "matrix", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");
   app.add_flag("--quick", quick, "Fewer blocks a row: the whole within a minute");
@@ -53,6 +57,12 @@ int main(int argc, char** argv) {
   app.add_option("--placement", filter.placement, "Only rows of this placement")
       ->check(CLI::IsMember({"one-core", "two-cores", "unpinned"}));
   app.add_option("--test", filter.test, "Only rows of this test (Null, Add, BigIn, BigInOut, ...)");
+  app.add_option("--load", filter.load, "matrix: only cells with this load")
+      ->check(CLI::IsMember({"idle", "one-hog", "every-core", "other-group", "weights", "fifo", "third-party"}));
+  app.add_option("--pace", filter.pace, "matrix: only cells with this between two calls")
+      ->check(CLI::IsMember({"back-to-back", "20us", "1ms"}));
+  app.add_option("--clients", filter.clients, "matrix: only cells with so many clients")
+      ->check(CLI::IsMember({"one", "two"}));
   CLI11_PARSE(app, argc, argv);
 
   ::signal(SIGPIPE, SIG_IGN);

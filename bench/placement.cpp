@@ -72,6 +72,16 @@ Seats Cores::seats(Placement placement) const noexcept {
   return {all_, all_};
 }
 
+std::vector<Seat> Cores::each() const {
+  std::vector<Seat> seats{only(first_)};
+  if (second_) seats.push_back(only(*second_));
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(static_cast<std::size_t>(processor), &all_) || processor == first_ || processor == second_) continue;
+    seats.push_back(only(processor));
+  }
+  return seats;
+}
+
 void sit(const Seat& seat) noexcept { (void)::sched_setaffinity(0, sizeof(seat), &seat); }
 
 }  // namespace lrpc::bench

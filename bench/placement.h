@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lrpc/shim/result.h"
 
@@ -37,6 +38,8 @@ class Cores {
   [[nodiscard]] std::string describe() const;
   /// Precondition: has_two() unless one_core.
   [[nodiscard]] Seats seats(Placement placement) const noexcept;
+  /// One seat for each processor that may be used: those of seats(two_cores) first, in that order.
+  [[nodiscard]] std::vector<Seat> each() const;
 
  private:
   int first_ = 0;

@@ -25,6 +25,8 @@ struct Figures {
   std::optional<double> ratio = {};       ///< Median of the paired ratios to the floor.
   std::optional<double> over_floor = {};  ///< Median of the paired differences to the floor. Not in the JSON.
 
+  std::optional<double> mean = {};  ///< Of all calls; where rare calls take very long it tells what the median hides.
+
   /// For what is counted, not sampled.
   static Figures exactly(double value, std::uint64_t of_calls) { return {value, value, value, value, of_calls}; }
 };

@@ -10,6 +10,7 @@
 #include "contender.h"
 #include "floors.h"
 #include "json.h"
+#include "matrix_cell.h"
 #include "measure.h"
 #include "placement.h"
 #include "row.h"
@@ -18,11 +19,16 @@
 
 namespace lrpc::bench {
 
-/// --gate, --placement, --test: rows that differ are neither measured nor printed.
+/// --gate, --placement, --test: rows that differ are neither measured nor printed. --load, --pace, --clients: the same for
+/// the cells of the scenario matrix.
 struct Filter {
   std::string gate;
   std::string placement;
   std::string test;
+  std::string load = {};
+  std::string pace = {};
+  std::string clients = {};
+  [[nodiscard]] CellFilter cells() const { return {load, placement, pace, clients}; }
   [[nodiscard]] bool wants(std::string_view row_gate, std::string_view row_placement,
                            std::string_view row_test) const noexcept {
     const auto matches = [](std::string_view asked, std::string_view is) { return asked.empty() || asked == is; };
@@ -78,5 +84,7 @@ void table4(Session& session);
 void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
+void matrix(Session& session);
+void matrix_third_party(Session& session);  ///< Its last part.
 
 }  // namespace lrpc::bench

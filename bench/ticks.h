@@ -1,6 +1,7 @@
 // Time in processor ticks, and what a tick is worth.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -18,6 +19,9 @@ class TickClock {
   static TickClock calibrate();
 
   [[nodiscard]] double ns(std::uint64_t ticks) const noexcept { return static_cast<double>(ticks) * ns_per_tick_; }
+  [[nodiscard]] std::uint64_t ticks(std::chrono::nanoseconds time) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<double>(time.count()) / ns_per_tick_);
+  }
   /// Ticks between ticks_begin() and ticks_end() with nothing in between (median): what timing one call adds to it.
   [[nodiscard]] std::uint64_t overhead() const noexcept { return overhead_; }
 

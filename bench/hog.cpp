@@ -1,0 +1,73 @@
+#include "hog.h"
+
+#include <sched.h>
+
+#include <cerrno>
+
+namespace lrpc::bench {
+namespace {
+
+constexpr double kClientWeight = 4;
+
+[[noreturn]] void compute_for_ever() {
+  for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
+}
+
+}  // namespace
+
+Result<Child> start_hog(const Seat& seat) {
+  return Child::spawn("bench-hog", seat, []() -> int { compute_for_ever(); });
+}
+
+Result<Surroundings> Surroundings::create(const Cell& cell, const Cores& cores) {
+  Surroundings around;
+  const auto add_hog = [&](const Seat& seat) -> Status {
+    auto hog = start_hog(seat);
+    if (!hog) return hog.error();
+    around.hogs_.push_back(std::move(*hog));
+    return {};
+  };
+  const auto add_group = [](std::optional<ControlGroup>& group, const char* name, double weight) -> Status {
+    auto made = ControlGroup::create(name, weight);
+    if (!made) return made.error();
+    group.emplace(std::move(*made));
+    return {};
+  };
+  Status done;
+  switch (cell.load) {
+    case Load::idle: break;
+    case Load::one_hog: done = add_hog(cores.seats(cell.placement).client); break;
+    case Load::hog_everywhere:
+      for (const Seat& seat : cores.each()) {
+        if (done) done = add_hog(seat);
+      }
+      break;
+    case Load::hog_in_other_group:
+      done = add_group(around.hog_group_, "hog", 1);
+      if (done) done = add_hog(cores.seats(cell.placement).client);
+      if (done) done = around.hog_group_->take(around.hogs_.back().pid());
+      break;
+    case Load::unequal_weights:
+      done = add_group(around.client_group_, "client", kClientWeight);
+      if (done) done = add_group(around.server_group_, "server", 1);
+      break;
+    case Load::fifo_caller: break;  // each caller for itself, see become_fifo()
+  }
+  if (!done) return done.error();
+  return around;
+}
+
+Status Surroundings::admit_client(pid_t process) const {
+  return client_group_ ? client_group_->take(process) : Status{};
+}
+Status Surroundings::admit_server(pid_t process) const {
+  return server_group_ ? server_group_->take(process) : Status{};
+}
+
+Status become_fifo() noexcept {
+  const sched_param lowest{.sched_priority = ::sched_get_priority_min(SCHED_FIFO)};
+  if (::sched_setscheduler(0, SCHED_FIFO, &lowest) != 0) return system_error("sched_setscheduler(SCHED_FIFO)", errno);
+  return {};
+}
+
+}  // namespace lrpc::bench

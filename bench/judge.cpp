@@ -1,0 +1,87 @@
+#include "judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "table.h"
+
+namespace lrpc::bench {
+namespace {
+
+/// One bar over all cells: how many have it at all, how many keep it, and which are furthest off.
+std::string line_of(std::string_view what, double bar, std::span<const JudgedCell> cells, std::size_t worst,
+                    std::optional<double> (*value)(const Verdict&)) {
+  std::vector<std::pair<double, std::string_view>> ratios;
+  for (const auto& cell : cells) {
+    if (const auto ratio = value(cell.verdict)) ratios.emplace_back(*ratio, cell.name);
+  }
+  if (ratios.empty()) return fmt::format("{} <= {:g}: no cell has it.", what, bar);
+  std::stable_sort(ratios.begin(), ratios.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const auto met = std::count_if(ratios.begin(), ratios.end(), [bar](const auto& r) { return r.first <= bar; });
+  std::string line = fmt::format("{} <= {:g}: {} of {} cells.", what, bar, met, ratios.size());
+  line += " Highest:";
+  for (std::size_t i = 0; i < std::min(worst, ratios.size()); ++i) {
+    line += fmt::format("{} {} {}", i == 0 ? "" : ",", ratios[i].second, ratio(ratios[i].first));
+  }
+  return line + ".";
+}
+
+}  // namespace
+
+Timing timing_of(const Histogram& ticks, const TickClock& clock) {
+  const double ns_per_tick = clock.ns(1'000'000) / 1e6;
+  return {.median = ticks.quantile(0.5) * ns_per_tick,
+          .p99 = ticks.quantile(0.99) * ns_per_tick,
+          .mean = ticks.mean() * ns_per_tick,
+          .min = ticks.quantile(0) * ns_per_tick,
+          .max = clock.ns(ticks.max()),
+          .calls = ticks.count()};
+}
+
+std::size_t index_of_best(std::span<const double> medians) noexcept {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < medians.size(); ++i) {
+    if (medians[i] < medians[best] || std::isnan(medians[best])) best = i;
+  }
+  return best;
+}
+
+std::string Verdict::missed() const {
+  std::string text;
+  const auto add = [&](bool met, std::string_view bar) {
+    if (met) return;
+    if (!text.empty()) text += ' ';
+    text += bar;
+  };
+  add(median_met(), "median");
+  add(p99_met(), "p99");
+  add(plain_mean_met(), "mean/f");
+  add(plain_p99_met(), "p99/f");
+  return text;
+}
+
+Verdict judge(const Timing& adaptive, const Timing& best, const std::optional<Timing>& plain) {
+  Verdict verdict{adaptive.median / best.median, adaptive.p99 / best.p99};
+  if (plain) {
+    verdict.plain_mean_ratio = adaptive.mean / plain->mean;
+    verdict.plain_p99_ratio = adaptive.p99 / plain->p99;
+  }
+  return verdict;
+}
+
+std::vector<std::string> summary(std::span<const JudgedCell> cells, std::size_t worst) {
+  using Ratio = std::optional<double>;
+  const auto all_met = std::count_if(cells.begin(), cells.end(), [](const auto& c) { return c.verdict.all_met(); });
+  return {
+      fmt::format("{} cells, {} within every bar.", cells.size(), all_met),
+      line_of("median to best fixed", kMedianBar, cells, worst,
+              [](const Verdict& v) -> Ratio { return v.median_ratio; }),
+      line_of("p99 to best fixed", kP99Bar, cells, worst, [](const Verdict& v) -> Ratio { return v.p99_ratio; }),
+      line_of("mean to plain futexes", kPlainMeanBar, cells, worst,
+              [](const Verdict& v) { return v.plain_mean_ratio; }),
+      line_of("p99 to plain futexes", kPlainP99Bar, cells, worst, [](const Verdict& v) { return v.plain_p99_ratio; })};
+}
+
+}  // namespace lrpc::bench
