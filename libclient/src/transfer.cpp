@@ -19,10 +19,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int kYields = 2;
 /// A yield that took longer than this went to somebody else's time slice: another way of not helping, and a costly one.
 constexpr std::uint64_t kLongYieldMicroseconds = 100;
-/// After a costly one: calls between two looks whether anybody else still runs, and looks until one more is risked blindly. (A
-/// time slice of 3 ms in 4,096 calls of 10 µs is 7 %.)
+/// After a costly one: calls between two looks whether anybody else still runs; and the factor of their cost after
+/// which another is risked blindly. So they never take more than a twentieth of the time.
 constexpr std::uint16_t kCallsBetweenLooks = 256;
-constexpr std::uint8_t kMostPostponements = 16;
+constexpr std::uint64_t kCostFactor = 20;
+constexpr std::uint64_t kMostCostMicroseconds = 3'000;
 
 constexpr std::uint16_t failed(Errc code) noexcept {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
@@ -58,30 +59,30 @@ bool is_realtime() noexcept {
 /// Whether to hand the processor over in this call, so that the E-stack gets it without a wake-up's delay.
 bool may_yield(LinkageRecord& linkage) noexcept {
   if (is_realtime() || !linkage.yielding.try_now()) return false;
-  if (!linkage.yields_cost) return true;
+  if (linkage.yields_cost_until == 0 || shim::ticks() >= linkage.yields_cost_until) return true;
   // Our E-stack is parked, for we sleep for results: if anybody but us runs now, it may be who took our processor.
   const auto runnable = shim::runnable_threads();
-  if (runnable && *runnable > 1 && ++linkage.yields_postponed < kMostPostponements) {
-    linkage.yielding.postpone(kCallsBetweenLooks);
-    return false;
-  }
-  linkage.yields_postponed = 0;
-  return true;
+  if (runnable && *runnable <= 1) return true;
+  linkage.yielding.postpone(kCallsBetweenLooks);
+  return false;
 }
 
 /// Hands the processor over and learns from what comes of it. True if the call has returned.
 bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   const std::uint64_t began = shim::ticks();
   const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation, kYields, word);
-  const bool cost = shim::ticks() - began > kLongYieldMicroseconds * shim::ticks_per_microsecond();
+  const std::uint64_t now = shim::ticks();
+  const bool cost = now - began > kLongYieldMicroseconds * shim::ticks_per_microsecond();
   if (returned && !cost) {
     linkage.yielding.succeeded();
-    linkage.yields_cost = false;
-    return true;
+    linkage.yields_cost_until = 0;
+  } else if (!cost) {
+    linkage.yielding.failed();
+  } else {
+    // Not only the second in a row: beside a hog every other one may be cheap.
+    const std::uint64_t most = kMostCostMicroseconds * shim::ticks_per_microsecond();
+    linkage.yields_cost_until = now + kCostFactor * std::min(now - began, most);
   }
-  linkage.yielding.failed();
-  if (cost && linkage.yields_cost) linkage.yielding.postpone(kCallsBetweenLooks);
-  linkage.yields_cost = cost;
   return returned;
 }
 
@@ -144,8 +145,10 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   }
   AStackHead& head = *linkage.astack.head;
 
-  // Before the ring, while nothing is under way: how to wait.
+  // Before the ring, while nothing is under way: how to wait. The E-stack is told, for it is to wait for us in the same way.
   const bool yield = !rung && binding.gate() != shim::Gate::sleep && may_yield(linkage);
+
+  if (yield) called = called.with(CallWord::kCallerYields);
 
   // 4 · ring, and trap only if the transfer needs it.
   const bool parked = !rung && shim::ring_handoff(head, called);

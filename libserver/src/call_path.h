@@ -12,9 +12,8 @@ namespace lrpc::server {
 
 /// What came of a look at an A-stack.
 enum class Served : std::uint8_t {
-  nothing,              ///< No call for us (none rung, or somebody else has it).
-  returned,             ///< A call was executed, or refused, and has returned.
-  returned_to_sleeper,  ///< The same, and its caller slept: it is awake now, and no yield will hand our processor to it.
+  nothing,   ///< No call for us (none rung, or somebody else has it).
+  returned,  ///< A call was executed, or refused, and has returned.
 };
 
 /// Who looks: a poller must not be held up by a procedure that may block.
@@ -36,13 +35,12 @@ inline void leave_to_estack(ServedAStack& astack, std::uint64_t generation) noex
 }
 
 /// f and g: the end of every claimed call.
-inline Served finish(ServedAStack& astack, std::uint16_t status) noexcept {
+inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
   const std::uint64_t generation = astack.linkage.claimed_generation();
   // f · release the linkage (T8): after g the client may ring again at once.
   astack.linkage.release(generation);
   // g · return (T9, T10).
-  const shim::CallWord old = shim::return_to_caller(*astack.head, shim::CallWord::returned(generation, status));
-  return old.caller_sleeps() ? Served::returned_to_sleeper : Served::returned;
+  shim::return_to_caller(*astack.head, shim::CallWord::returned(generation, status));
 }
 
 /// Enters the entry stub. An exception that escapes the procedure is call-failed; the server lives.
@@ -62,7 +60,8 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
     astack.linkage.unclaim(generation);  // T7: the peer took its call back: garbage, and nobody's harm but its own
     return Served::nothing;
   }
-  return finish(astack, failed(refusal));
+  finish(astack, failed(refusal));
+  return Served::returned;
 }
 
 /// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
@@ -97,9 +96,9 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   // ---- the point of no return ----
   // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
   context.prime(astack, astack.image, astack.tail, word);
-  const Served served = finish(astack, enter(astack.entries[word.procedure()].stub, astack.binding->impl, context));
+  finish(astack, enter(astack.entries[word.procedure()].stub, astack.binding->impl, context));
   context.done();
-  return served;
+  return Served::returned;
 }
 
 }  // namespace lrpc::server

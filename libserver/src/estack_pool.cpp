@@ -64,9 +64,7 @@ void EStack::serve_astack() {
 }
 
 bool EStack::served_one() {
-  const Served served = serve(*astack_, context_);
-  if (served == Served::nothing) return false;
-  caller_slept_ = served == Served::returned_to_sleeper;
+  if (serve(*astack_, context_) == Served::nothing) return false;
   after_call(context_.caller_processor());
   return true;
 }
@@ -74,9 +72,9 @@ bool EStack::served_one() {
 /// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True if
 /// there is something to do; false: park.
 bool EStack::hand_over_and_look() {
-  // A caller that sleeps for its results has found that yields bring nothing here, or must not yield: parked, we are woken
-  // at once for its next call; in the middle of a yield we would wait for our turn behind everybody else.
-  if (caller_slept_) return false;
+  // A caller that does not yield has found that it brings nothing here, or must not: parked, we are woken at once for its
+  // next call; in the middle of a yield we would wait for our turn behind everybody else.
+  if (!context_.caller_yields()) return false;
   if (calls_without_yield_ != 0) {
     --calls_without_yield_;
     return false;
@@ -135,7 +133,6 @@ void EStack::leave_processor(std::uint64_t now) {
 
 void EStack::detach() {
   leave_processor(shim::ticks());
-  caller_slept_ = false;
   // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and looks at
   // the hint then, the clerk looks at the association: so either we see the call, or the bell brings another E-stack.
   astack_->head->attached.store(0, std::memory_order_seq_cst);

@@ -49,7 +49,6 @@ class EStack {
   std::uint16_t sits_on_ = 0xffff;  ///< The processor it is bound to, or none.
   std::uint32_t same_processor_ = 0;
   std::uint64_t no_move_before_ = 0;  ///< ticks()
-  bool caller_slept_ = false;         ///< In the last call: then yielding would hand the processor to nobody we know.
   std::uint32_t calls_without_yield_ = 0;  ///< To come, after a yield that went to somebody else's time slice.
   bool spent_ = false;  ///< Its scheduling was changed for good: the thread ends with this A-stack.
 

@@ -19,6 +19,7 @@ enum class Turn : std::uint8_t {
 ///   bit   2      the caller sleeps on the word       (set by the client, while called)
 ///   bit   3      the E-stack is parked on the word   (set by the server, while returned)
 ///   bit   4      revoked: one side found the other dead and wants no more sleep on this word
+///   bit   5      the caller yields its processor     (set by the client with CALLED, a hint)
 ///   bits  8..31  generation, modulo 2^24 (the full one is in the private linkage records)
 ///   bits 32..47  called: procedure identifier        returned: status
 ///   bits 48..63  called: the processor of the caller, a hint        returned: zero
@@ -30,6 +31,7 @@ class CallWord {
   static constexpr std::uint64_t kCallerSleeps = 1U << 2;
   static constexpr std::uint64_t kEStackParked = 1U << 3;
   static constexpr std::uint64_t kRevoked = 1U << 4;
+  static constexpr std::uint64_t kCallerYields = 1U << 5;
   static constexpr unsigned kGenerationShift = 8;
   static constexpr std::uint64_t kGenerationMask = 0xff'ffff;
 
@@ -51,6 +53,7 @@ class CallWord {
   [[nodiscard]] constexpr std::uint16_t status() const noexcept { return static_cast<std::uint16_t>(bits_ >> 32); }
   [[nodiscard]] constexpr std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(bits_ >> 48); }
   [[nodiscard]] constexpr bool caller_sleeps() const noexcept { return (bits_ & kCallerSleeps) != 0; }
+  [[nodiscard]] constexpr bool caller_yields() const noexcept { return (bits_ & kCallerYields) != 0; }
   [[nodiscard]] constexpr bool estack_parked() const noexcept { return (bits_ & kEStackParked) != 0; }
   [[nodiscard]] constexpr bool revoked() const noexcept { return (bits_ & kRevoked) != 0; }
   [[nodiscard]] constexpr CallWord with(std::uint64_t flags) const noexcept { return CallWord(bits_ | flags); }

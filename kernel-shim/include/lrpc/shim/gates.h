@@ -66,12 +66,10 @@ void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 
 /// T9, T10: returns to the client: exchanges the word and wakes the caller if the *old* value says that it sleeps; a plain store
 /// and a look would lose wake-ups. If the old value says abandoned, this very exchange ends the quarantine. A parked flag
-/// that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park anew. Returns the old
-/// word: how the caller has waited is worth knowing.
-inline CallWord return_to_caller(AStackHead& head, CallWord returned) noexcept {
+/// that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park anew.
+inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel));
   if (old.caller_sleeps() || old.estack_parked()) [[unlikely]] wake_sleepers(head, old);
-  return old;
 }
 
 /// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that nobody

@@ -51,8 +51,7 @@ struct alignas(128) LinkageRecord {
   bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
   BackOff exchange;                    ///< Calls that no poller picked up.
   BackOff yielding;                    ///< Yields that did not bring the result.
-  bool yields_cost = false;            ///< The last one went to somebody else's time slice: look before the next.
-  std::uint8_t yields_postponed = 0;   ///< Looks in a row that found somebody else running.
+  std::uint64_t yields_cost_until = 0; ///< ticks() before which no yield is risked without a look at who else runs; 0: any time.
 };
 
 /// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never

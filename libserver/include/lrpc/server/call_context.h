@@ -64,6 +64,9 @@ class CallContext {
   /// The procedure's identifier: its place in the PDL.
   [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
 
+  /// Whether the caller says that it yields its processor while it waits; a hint.
+  [[nodiscard]] bool caller_yields() const noexcept { return shim::CallWord(word_).caller_yields(); }
+
   /// For generated stubs: the argument image and the out-of-band tail. The client may change them at any time.
   [[nodiscard]] std::byte* image() const noexcept { return image_; }
   [[nodiscard]] std::byte* tail() const noexcept { return tail_; }
