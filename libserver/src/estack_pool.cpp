@@ -25,8 +25,7 @@ constexpr std::uint32_t kCallsWithoutYield = 64;
 constexpr std::uint32_t kCallsBeforeMove = 3;
 constexpr std::uint64_t kMoveIntervalUs = 1'000;
 constexpr std::uint64_t kAfterContentionUs = 10'000;
-/// Calls that come within this of one another, this many in a row, make an A-stack hot.
-constexpr std::uint64_t kHotGapUs = 100;
+/// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have had them.
 constexpr std::uint32_t kHotStreak = 4;
 /// An unassociated E-stack ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
@@ -100,7 +99,7 @@ void EStack::after_call(std::uint16_t caller_processor) {
   last_used_.store(now, std::memory_order_relaxed);
   pool_.processors_.refresh(now);
   if (astack_->polled.load(std::memory_order_relaxed)) pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
-  const bool soon = now - astack_->last_call < to_ticks(kHotGapUs);
+  const bool soon = now - astack_->last_call < to_ticks(static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;
   const bool may_block = astack_->binding->entries[context_.procedure()].may_block;
