@@ -84,7 +84,9 @@ void table4(Session& session);
 void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
+void idle(Session& session);
 void matrix(Session& session);
+void scale(Session& session);
 void matrix_third_party(Session& session);  ///< Its last part.
 
 }  // namespace lrpc::bench
