@@ -76,8 +76,12 @@ std::vector<Column> columns() {
 
 class Scale {
  public:
-  Scale(Session& session, const Table& table, Placement placement)
-      : session_(session), table_(table), placement_(placement), seats_(session.cores().seats(placement)) {}
+  Scale(Session& session, const Table& table, Placement placement, std::uint32_t may_bind)
+      : session_(session),
+        table_(table),
+        placement_(placement),
+        may_bind_(may_bind),
+        seats_(session.cores().seats(placement)) {}
 
   Status run() {
     ServerOptions options;
@@ -87,15 +91,16 @@ class Scale {
     auto domains = LrpcDomains::start(seats_.server, options);
     if (!domains) return domains.error();
     domains_ = std::move(*domains);
-    const std::uint32_t most = session_.quick() ? kMost / 10 : kMost;
+    const std::uint32_t most = session_.quick() ? kMost / 10 : std::min(kMost, may_bind_);
     auto crowd = Crowd::create(domains_->import_options(Gate::adaptive), most - 1);
     if (!crowd) return crowd.error();
     crowd_ = std::move(*crowd);
     auto none = footprint();
     if (!none) return none.error();
     none_ = *none;
-    for (std::uint32_t alive = 1; alive <= most && !interrupted() && crowd_->why_not().empty(); alive *= 10) {
+    for (std::uint32_t alive = 1; !interrupted() && crowd_->why_not().empty(); alive = std::min(alive * 10, most)) {
       if (auto done = step(alive); !done) return done;
+      if (alive == most) break;
     }
     if (!crowd_->why_not().empty()) {
       print_note(fmt::format("No more than {} idle bindings: {}.", crowd_->bindings(), crowd_->why_not()));
@@ -115,7 +120,7 @@ class Scale {
     if (!after_calls) return after_calls.error();
     auto figures = null_call();
     if (!figures) return figures.error();
-    report(alive == crowd_->bindings() + 1 ? alive : crowd_->bindings() + 1, *after_bind, *after_calls, *figures);
+    report(crowd_->bindings() + 1, *after_bind, *after_calls, *figures);
     return {};
   }
 
@@ -151,7 +156,7 @@ class Scale {
     cells.push_back(number(figures.median));
     cells.push_back(number(figures.floor));
     cells.push_back(ratio(figures.ratio));
-    if (figures.ratio.value_or(0) > kLatencyBar) missed += missed.empty() ? "latency" : " latency";
+    if (idle > 0 && figures.ratio.value_or(0) > kLatencyBar) missed += missed.empty() ? "latency" : " latency";
     cells.push_back(missed);
     table_.print(cells);
     emit_json("Null", "ns", alive, figures);
@@ -171,6 +176,7 @@ class Scale {
   Session& session_;
   const Table& table_;
   Placement placement_;
+  std::uint32_t may_bind_;  ///< As many bindings the server has descriptors for.
   Seats seats_;
   std::shared_ptr<LrpcDomains> domains_;
   std::unique_ptr<Crowd> crowd_;
@@ -181,8 +187,10 @@ class Scale {
 
 void scale(Session& session) {
   print_title("One binding among many");
-  constexpr std::uint64_t kWanted = 2 * kMost + 1000;  // two of the server's for each binding
+  constexpr std::uint64_t kReserve = 100;                  // what a server has open besides
+  constexpr std::uint64_t kWanted = 2 * kMost + kReserve;  // two of the server's for each binding
   const std::uint64_t descriptors = raise_descriptor_limit(kWanted);
+  const auto may_bind = static_cast<std::uint32_t>((std::max(descriptors, kReserve + 2) - kReserve) / 2);
   print_note(
       fmt::format("All bindings but one are idle; each has made one call. KiB bound / called: memory for each of them "
                   "before and after "
@@ -192,14 +200,14 @@ void scale(Session& session) {
                   "binding (bar of the "
                   "ratio {:g}). Descriptors a process may have: {}{}.",
                   kKibBar, kLatencyBar, descriptors,
-                  descriptors < kWanted ? fmt::format(", which will not do for {} bindings", kMost) : ""));
+                  descriptors < kWanted ? fmt::format(": that ends it at {} bindings", may_bind) : ""));
   fmt::print("\n");
   const Table table(columns());
   table.print_head();
   for (const Placement placement : {Placement::one_core, Placement::two_cores}) {
     if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
     if (!session.filter().placement.empty() && session.filter().placement != name(placement)) continue;
-    const Status done = Scale(session, table, placement).run();
+    const Status done = Scale(session, table, placement, may_bind).run();
     if (!done && !interrupted()) session.fail(done.error().message());
   }
 }
