@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "floors.h"
 #include "interrupt.h"
@@ -252,6 +254,7 @@ void figure2(Session& session) {
   table.print_head();
   const std::size_t cores = session.cores().each().size();
   SvgPlot plot("Calls per second", {"clients"}, {"calls/s", true});
+  std::array<bool, 2> floors_drawn{};
   for (const Curve& curve : kCurves) {
     Series line{fmt::format("{}, {}", curve.name, curve.placement), {}};
     Series floor_line{curve.make_floor == yield_floors ? "yield floor" : "polling floor", {}, true};
@@ -269,7 +272,9 @@ void figure2(Session& session) {
       if (point->floor_rate) floor_line.points.emplace_back(clients, *point->floor_rate);
     }
     plot.add(line);
-    if (!floor_line.points.empty()) plot.add(floor_line);
+    const bool drawn =
+        std::exchange(floors_drawn[curve.make_floor == yield_floors ? 0 : 1], !floor_line.points.empty());
+    if (!floor_line.points.empty() && !drawn) plot.add(floor_line);
   }
   Series paper_line{"the paper", {}, true};
   for (const auto& rate : paper::kFigure2) {

@@ -17,8 +17,12 @@ constexpr double kWidth = 900;
 constexpr double kHeight = 480;
 constexpr double kLeft = 80;
 constexpr double kRight = 20;
-constexpr double kTop = 60;
+constexpr double kTop = 40;
 constexpr double kBottom = 60;
+/// The legend, below everything else.
+constexpr std::size_t kLegendColumns = 3;
+constexpr double kLegendColumn = 270;
+constexpr double kLegendRow = 18;
 constexpr std::array<std::string_view, 6> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#555555"};
 
 std::string escaped(std::string_view text) {
@@ -187,7 +191,8 @@ std::string SvgPlot::str() const {
                  "\n"
                  R"(<rect width="100%" height="100%" fill="white"/>)"
                  "\n",
-                 kWidth, kHeight);
+                 kWidth,
+                 kHeight + kLegendRow * static_cast<double>((series_.size() + kLegendColumns - 1) / kLegendColumns));
   fmt::format_to(out,
                  R"(<text x="{}" y="22" font-size="15">{}</text>)"
                  "\n",
@@ -203,15 +208,15 @@ std::string SvgPlot::str() const {
                    "\n",
                    x.place(at) + 4, kTop + 12, escaped(label));
   }
-  double legend = kLeft;
   for (std::size_t i = 0; i < series_.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
     draw_line(out, series_[i], colour, x, y);
     fmt::format_to(out,
-                   R"(<text x="{}" y="44" fill="{}">{}</text>)"
+                   R"(<text x="{}" y="{}" fill="{}">{} {}</text>)"
                    "\n",
-                   legend, colour, escaped(series_[i].name));
-    legend += 16 + 7 * static_cast<double>(series_[i].name.size());
+                   kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns),
+                   kHeight + kLegendRow * static_cast<double>(i / kLegendColumns), colour,
+                   series_[i].dashed ? "- -" : "\u2014", escaped(series_[i].name));
   }
   return text + "</svg>\n";
 }

@@ -16,13 +16,13 @@ std::size_t count(const std::string& text, std::string_view part) {
 TEST(SvgPlot, a_line_goes_from_corner_to_corner_of_the_axes) {
   SvgPlot plot("t", {"x"}, {"y"});
   plot.add({"line", {{0, 0}, {5, 5}, {10, 10}}});
-  EXPECT_NE(plot.str().find(R"(points="80.0,420.0 480.0,240.0 880.0,60.0")"), std::string::npos) << plot.str();
+  EXPECT_NE(plot.str().find(R"(points="80.0,420.0 480.0,230.0 880.0,40.0")"), std::string::npos) << plot.str();
 }
 
 TEST(SvgPlot, a_logarithmic_axis_gives_each_decade_the_same_room) {
   SvgPlot plot("t", {"x"}, {"y", true});
   plot.add({"line", {{0, 1}, {1, 10}, {2, 100}}});
-  EXPECT_NE(plot.str().find(R"(points="80.0,420.0 480.0,240.0 880.0,60.0")"), std::string::npos) << plot.str();
+  EXPECT_NE(plot.str().find(R"(points="80.0,420.0 480.0,230.0 880.0,40.0")"), std::string::npos) << plot.str();
 }
 
 TEST(SvgPlot, what_an_axis_cannot_show_breaks_the_line) {
@@ -53,6 +53,15 @@ TEST(SvgPlot, dashed_lines_are_dashed) {
   SvgPlot plot("t", {"x"}, {"y"});
   plot.add({"line", {{0, 0}, {1, 1}}, true});
   EXPECT_EQ(count(plot.str(), R"(stroke-dasharray="6 4")"), 1U);
+}
+
+TEST(SvgPlot, every_line_has_its_place_in_the_legend) {
+  SvgPlot plot("t", {"x"}, {"y"});
+  for (int i = 0; i < 4; ++i) plot.add({"line " + std::to_string(i), {{0, 0}, {1, 1}}});
+  const std::string svg = plot.str();
+  EXPECT_NE(svg.find(R"(<text x="80" y="480")"), std::string::npos);
+  EXPECT_NE(svg.find(R"(<text x="620" y="480")"), std::string::npos);
+  EXPECT_NE(svg.find(R"(<text x="80" y="498")"), std::string::npos) << svg;
 }
 
 TEST(SvgPlot, a_file_that_cannot_be_written_is_an_error) {
