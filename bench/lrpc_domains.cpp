@@ -59,9 +59,8 @@ int run_nameserver(const std::string& socket, Readiness& readiness) {
   return (*nameserver)->run() ? 0 : 1;
 }
 
-int run_server(const std::string& nameserver, Readiness& readiness) {
+int run_server(const std::string& nameserver, ServerOptions options, Readiness& readiness) {
   Procedures procedures;
-  ServerOptions options;
   options.nameserver = nameserver;
   Server server(options);
   if (auto exported = ::Bench::export_to(server, LrpcDomains::kExportedName, procedures); !exported) {
@@ -98,7 +97,7 @@ PrivateNameserver::~PrivateNameserver() {
   if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
 }
 
-Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server) {
+Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, const ServerOptions& options) {
   std::unique_ptr<LrpcDomains> self(new LrpcDomains);
   auto nameserver = PrivateNameserver::start();
   if (!nameserver) return nameserver.error();
@@ -106,8 +105,8 @@ Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server) {
 
   auto readiness = Shared<Readiness>::create();
   if (!readiness) return readiness.error();
-  auto process =
-      Child::spawn("bench-server", server, [&] { return run_server(self->nameserver_->socket(), **readiness); });
+  auto process = Child::spawn("bench-server", server,
+                              [&] { return run_server(self->nameserver_->socket(), options, **readiness); });
   if (!process) return process.error();
   self->server_ = std::move(*process);
   if (auto up = await(**readiness, "the server"); !up) return up.error();

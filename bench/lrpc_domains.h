@@ -6,6 +6,7 @@
 
 #include "child.h"
 #include "lrpc/client/binding.h"
+#include "lrpc/server/server.h"
 #include "lrpc/shim/result.h"
 #include "placement.h"
 
@@ -19,6 +20,7 @@ class PrivateNameserver {
   PrivateNameserver& operator=(const PrivateNameserver&) = delete;
   ~PrivateNameserver();
   [[nodiscard]] const std::string& socket() const noexcept { return socket_; }
+  [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
 
  private:
   PrivateNameserver() = default;
@@ -31,11 +33,12 @@ class PrivateNameserver {
 class LrpcDomains {
  public:
   static constexpr const char* kExportedName = "bench";
-  /// Returns once the name can be imported.
-  static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server);
+  /// Returns once the name can be imported. The server has `options`, but for its nameserver.
+  static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server, const ServerOptions& options = {});
   /// What a client is to import kExportedName with.
   [[nodiscard]] ImportOptions import_options(Gate gate) const;
   [[nodiscard]] pid_t server_pid() const noexcept { return server_.pid(); }
+  [[nodiscard]] pid_t nameserver_pid() const noexcept { return nameserver_->pid(); }
 
  private:
   LrpcDomains() = default;

@@ -23,7 +23,11 @@ int run(const std::string& what, Session& session) {
   }
   constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
       {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
-  constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {{"matrix", matrix}};  // too long for `all`
+  constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {{"figure2", figure2},
+                                                                         {"matrix", matrix},
+                                                                         {"change", change},
+                                                                         {"scale", scale},
+                                                                         {"idle", idle}};  // too long for `all`
   for (const auto& [command, function] : kCommands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
   }
@@ -48,7 +52,8 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   app.add_option("what", what, "Which bench")
-      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "matrix", "all"}))
+      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "figure2", "matrix", "change",
+                             "scale", "idle", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");
   app.add_flag("--quick", quick, "Fewer blocks a row: the whole within a minute");
@@ -63,6 +68,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"back-to-back", "20us", "1ms"}));
   app.add_option("--clients", filter.clients, "matrix: only cells with so many clients")
       ->check(CLI::IsMember({"one", "two"}));
+  app.add_option("--svg", filter.svg, "figure2, change: write plots into this directory")
+      ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
 
   ::signal(SIGPIPE, SIG_IGN);

@@ -35,6 +35,14 @@ inline constexpr double kTotal = 157;
 
 inline constexpr int kNullInstructions = 120;  ///< §4.
 
+/// Figure 2, as far as §4 says it in numbers: domain caching off, four C-VAX processors ("about", "over").
+struct CallRate {
+  unsigned processors;
+  double calls_per_second;
+};
+inline constexpr std::array<CallRate, 2> kFigure2 = {{{1, 6300}, {4, 23'000}}};
+inline constexpr double kSrcRpcMostCalls = 4000;  ///< SRC RPC, from two processors on: a global lock.
+
 /// Table III: one letter a copy.
 struct CopyCodes {
   std::string_view operation;

@@ -28,6 +28,7 @@ struct Filter {
   std::string load = {};
   std::string pace = {};
   std::string clients = {};
+  std::string svg = {};  ///< --svg: the directory for plots; empty: none are written.
   [[nodiscard]] CellFilter cells() const { return {load, placement, pace, clients}; }
   [[nodiscard]] bool wants(std::string_view row_gate, std::string_view row_placement,
                            std::string_view row_test) const noexcept {
@@ -84,7 +85,11 @@ void table4(Session& session);
 void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
+void idle(Session& session);
+void figure2(Session& session);
+void change(Session& session);
 void matrix(Session& session);
+void scale(Session& session);
 void matrix_third_party(Session& session);  ///< Its last part.
 
 }  // namespace lrpc::bench

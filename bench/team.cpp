@@ -3,29 +3,18 @@
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdio>
 
-#include "futex.h"
-#include "interrupt.h"
 #include "lrpc_call.h"
 #include "lrpc_domains.h"
 #include "naive.h"
+#include "turns.h"
 
 namespace lrpc::bench {
 
 struct Team::Desk {
-  std::atomic<std::uint32_t> turn;  ///< The client sleeps on this word; each change is a slice to run.
-  std::atomic<std::uint32_t> done;  ///< The last turn that is over; the first is to connect.
-  std::atomic<bool> failed;
-  char why[256];
+  TurnDesk turns;
   Slice slice;
   std::array<Histogram, 2> books;
-
-  void fail(const Error& error) noexcept {
-    std::snprintf(why, sizeof(why), "%s", error.message().c_str());
-    failed.store(true, std::memory_order_release);
-  }
 };
 
 struct Team::Client {
@@ -91,17 +80,14 @@ std::string_view name(Strategy strategy) noexcept {
 int Team::be_client(Contender& contender, const Cell& cell, const TickClock& clock, Desk& desk) {
   Status ready = contender.connect();
   if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // this thread only, not the library's
-  if (!ready) desk.fail(ready.error());
   const Pause pause(cell.pace, clock);
-  for (std::uint32_t turn = 1;; ++turn) {
-    desk.done.store(turn, std::memory_order_release);
-    while (desk.turn.load(std::memory_order_acquire) == turn) futex_wait(desk.turn, turn);
+  desk.turns.serve(ready, [&]() -> Status {
     const Slice slice = desk.slice;
     Histogram* const book = slice.book == Book::none ? nullptr : &desk.books[static_cast<std::size_t>(slice.book)];
     run_slice(contender, slice, pause, clock, book);
     contender.pause();
-    if (const Status health = contender.health(); !health) desk.fail(health.error());
-  }
+    return contender.health();
+  });
 }
 
 Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, const Cores& cores,
@@ -115,13 +101,14 @@ Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, 
     if (auto admitted = around.admit_server(domains->server_pid()); !admitted) return admitted.error();
   }
   std::unique_ptr<Team> team(new Team(strategy));
+  team->domains_ = domains;
   for (int i = 0; i < cell.clients; ++i) {
     auto contender = strategy == Strategy::plain_futex ? make_naive_futex(seats)
                                                        : make_lrpc_call(domains, gate_of(strategy), LrpcTest::null);
     if (!contender) return contender.error();
     auto desk = Shared<Desk>::create();
     if (!desk) return desk.error();
-    (*desk)->turn.store(1, std::memory_order_relaxed);
+    (*desk)->turns.prepare();
     team->clients_.push_back(std::make_unique<Client>(std::move(*desk)));
     Client& client = *team->clients_.back();
     client.contender = std::move(*contender);
@@ -131,7 +118,7 @@ Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, 
     client.process = std::move(*process);
     if (auto admitted = around.admit_client(client.process.pid()); !admitted) return admitted.error();
   }
-  if (auto connected = team->await(1, {}); !connected) return connected.error();
+  if (auto connected = team->await({}); !connected) return connected.error();
   return team;
 }
 
@@ -142,35 +129,23 @@ Team::~Team() {
 }
 
 Status Team::run(const Slice& slice) {
-  const std::uint32_t turn = clients_.front()->desk->turn.load(std::memory_order_relaxed) + 1;
   for (auto& client : clients_) client->desk->slice = slice;
-  for (auto& client : clients_) {
-    client->desk->turn.store(turn, std::memory_order_release);
-    futex_wake(client->desk->turn);
-  }
+  for (auto& client : clients_) client->desk->turns.begin();
   // The first warm-up may end early, by its number of calls: there, look from the start.
-  return await(turn, slice.book == Book::none ? slice.timed : slice.untimed + slice.timed);
+  return await(slice.book == Book::none ? slice.timed : slice.untimed + slice.timed);
 }
 
-/// Sleeps for as long as the slice is expected to take, so as not to be a third load; then looks again and again.
-Status Team::await(std::uint32_t turn, std::chrono::nanoseconds at_least) {
-  constexpr auto kLook = std::chrono::microseconds(500);
-  constexpr auto kPatience = std::chrono::seconds(10);
-  const auto begun = std::chrono::steady_clock::now();
-  std::chrono::nanoseconds nap = at_least;
-  for (auto& client : clients_) {
-    Desk& desk = *client->desk;
-    while (desk.done.load(std::memory_order_acquire) != turn) {
-      interruptible_sleep(nap);
-      nap = kLook;
-      if (interrupted()) return Error{Errc::call_aborted, "was interrupted"};
-      if (std::chrono::steady_clock::now() - begun > at_least + kPatience) {
-        return Error{Errc::timed_out, "a client did not end its slice within 10 s"};
-      }
-    }
-    if (desk.failed.load(std::memory_order_acquire)) return Error{Errc::call_failed, desk.why};
-  }
-  return {};
+Status Team::await(std::chrono::nanoseconds at_least) {
+  std::vector<TurnDesk*> desks;
+  for (auto& client : clients_) desks.push_back(&client->desk->turns);
+  return await_turns(desks, at_least);
+}
+
+std::vector<TeamProcess> Team::processes() const {
+  std::vector<TeamProcess> all;
+  if (domains_) all = {{"nameserver", domains_->nameserver_pid()}, {"server", domains_->server_pid()}};
+  for (const auto& client : clients_) all.push_back({"client", client->process.pid()});
+  return all;
 }
 
 Histogram Team::counted(Book book) const {

@@ -18,6 +18,8 @@
 
 namespace lrpc::bench {
 
+class LrpcDomains;
+
 /// How a call is made: a gate of ours, or by plain futexes, without any of our libraries.
 enum class Strategy { exchange, handoff, sleep, adaptive, plain_futex };
 [[nodiscard]] std::string_view name(Strategy strategy) noexcept;
@@ -31,6 +33,12 @@ struct Slice {
   std::chrono::nanoseconds timed{};    ///< Then each call is timed and counted; at least one.
   std::uint64_t most_untimed = ~std::uint64_t{0};
   Book book = Book::none;
+};
+
+/// Which part of a team a process is.
+struct TeamProcess {
+  std::string_view what;
+  pid_t pid;
 };
 
 /// Made in the bench's own process, while it has one thread.
@@ -48,15 +56,18 @@ class Team {
   [[nodiscard]] Strategy strategy() const noexcept { return strategy_; }
   /// The calls of all clients so far, in ticks.
   [[nodiscard]] Histogram counted(Book book) const;
+  /// Nameserver, server (not those of plain futexes) and clients.
+  [[nodiscard]] std::vector<TeamProcess> processes() const;
 
  private:
   struct Desk;  ///< What a client process shares with the bench.
   struct Client;
   explicit Team(Strategy strategy);
   static int be_client(Contender& contender, const Cell& cell, const TickClock& clock, Desk& desk);
-  Status await(std::uint32_t turn, std::chrono::nanoseconds at_least);
+  Status await(std::chrono::nanoseconds at_least);
 
   Strategy strategy_;
+  std::shared_ptr<LrpcDomains> domains_;  ///< None for plain futexes.
   std::vector<std::unique_ptr<Client>> clients_;
 };
 

@@ -1,0 +1,49 @@
+// Line plots as SVG files, as little of them as the benches need: two axes, lines, marks, a legend.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::bench {
+
+struct Axis {
+  std::string label;
+  bool logarithmic = false;  ///< Values that are not positive are then left out.
+};
+
+/// One line. A point that is not a number breaks it.
+struct Series {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+  bool dashed = false;
+};
+
+class SvgPlot {
+ public:
+  SvgPlot(std::string title, Axis x, Axis y) : title_(std::move(title)), x_(std::move(x)), y_(std::move(y)) {}
+  void add(Series series) { series_.push_back(std::move(series)); }
+  /// A vertical line at `x` with a text at its top.
+  void mark(double x, std::string text) { marks_.emplace_back(x, std::move(text)); }
+
+  [[nodiscard]] std::string str() const;
+  /// Replaces the file. Errors: system_error.
+  Status write(const std::string& path) const;
+
+ private:
+  std::string title_;
+  Axis x_;
+  Axis y_;
+  std::vector<Series> series_;
+  std::vector<std::pair<double, std::string>> marks_;
+};
+
+/// Where an axis from `low` to `high` has its ticks: round numbers, between three and a dozen. Precondition: low < high, and
+/// both positive on a logarithmic one.
+[[nodiscard]] std::vector<double> axis_ticks(double low, double high, bool logarithmic);
+/// 1500000 is "1.5M", 0.25 is "0.25".
+[[nodiscard]] std::string tick_label(double value);
+
+}  // namespace lrpc::bench

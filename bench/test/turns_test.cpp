@@ -1,0 +1,74 @@
+#include "turns.h"
+
+#include <gtest/gtest.h>
+
+#include "child.h"
+
+namespace lrpc::bench {
+namespace {
+
+struct Desk {
+  TurnDesk turns;
+  std::atomic<int> count;
+};
+
+class Turns : public ::testing::Test {
+ protected:
+  /// Its turns count, and the one numbered `bad` fails.
+  void start(const Status& ready, int bad) {
+    auto desk = Shared<Desk>::create();
+    ASSERT_TRUE(desk);
+    desk_.emplace(std::move(*desk));
+    (*desk_)->turns.prepare();
+    Seat seat;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof(seat), &seat), 0);
+    auto process = Child::spawn("turns", seat, [&]() -> int {
+      (*desk_)->turns.serve(ready, [&]() -> Status {
+        if (++(*desk_)->count == bad) return Error{Errc::call_failed, "this turn is bad"};
+        return {};
+      });
+    });
+    ASSERT_TRUE(process);
+    process_ = std::move(*process);
+  }
+  Status await() {
+    TurnDesk* const desk = &(*desk_)->turns;
+    return await_turns({&desk, 1}, {});
+  }
+  std::optional<Shared<Desk>> desk_;
+  Child process_;
+};
+
+TEST_F(Turns, each_is_taken_once_and_awaited) {
+  start({}, -1);
+  ASSERT_TRUE(await());
+  EXPECT_EQ((*desk_)->count, 0);
+  for (int turn = 1; turn <= 5; ++turn) {
+    (*desk_)->turns.begin();
+    ASSERT_TRUE(await());
+    EXPECT_EQ((*desk_)->count, turn);
+  }
+}
+
+TEST_F(Turns, who_is_never_ready_says_why) {
+  start(Error{Errc::peer_gone, "nobody is there"}, -1);
+  const Status ready = await();
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().message(), "nobody is there");
+}
+
+TEST_F(Turns, the_first_error_stays) {
+  start({}, 2);
+  ASSERT_TRUE(await());
+  (*desk_)->turns.begin();
+  EXPECT_TRUE(await());
+  for (int turn = 0; turn < 2; ++turn) {
+    (*desk_)->turns.begin();
+    const Status bad = await();
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().message(), "this turn is bad");
+  }
+}
+
+}  // namespace
+}  // namespace lrpc::bench

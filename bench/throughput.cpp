@@ -1,0 +1,69 @@
+#include "throughput.h"
+
+namespace lrpc::bench {
+
+Result<std::unique_ptr<Caller>> Caller::create(std::unique_ptr<Contender> contender, const Seat& seat,
+                                               const TickClock& clock) {
+  auto desk = Shared<Desk>::create();
+  if (!desk) return desk.error();
+  (*desk)->turns.prepare();
+  std::unique_ptr<Caller> caller(new Caller(std::move(*desk)));
+  caller->contender_ = std::move(contender);
+  auto process = Child::spawn("bench-client", seat, [&]() -> int {
+    const Status ready = caller->contender_->connect();
+    caller->desk_->turns.serve(ready, [&]() -> Status {
+      call(*caller->contender_, clock, *caller->desk_);
+      return caller->contender_->health();
+    });
+  });
+  if (!process) return process.error();
+  caller->process_ = std::move(*process);
+  TurnDesk* const turns = &caller->desk_->turns;
+  if (auto connected = await_turns({&turns, 1}, {}); !connected) return connected.error();
+  return caller;
+}
+
+void Caller::call(Contender& contender, const TickClock& clock, Desk& desk) {
+  constexpr std::uint64_t kBetweenLooks = 16;
+  const auto for_ticks = [&](std::uint64_t limit) {
+    desk.calls = 0;
+    const std::uint64_t begun = ticks_begin();
+    do {
+      contender.run(kBetweenLooks);
+      desk.calls += kBetweenLooks;
+      desk.ticks = ticks_end() - begun;
+    } while (desk.ticks < limit);
+  };
+  contender.resume();
+  for_ticks(clock.ticks(desk.length / 10));  // untimed: until everybody is on the way
+  for_ticks(clock.ticks(desk.length));
+  contender.pause();
+}
+
+Result<double> Caller::rate(std::span<Caller* const> callers, std::chrono::nanoseconds length, const TickClock& clock) {
+  std::vector<TurnDesk*> desks;
+  for (Caller* const caller : callers) {
+    caller->desk_->length = length;
+    desks.push_back(&caller->desk_->turns);
+  }
+  for (TurnDesk* const desk : desks) desk->begin();
+  if (auto done = await_turns(desks, length); !done) return done.error();
+  double sum = 0;
+  for (Caller* const caller : callers) {
+    sum += static_cast<double>(caller->desk_->calls) / (clock.ns(caller->desk_->ticks) / 1e9);
+  }
+  return sum;
+}
+
+double scaling(const Rates& rates, std::size_t callers) noexcept {
+  return rates.together / (static_cast<double>(callers) * rates.alone);
+}
+
+std::vector<std::size_t> client_counts(std::size_t most) {
+  std::vector<std::size_t> counts;
+  for (std::size_t n = 1; n < most; n *= 2) counts.push_back(n);
+  if (most > 0) counts.push_back(most);
+  return counts;
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,51 @@
+// Several clients that call at the same time: how many round trips a second they make together.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "child.h"
+#include "contender.h"
+#include "turns.h"
+
+namespace lrpc::bench {
+
+/// A client process around one contender. Made in the bench's own process.
+class Caller {
+ public:
+  /// Returns once it has connected.
+  static Result<std::unique_ptr<Caller>> create(std::unique_ptr<Contender> contender, const Seat& seat,
+                                                const TickClock& clock);
+
+  /// All callers at the same time, for `length` each after some untimed calls. Round trips a second, together.
+  static Result<double> rate(std::span<Caller* const> callers, std::chrono::nanoseconds length, const TickClock& clock);
+
+ private:
+  struct Desk {
+    TurnDesk turns;
+    std::chrono::nanoseconds length;
+    std::uint64_t calls;
+    std::uint64_t ticks;
+  };
+  explicit Caller(Shared<Desk> desk) : desk_(std::move(desk)) {}
+  static void call(Contender& contender, const TickClock& clock, Desk& desk);
+
+  Shared<Desk> desk_;
+  std::unique_ptr<Contender> contender_;
+  Child process_;
+};
+
+/// What a round of slices says of some callers.
+struct Rates {
+  double together = 0;  ///< Round trips a second of all at the same time.
+  double alone = 0;     ///< Of one while the others sleep; the mean over several of them.
+};
+/// together / (n × alone): 1 if none costs the others anything.
+[[nodiscard]] double scaling(const Rates& rates, std::size_t callers) noexcept;
+
+/// How many clients are measured where there may be up to `most`: 1, 2, 4, 8, ... and `most`.
+[[nodiscard]] std::vector<std::size_t> client_counts(std::size_t most);
+
+}  // namespace lrpc::bench
