@@ -54,6 +54,7 @@ std::string print_pdl(const Interface& interface) {
                           raised.type->name, raised.offset, raised.type->size);
     }
   }
+  if (interface.callback != nullptr) text += "\n" + print_pdl(*interface.callback);
   return text;
 }
 
