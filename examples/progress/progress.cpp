@@ -13,7 +13,8 @@
 
 /// In the server's process.
 struct WordCounter {
-  lrpc::Result<std::uint64_t, Counting::Cancelled> CountWords(lrpc::CallContext& context, const lrpc::String<65535>& text) {
+  lrpc::Result<std::uint64_t, Counting::Cancelled> CountWords(lrpc::CallContext& context,
+                                                              const lrpc::String<65535>& text) {
     auto client = Counting::callback(context);  // a client that does not listen is no reason not to count
     const std::string_view all = text.view();
     std::uint64_t words = 0;

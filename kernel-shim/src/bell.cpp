@@ -109,7 +109,7 @@ Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds
     const ssize_t got = recv(kept, &word, 1, MSG_DONTWAIT);
     if (got == 1 && word == static_cast<char>(message)) return {};
     if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
-      return Error{Errc::peer_gone, "the server has not accepted the offer: it has one already, or is out of descriptors"};
+      return Error{Errc::peer_gone, "the server has not taken the offer: it has one already, or is out of descriptors"};
     }
     if (!wait_for(kept, POLLIN, until)) return Error{Errc::timed_out, "the server's clerk has not answered the offer"};
   }

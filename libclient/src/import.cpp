@@ -34,7 +34,8 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
   return milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
 }
 
-Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options, bool is_private) {
+Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options,
+                                bool is_private) {
   shim::BinderMessage request;
   request.request = 1;
   request.body = shim::ImportRequest{
@@ -43,7 +44,8 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pd
       .timeout_ms = wire_timeout(options.timeout),
       .gate = options.gate};
   const milliseconds patience = patience_of(options, is_private);
-  const Status sent = patience.count() < 0 ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
+  const bool for_ever = patience.count() < 0;
+  const Status sent = for_ever ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
   if (!sent) return sent.error();
 
@@ -63,7 +65,9 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, 
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
   }
   // The client writes on the bell and watches it for the server's end.
-  if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) return Error{Errc::bad_message, "the binding's bell is not one"};
+  if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
+    return Error{Errc::bad_message, "the binding's bell is not one"};
+  }
   if (!std::ranges::equal(bound->classes, pdl.classes)) {
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
   }

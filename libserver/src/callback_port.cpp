@@ -36,7 +36,8 @@ CallbackPort::Attempt::Attempt(CallbackPort& wanted) : port(wanted) {
   } else if (port.kept_.stub != nullptr) {
     why_not = Error{Errc::binding_revoked, "the client serves its callbacks no more"};
   } else {
-    why_not = Error{Errc::not_supported, "the client has not offered to be called back: it must call serve_callbacks()"};
+    why_not =
+        Error{Errc::not_supported, "the client has not offered to be called back: it must call serve_callbacks()"};
   }
 }
 

@@ -122,7 +122,8 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
     auto news = shim::receive_bell(binding->bell());
     if (news && !news->has_value()) break;
     ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
-    if (news && (*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
+    if (!news) continue;
+    if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
   }
   if (ended) {
     end_binding(binding->id());

@@ -61,7 +61,7 @@ class Checker {
   Scope names_;         ///< The interface's namespace and class Client.
   Scope layout_names_;  ///< Namespace `layout` in it.
   const ast::Callback* callback_ = nullptr;
-  Scope callback_names_;         ///< The same of the callback, in namespace `Callback`.
+  Scope callback_names_;  ///< The same of the callback, in namespace `Callback`.
   Scope callback_layout_names_;
   std::set<std::string, std::less<>> options_;
   std::set<const ast::Procedure*> entered_;  ///< Procedures whose name is theirs.

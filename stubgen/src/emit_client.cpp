@@ -294,9 +294,10 @@ void emit_binding(Code& code, const Interface& interface) {
 
 void emit_serve_callbacks(Code& code) {
   for (const char* line :
-       {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from several",
-        "/// at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a binding, again only",
-        "/// when the server behind an earlier offer is gone. Errors: those of Binding::offer_callback and Server::serve_over."})
+       {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from",
+        "/// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a",
+        "/// binding; again only when an earlier `server` is gone.",
+        "/// Errors: those of Binding::offer_callback() and Server::serve_over()."})
     code.line(line);
   code.line("template <Callback::Implementation Impl>");
   code.list("[[nodiscard]] lrpc::Status serve_callbacks(",

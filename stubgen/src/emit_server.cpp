@@ -295,10 +295,12 @@ void emit_export(Code& code, const Interface& interface) {
 
 void emit_callback_function(Code& code) {
   for (const char* line :
-       {"/// The client whose call `context` is, to be called back now, or later from any thread. The first time this binds,",
-        "/// waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through it fail once",
-        "/// the client's binding has ended. A procedure that calls back waits for its client: declare it may_block.",
-        "/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, those of import_over()."})
+       {"/// The client whose call `context` is, to be called back now, or later from any thread. The first time this",
+        "/// binds, waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through "
+        "it",
+        "/// fail once the client's binding has ended. A procedure that calls back waits: declare it may_block.",
+        "/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, and those of",
+        "/// import_over()."})
     code.line(line);
   code.line("[[nodiscard]] inline lrpc::Result<std::shared_ptr<Callback::Client>> callback(");
   code.line("    lrpc::CallContext& context,");

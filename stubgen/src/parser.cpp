@@ -269,7 +269,7 @@ ast::Callback Parser::callback(Doc doc) {
       Doc procedure_doc = std::move(current_.doc);
       if (!take_word("procedure")) {
         const Token found = current_;
-        if (at_item()) take();  // recover() would stay before such a word
+        if (at_item()) take();                                      // recover() would stay before such a word
         if (found.kind == TokenKind::invalid) throw SyntaxError{};  // the lexer has reported it
         diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)));
         diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");

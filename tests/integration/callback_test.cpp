@@ -40,7 +40,8 @@ class Callbacks : public testing::Test {
   }
   lrpc::Status listen() { return client_->serve_callbacks(*own_, listener_); }
   lrpc::Status serve_on(lrpc::UniqueFd socket) {
-    return own_->serve_over(std::move(socket), Chatter::Callback::kPdl, Chatter::Callback::Entry<ChatterListener>::kStubs, &listener_);
+    return own_->serve_over(std::move(socket), Chatter::Callback::kPdl,
+                            Chatter::Callback::Entry<ChatterListener>::kStubs, &listener_);
   }
   lrpc::Status offer(int fd) {
     return shim::offer_on_bell(client_->binding().object().bell(), shim::BellMessage::callback, fd);
@@ -287,7 +288,8 @@ TEST_F(Callbacks, are_not_made_to_another_process_than_the_client) {
   if (child == 0) {
     ChatterListener listener;
     lrpc::Server domain;
-    if (!domain.serve_over(std::move(kept), Chatter::Callback::kPdl, Chatter::Callback::Entry<ChatterListener>::kStubs, &listener)) {
+    if (!domain.serve_over(std::move(kept), Chatter::Callback::kPdl, Chatter::Callback::Entry<ChatterListener>::kStubs,
+                           &listener)) {
       _exit(1);
     }
     for (;;) pause();

@@ -41,7 +41,8 @@ class ChatterService {
     if (!back) return Chatter::AskResults{.answer = {}, .code = static_cast<std::uint16_t>(note(back.error()).code)};
     const auto answer = (*back)->Confirm(question.view());
     if (const auto* refused = answer.raised<Chatter::Refused>()) return lrpc::raise(*refused);
-    if (!answer) return Chatter::AskResults{.answer = {}, .code = static_cast<std::uint16_t>(note(answer.error()).code)};
+    if (!answer)
+      return Chatter::AskResults{.answer = {}, .code = static_cast<std::uint16_t>(note(answer.error()).code)};
     return Chatter::AskResults{.answer = *answer, .code = 0};
   }
   lrpc::Result<void> Subscribe(CallContext& context) {
@@ -68,7 +69,8 @@ class ChatterService {
         std::lock_guard lock(mutex_);
         std::erase(subscribers_, back);
       }
-    }).join();
+    })
+        .join();
     return results;
   }
   lrpc::Result<std::uint32_t> Recurse(CallContext& context, std::uint32_t depth) {
@@ -108,7 +110,8 @@ class ChatterListener {
     if (question == "refuse") return lrpc::raise(Chatter::Refused{.code = 7});
     if (question == "throw") throw std::runtime_error("no");
     while (question == "hang" && !let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return Chatter::Note{.number = static_cast<std::uint32_t>(question.size()), .mood = Chatter::Mood::Bad, .text = "here"};
+    return Chatter::Note{
+        .number = static_cast<std::uint32_t>(question.size()), .mood = Chatter::Mood::Bad, .text = "here"};
   }
   void News(CallContext&, std::uint32_t number) { last_news = number; }
   lrpc::Result<std::uint32_t> Deeper(CallContext&, std::uint32_t depth) {

@@ -40,13 +40,17 @@ int wrong_answers(Conformance::Client& client, std::uint32_t thread, int calls) 
     const auto number = static_cast<std::int32_t>(thread * 100'000) + i;
     switch (i % 5) {
       case 0: wrong += wrong_unless(client.Add(number, 1), number + 1); break;
-      case 1: wrong += wrong_unless<lrpc::String<300>>(client.Greet(std::to_string(number)), "hello, " + std::to_string(number)); break;
+      case 1:
+        wrong +=
+            wrong_unless<lrpc::String<300>>(client.Greet(std::to_string(number)), "hello, " + std::to_string(number));
+        break;
       case 2: wrong += wrong_unless(client.Sum(data), std::uint64_t{3'000} * (thread & 0xff)); break;  // in the tail
       case 3: {
         std::array<std::byte, 200> bytes{};
         bytes[0] = static_cast<std::byte>(i);
         bytes[199] = static_cast<std::byte>(thread);
-        wrong += !client.BigInOut(bytes) || bytes[0] != static_cast<std::byte>(thread) || bytes[199] != static_cast<std::byte>(i);
+        wrong += !client.BigInOut(bytes) || bytes[0] != static_cast<std::byte>(thread) ||
+                 bytes[199] != static_cast<std::byte>(i);
         break;
       }
       default: {
@@ -215,7 +219,8 @@ class StuckBinding : public testing::TestWithParam<Gate> {
   lrpc::Result<Conformance::Client> bind() {
     auto ends = lrpc::shim::make_socket_pair();
     if (!ends) return ends.error();
-    if (auto served = Conformance::serve_over(server_, std::move(ends->first), service_); !served) return served.error();
+    if (auto served = Conformance::serve_over(server_, std::move(ends->first), service_); !served)
+      return served.error();
     return Conformance::Client::import_over(std::move(ends->second), {.gate = GetParam()});
   }
   void let_go() {

@@ -1,4 +1,5 @@
-// The way from a server back to the client of one binding: the socket that the client has offered, then the stub bound over it.
+// The way from a server back to the client of one binding: the socket that the client has offered, then the stub that
+// was bound over it.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +14,8 @@
 
 namespace lrpc::server {
 
-/// One a binding; thread-safe. It knows nothing of clients: whose stub is kept, the generated code says. Its lock is never
-/// held while a client is waited for, so the clerk, who offers and closes, never waits for one.
+/// One a binding; thread-safe. It knows nothing of clients: whose stub is kept, the generated code says. Its lock is
+/// never held while a client is waited for, so the clerk, who offers and closes, never waits for one.
 class CallbackPort {
  public:
   /// `client`: the process of the binding. `declared`: whether its interface has a callback at all.
@@ -25,8 +26,8 @@ class CallbackPort {
   /// The stub for the client: the one that is bound, or bound now over what the client has offered; threads that come
   /// meanwhile wait for that one attempt. An attempt that timed out may be repeated, one that failed otherwise uses the
   /// offer up. Blocks as long as Stub::import_over() with these options does.
-  /// Errors: not_supported (nothing is offered), binding_revoked, not_permitted (another process than the client answers),
-  /// those of import_over().
+  /// Errors: not_supported (nothing is offered), binding_revoked, not_permitted (another process than the client
+  /// answers), those of import_over().
   template <class Stub, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this);
@@ -67,7 +68,8 @@ class CallbackPort {
     static_cast<Stub*>(stub)->binding().object().revoke();
   }
 
-  /// A thread's turn: exactly one of stub, socket and why_not is set. With the socket it is the one that binds, until it goes.
+  /// A thread's turn: exactly one of stub, socket and why_not is set. With the socket it is the one that binds, until
+  /// it goes.
   struct Attempt {
     explicit Attempt(CallbackPort& port);
     Attempt(const Attempt&) = delete;

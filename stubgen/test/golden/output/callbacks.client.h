@@ -167,9 +167,10 @@ class Client {
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
-  /// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from several
-  /// at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a binding, again only
-  /// when the server behind an earlier offer is gone. Errors: those of Binding::offer_callback and Server::serve_over.
+  /// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from
+  /// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a
+  /// binding; again only when an earlier `server` is gone.
+  /// Errors: those of Binding::offer_callback() and Server::serve_over().
   template <Callback::Implementation Impl>
   [[nodiscard]] lrpc::Status serve_callbacks(lrpc::Server& server, Impl& impl, lrpc::ExportOptions options = {}) {
     auto offered = binding_.offer_callback();

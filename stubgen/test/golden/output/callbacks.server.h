@@ -217,10 +217,11 @@ struct Entry {
   static constexpr std::array<lrpc::EntryStub, 2> kStubs = {&Copy, &Stop};
 };
 
-/// The client whose call `context` is, to be called back now, or later from any thread. The first time this binds,
-/// waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through it fail once
-/// the client's binding has ended. A procedure that calls back waits for its client: declare it may_block.
-/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, those of import_over().
+/// The client whose call `context` is, to be called back now, or later from any thread. The first time this
+/// binds, waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through it
+/// fail once the client's binding has ended. A procedure that calls back waits: declare it may_block.
+/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, and those of
+/// import_over().
 [[nodiscard]] inline lrpc::Result<std::shared_ptr<Callback::Client>> callback(
     lrpc::CallContext& context,
     const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),
