@@ -25,7 +25,11 @@ namespace shim = lrpc::shim;
 class Callbacks : public testing::Test {
  protected:
   void SetUp() override { start({}); }
-  ~Callbacks() override { listener_.let_go = true; }
+  ~Callbacks() override {
+    listener_.let_go = true;
+    own_.reset();  // its E-stacks may have called through client_
+    server_.reset();
+  }
   void start(const lrpc::ImportOptions& options) {
     auto bound = another(options);
     ASSERT_TRUE(bound) << bound.error().message();
