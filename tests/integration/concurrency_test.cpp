@@ -1,11 +1,11 @@
 // Many callers at once, over every gate: threads of one client, clients of one server; and what bindings do not share.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 
+#include "busy_calls.h"
 #include "conformance_service.h"
 #include "world.h"
 
@@ -25,42 +25,6 @@ std::string gate_name(const testing::TestParamInfo<Gate>& tested) {
   }
 }
 const auto kGates = testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep);
-
-/// 1 if the call failed or returned something else.
-template <class T>
-int wrong_unless(const lrpc::Result<T>& result, const T& wanted) {
-  return result && *result == wanted ? 0 : 1;
-}
-
-/// What one thread of a client does: every answer can be only this thread's.
-int wrong_answers(Conformance::Client& client, std::uint32_t thread, int calls) {
-  int wrong = 0;
-  std::vector<std::byte> data(3'000, static_cast<std::byte>(thread));
-  for (int i = 0; i < calls; ++i) {
-    const auto number = static_cast<std::int32_t>(thread * 100'000) + i;
-    switch (i % 5) {
-      case 0: wrong += wrong_unless(client.Add(number, 1), number + 1); break;
-      case 1:
-        wrong +=
-            wrong_unless<lrpc::String<300>>(client.Greet(std::to_string(number)), "hello, " + std::to_string(number));
-        break;
-      case 2: wrong += wrong_unless(client.Sum(data), std::uint64_t{3'000} * (thread & 0xff)); break;  // in the tail
-      case 3: {
-        std::array<std::byte, 200> bytes{};
-        bytes[0] = static_cast<std::byte>(i);
-        bytes[199] = static_cast<std::byte>(thread);
-        wrong += !client.BigInOut(bytes) || bytes[0] != static_cast<std::byte>(thread) ||
-                 bytes[199] != static_cast<std::byte>(i);
-        break;
-      }
-      default: {
-        const auto checked = client.Check(101);
-        wrong += checked.raised<Conformance::TooBig>() == nullptr;
-      }
-    }
-  }
-  return wrong;
-}
 
 class Concurrency : public testing::TestWithParam<Gate> {};
 
@@ -104,66 +68,27 @@ TEST_P(Concurrency, calls_of_many_threads_are_executed_exactly_once) {
   EXPECT_EQ(all, wanted);
 }
 
-/// What a client process says at its end.
-struct Report {
-  std::uint64_t wrong = 0;
-  std::uint64_t calls = 0;  ///< Of Count.
-  std::uint64_t sum = 0;    ///< Of what Count returned.
-};
-
-/// A client process with two threads: each with a binding of its own, and both over a third.
-Report client_process(const World& world, Gate gate, std::uint32_t number) {
-  Report report{.wrong = 1};
-  auto shared = world.import("busy", {.timeout = 10s, .gate = gate});
-  if (!shared) return report;
-  std::array<Report, 2> parts;
-  std::vector<std::thread> threads;
-  for (std::uint32_t t = 0; t < 2; ++t) {
-    threads.emplace_back([&, t] {
-      parts[t].wrong = 1;
-      auto own = world.import("busy", {.gate = gate});
-      if (!own) return;
-      parts[t].wrong = static_cast<std::uint64_t>(wrong_answers(*own, number * 2 + t, 100));
-      for (int i = 0; i < 200; ++i) {
-        const auto counted = (i % 2 == 0 ? *own : *shared).Count();
-        parts[t].wrong += !counted;
-        ++parts[t].calls;
-        if (counted) parts[t].sum += *counted;
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  return {parts[0].wrong + parts[1].wrong, parts[0].calls + parts[1].calls, parts[0].sum + parts[1].sum};
-}
-
 TEST_P(Concurrency, calls_of_many_processes_are_executed_exactly_once) {
   constexpr std::uint32_t kProcesses = 4;
   World world;
   const Process server = world.start_server({"busy"});
-  int pipes[2];
-  ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
-  std::vector<pid_t> children;
+  std::vector<FILE*> clients;
   for (std::uint32_t number = 0; number < kProcesses; ++number) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const Report report = client_process(world, GetParam(), number);
-      _exit(write(pipes[1], &report, sizeof report) == sizeof report ? 0 : 1);
-    }
-    children.push_back(child);
+    const std::string command = std::string(LRPC_TEST_CLIENT) + " busy " + world.nameserver() + " " +
+                                std::to_string(static_cast<int>(GetParam())) + " " + std::to_string(number);
+    clients.push_back(popen(command.c_str(), "r"));
+    ASSERT_NE(clients.back(), nullptr);
   }
-  close(pipes[1]);
-  Report all;
-  Report one;
-  while (read(pipes[0], &one, sizeof one) == sizeof one) {
-    all.wrong += one.wrong;
-    all.calls += one.calls;
-    all.sum += one.sum;
-  }
-  close(pipes[0]);
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  BusyReport all;
+  for (FILE* client : clients) {
+    unsigned long wrong = 1;
+    unsigned long calls = 0;
+    unsigned long sum = 0;
+    EXPECT_EQ(fscanf(client, "%lu %lu %lu", &wrong, &calls, &sum), 3);
+    EXPECT_EQ(pclose(client), 0);
+    all.wrong += wrong;
+    all.calls += calls;
+    all.sum += sum;
   }
   EXPECT_EQ(all.wrong, 0U);
   EXPECT_EQ(all.calls, kProcesses * 400U);
