@@ -1,7 +1,9 @@
 #include "lrpc/shim/bell.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +18,19 @@ union Control {
   cmsghdr align;
 };
 
+using Clock = std::chrono::steady_clock;
+
+/// Waits for `events`; false: `until` has passed.
+bool wait_for(int fd, short events, Clock::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd entry{fd, events, 0};
+    const int ready = poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // the next attempt says what there is
+  }
+}
+
 }  // namespace
 
 void ring_bell(int bell) noexcept {
@@ -23,7 +38,8 @@ void ring_bell(int bell) noexcept {
   (void)send(bell, &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-Status offer_on_bell(int bell, BellMessage message, int fd) {
+Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::milliseconds patience) {
+  const auto until = Clock::now() + patience;
   auto kind = static_cast<char>(message);
   iovec data{&kind, 1};
   Control control{};
@@ -37,8 +53,12 @@ Status offer_on_bell(int bell, BellMessage message, int fd) {
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  while (sendmsg(bell, &header, MSG_NOSIGNAL) < 0) {
+  while (sendmsg(bell, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EINTR) continue;
+    if (errno == EAGAIN) {
+      if (wait_for(bell, POLLOUT, until)) continue;
+      return Error{Errc::timed_out, "the server's clerk does not look at the bell"};
+    }
     if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::peer_gone, "the server has let go of the binding"};
     return system_error("an offer on the bell", errno);
   }
@@ -75,6 +95,24 @@ Result<std::optional<BellNews>> receive_bell(int bell) {
   const bool fds_fit = message == BellMessage::ring ? count == 0 : count <= 1;
   if (got != 1 || !known || !fds_fit) return Error{Errc::bad_message, "not a message of a bell"};
   return std::optional<BellNews>(BellNews{message, std::move(fds[0])});
+}
+
+void accept_offer(int offered, BellMessage message) noexcept {
+  const auto word = static_cast<char>(message);
+  (void)send(offered, &word, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds patience) {
+  const auto until = Clock::now() + patience;
+  for (;;) {
+    char word = 0;
+    const ssize_t got = recv(kept, &word, 1, MSG_DONTWAIT);
+    if (got == 1 && word == static_cast<char>(message)) return {};
+    if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {
+      return Error{Errc::peer_gone, "the server has not taken the offer: it has one already, or is out of descriptors"};
+    }
+    if (!wait_for(kept, POLLIN, until)) return Error{Errc::timed_out, "the server's clerk has not answered the offer"};
+  }
 }
 
 }  // namespace lrpc::shim

@@ -231,6 +231,15 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair() {
   return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
+bool is_socket_pair_end(int fd) noexcept {
+  const auto option = [fd](int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+  };
+  return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_SEQPACKET && option(SO_ACCEPTCONN) == 0;
+}
+
 std::vector<std::string> nameserver_sockets() {
   if (const auto path = environment("LRPC_SOCKET"); !path.empty()) return {std::string(path)};
   std::vector<std::string> paths;

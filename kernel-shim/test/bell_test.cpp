@@ -10,6 +10,8 @@
 namespace lrpc::shim {
 namespace {
 
+using namespace std::chrono_literals;
+
 class Bell : public testing::Test {
  protected:
   void SetUp() override {
@@ -50,6 +52,32 @@ TEST_F(Bell, an_offer_carries_its_descriptor) {
   ASSERT_TRUE(news && news->has_value());
   EXPECT_EQ((*news)->message, BellMessage::callback);
   EXPECT_TRUE(same_file((*news)->offered.get(), offered->first.get()));
+}
+
+TEST_F(Bell, an_offer_that_is_accepted_says_so_over_the_pair) {
+  auto offered = make_socket_pair();
+  ASSERT_TRUE(offered);
+  ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, offered->second.get()));
+  offered->second.reset();
+  EXPECT_EQ(await_acceptance(offered->first.get(), BellMessage::callback, 10ms).code(), Errc::timed_out);
+  auto news = receive_bell(server_.get());
+  ASSERT_TRUE(news && news->has_value());
+  accept_offer((*news)->offered.get(), BellMessage::callback);
+  EXPECT_TRUE(await_acceptance(offered->first.get(), BellMessage::callback));
+}
+
+TEST_F(Bell, an_offer_that_is_dropped_is_the_end_of_the_pair) {
+  auto offered = make_socket_pair();
+  ASSERT_TRUE(offered);
+  ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, offered->second.get()));
+  offered->second.reset();
+  ASSERT_TRUE(receive_bell(server_.get()));  // and let go of
+  EXPECT_EQ(await_acceptance(offered->first.get(), BellMessage::callback).code(), Errc::peer_gone);
+}
+
+TEST_F(Bell, a_full_bell_holds_an_offer_no_longer_than_it_is_ready_to_wait) {
+  for (int i = 0; i < 100'000; ++i) ring_bell(client_.get());
+  EXPECT_EQ(offer_on_bell(client_.get(), BellMessage::callback, server_.get(), 20ms).code(), Errc::timed_out);
 }
 
 TEST_F(Bell, garbage_is_consumed_and_named) {

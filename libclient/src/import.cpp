@@ -27,7 +27,15 @@ std::uint32_t wire_timeout(milliseconds timeout) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), shim::ImportRequest::kForever - 1));
 }
 
-Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+/// What is left to wait for the answer. A private server has no name to wait for: its time is all for the answer.
+milliseconds patience_of(const ImportOptions& options, bool is_private) {
+  if (options.timeout.count() < 0) return milliseconds(-1);
+  if (is_private && options.timeout.count() > 0) return milliseconds(wire_timeout(options.timeout));
+  return milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
+}
+
+Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options,
+                                bool is_private) {
   shim::BinderMessage request;
   request.request = 1;
   request.body = shim::ImportRequest{
@@ -35,23 +43,16 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pd
       .interface = {std::string(pdl.interface.name), pdl.interface.major, pdl.interface.minor, pdl.interface.hash},
       .timeout_ms = wire_timeout(options.timeout),
       .gate = options.gate};
-  if (Status sent = shim::send_message(socket, request); !sent) return sent.error();
+  const milliseconds patience = patience_of(options, is_private);
+  const bool for_ever = patience.count() < 0;
+  const Status sent = for_ever ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
+  if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
+  if (!sent) return sent.error();
 
-  const milliseconds patience = options.timeout.count() < 0 ? milliseconds(-1) : milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
   auto answer = shim::receive_message(socket, patience);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
   return std::move(**answer);
-}
-
-/// Whether `fd` is what make_socket_pair() makes: the client writes on it and watches it for the server's end.
-bool can_be_bell(int fd) {
-  const auto option = [fd](int name) {
-    int value = -1;
-    socklen_t size = sizeof value;
-    return getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
-  };
-  return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_SEQPACKET && option(SO_ACCEPTCONN) == 0;
 }
 
 /// Checks what came back against what this client was compiled for; nothing of it is believed.
@@ -63,7 +64,10 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, 
   if (bound == nullptr || answer.fds.size() != wanted_fds) {
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
   }
-  if (!can_be_bell(answer.fds[wanted_fds - 1].get())) return Error{Errc::bad_message, "the binding's bell is not one"};
+  // The client writes on the bell and watches it for the server's end.
+  if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
+    return Error{Errc::bad_message, "the binding's bell is not one"};
+  }
   if (!std::ranges::equal(bound->classes, pdl.classes)) {
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
   }
@@ -108,7 +112,7 @@ Status check(const ImportOptions& options) {
 
 Result<Binding> bind(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options, bool is_private) {
   if (Status sound = check(options); !sound) return sound.error();
-  auto answer = ask(socket, name, pdl, options);
+  auto answer = ask(socket, name, pdl, options, is_private);
   if (!answer) return answer.error();
   auto parts = accept(*std::move(answer), pdl, options, is_private);
   if (!parts) return parts.error();

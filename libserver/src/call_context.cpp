@@ -49,6 +49,7 @@ void Scratch::reset_slow() noexcept {
 const shim::Credentials& CallContext::caller() const noexcept { return astack_->binding->client(); }
 std::uint64_t CallContext::binding_id() const noexcept { return astack_->binding->id(); }
 server::HandleTable& CallContext::handles() const noexcept { return astack_->binding->handles(); }
+server::CallbackPort& CallContext::callback_port() const noexcept { return astack_->binding->callback_port(); }
 
 bool CallContext::abandoned() const noexcept {
   const shim::CallWord now = shim::load_word(*astack_->head);

@@ -114,7 +114,9 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
   for (int i = 0; i < kRingsPerLook && !ended; ++i) {
     auto news = shim::receive_bell(binding->bell());
     if (news && !news->has_value()) break;
-    ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring; nobody takes offers yet
+    ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
+    if (!news) continue;
+    if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
   }
   if (ended) {
     end_binding(binding->id());

@@ -25,7 +25,8 @@ ServedBinding::ServedBinding(ServedParts parts)
     : entries(entry_points(*parts.interface)),
       impl(parts.interface->impl),
       parts_(std::move(parts)),
-      astacks_(parts_.region.layout().astack_count()) {
+      astacks_(parts_.region.layout().astack_count()),
+      callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) {
     const shim::AStack placed = parts_.region.astack(i);
     astacks_[i].head = placed.head;
@@ -44,6 +45,7 @@ bool ServedBinding::revoke() noexcept {
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
   // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
   ::shutdown(parts_.bell.get(), SHUT_RDWR);
+  callback_port_.close();
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lrpc/server/call_context.h"
+#include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -86,11 +87,12 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
+  [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
   [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
   [[nodiscard]] const ServedInterface& interface() const noexcept { return *parts_.interface; }
   [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
-  /// No call is claimed any more; sleeping E-stacks wake and leave. True the first time.
+  /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
   bool revoke() noexcept;
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
@@ -108,6 +110,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   ServedParts parts_;
   std::vector<ServedAStack> astacks_;
   HandleTable handles_;
+  CallbackPort callback_port_;
 };
 
 }  // namespace lrpc::server

@@ -102,7 +102,14 @@ struct Option {
   Location value_at;
 };
 
-using Declaration = std::variant<Enum, Alias, Record, Handle, Procedure, Option>;
+/// `callback { procedure ...; }`: through these the interface's server calls its clients back.
+struct Callback {
+  Doc doc;
+  Location at;
+  std::vector<Procedure> procedures;
+};
+
+using Declaration = std::variant<Enum, Alias, Record, Handle, Procedure, Callback, Option>;
 
 struct Interface {
   Doc doc;

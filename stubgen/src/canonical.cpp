@@ -68,6 +68,12 @@ std::string canonical_text(const Interface& interface) {
   text += fmt::format("  option astacks = {};\n  option astack_size = {};\n", interface.astacks, interface.astack_size);
   for (const Type* type : interface.declared) text += fmt::format("  {}\n", declaration(*type));
   for (const Procedure& item : interface.procedures) text += fmt::format("  {}\n", procedure(interface, item));
+  if (interface.callback != nullptr) {
+    text += "  callback {\n";
+    for (const Procedure& item : interface.callback->procedures)
+      text += fmt::format("    {}\n", procedure(interface, item));
+    text += "  }\n";
+  }
   return text + "}\n";
 }
 

@@ -19,7 +19,9 @@ class Checker {
         diagnostics_(diagnostics),
         types_(interface_, diagnostics),
         names_(diagnostics),
-        layout_names_(diagnostics) {}
+        layout_names_(diagnostics),
+        callback_names_(diagnostics),
+        callback_layout_names_(diagnostics) {}
 
   Interface run() {
     head();
@@ -30,8 +32,9 @@ class Checker {
       define_types();
       generate_names();
       for (const auto& declaration : file_.declarations) {
-        if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) this->procedure(*procedure);
+        if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) this->procedure(*procedure, interface_);
       }
+      callback();
     }
     return std::move(interface_);
   }
@@ -43,11 +46,12 @@ class Checker {
   bool declare_names();
   void define_types();
   void generate_names();
-  void procedure(const ast::Procedure& declaration);
+  void callback();
+  void procedure(const ast::Procedure& declaration, Interface& owner);
   void parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure);
   void attributes(const ast::Parameter& declaration, const Parameter& parameter);
   void raises(const ast::Procedure& declaration, Procedure& procedure);
-  void generated_names(const ast::Procedure& declaration, const Procedure& procedure);
+  void generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back);
   std::uint64_t in_limits(const ast::Number& number, std::uint64_t low, std::uint64_t high, std::string_view what);
 
   const ast::Interface& file_;
@@ -56,6 +60,9 @@ class Checker {
   TypeTable types_;
   Scope names_;         ///< The interface's namespace and class Client.
   Scope layout_names_;  ///< Namespace `layout` in it.
+  const ast::Callback* callback_ = nullptr;
+  Scope callback_names_;  ///< The same of the callback, in namespace `Callback`.
+  Scope callback_layout_names_;
   std::set<std::string, std::less<>> options_;
   std::set<const ast::Procedure*> entered_;  ///< Procedures whose name is theirs.
 };
@@ -163,6 +170,13 @@ bool Checker::declare_names() {
       types_.declare(handle->name, TypeKind::handle, handle->doc).tag = ++handles;
     } else if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) {
       if (enter(procedure->name)) entered_.insert(procedure);
+    } else if (const auto* callback = std::get_if<ast::Callback>(&declaration)) {
+      if (callback_ != nullptr) {
+        diagnostics_.error(callback->at, "the interface has two callbacks");
+        diagnostics_.note(callback_->at, "put all their procedures here, into the first");
+      } else {
+        callback_ = callback;
+      }
     }
   }
   return true;
@@ -186,6 +200,7 @@ void Checker::define_types() {
 void Checker::generate_names() {
   for (const std::string_view helper : {"get_bool", "get_string_field", "put_string_field"}) {
     layout_names_.generate(std::string(helper), {"the runtime's helpers", file_.name.at});
+    callback_layout_names_.generate(std::string(helper), {"the runtime's helpers", file_.name.at});
   }
   for (const Type* type : interface_.declared) {
     const ast::Name origin{type->name, type->at};
@@ -198,9 +213,48 @@ void Checker::generate_names() {
   }
 }
 
+// --- The callback ----------------------------------------------------------------------------------------------------
+
+/// Its procedures make an interface of their own, which uses the types of this one.
+void Checker::callback() {
+  if (callback_ == nullptr) return;
+  const ast::Name origin{"callback", callback_->at};
+  for (const char* name : {"Callback", "callback", "serve_callbacks"}) names_.generate(name, origin);
+  const std::size_t count = callback_->procedures.size();
+  if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures) {
+    diagnostics_.error(callback_->at, fmt::format("the callback has {} procedures; it can have 1 to {}", count,
+                                                  limits::kMaxProcedures));
+  }
+  auto& called = *(interface_.callback = std::make_unique<Interface>());
+  called.doc = callback_->doc;
+  called.name = interface_.name + "_Callback";
+  called.at = callback_->at;
+  called.major = interface_.major;
+  called.minor = interface_.minor;
+  called.astacks = interface_.astacks;
+  called.astack_size = interface_.astack_size;
+  called.declared = interface_.declared;
+  callback_names_.declare(file_.name);
+  for (const Type* type : interface_.declared) callback_names_.declare({type->name, type->at});
+  if (!callback_names_.has("Callback")) callback_names_.generate("Callback", origin);
+  for (const ast::Procedure& procedure : callback_->procedures) {
+    if (check_name(procedure.name, NameUse::declaration, diagnostics_) && callback_names_.declare(procedure.name)) {
+      entered_.insert(&procedure);
+    }
+  }
+  for (const ast::Procedure& procedure : callback_->procedures) this->procedure(procedure, called);
+  for (const Procedure& procedure : called.procedures) {
+    for (const Parameter& parameter : procedure.parameters) {
+      if (!parameter.is_handle()) continue;
+      diagnostics_.error(parameter.at, fmt::format("a callback cannot pass the handle '{}'", parameter.name));
+      diagnostics_.note(parameter.at, "handles name what the server holds; pass a number that both sides know");
+    }
+  }
+}
+
 // --- Procedures ------------------------------------------------------------------------------------------------------
 
-void Checker::procedure(const ast::Procedure& declaration) {
+void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   Procedure procedure;
   procedure.doc = declaration.doc;
   procedure.name = declaration.name.text;
@@ -235,8 +289,8 @@ void Checker::procedure(const ast::Procedure& declaration) {
   }
   raises(declaration, procedure);
   // Of two procedures of one name the second was reported; what it generates would be as well.
-  if (entered_.contains(&declaration)) generated_names(declaration, procedure);
-  interface_.procedures.push_back(std::move(procedure));
+  if (entered_.contains(&declaration)) generated_names(declaration, procedure, &owner != &interface_);
+  owner.procedures.push_back(std::move(procedure));
 }
 
 void Checker::parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure) {
@@ -310,15 +364,17 @@ void Checker::raises(const ast::Procedure& declaration, Procedure& procedure) {
 }
 
 /// The names that the generated code makes up from the procedure's.
-void Checker::generated_names(const ast::Procedure& declaration, const Procedure& procedure) {
-  names_.generate(procedure.name + "_remote", declaration.name);
-  if (procedure.results().size() > 1) names_.generate(procedure.name + "Results", declaration.name);
+void Checker::generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back) {
+  Scope& names = called_back ? callback_names_ : names_;
+  Scope& layout_names = called_back ? callback_layout_names_ : layout_names_;
+  names.generate(procedure.name + "_remote", declaration.name);
+  if (procedure.results().size() > 1) names.generate(procedure.name + "Results", declaration.name);
   for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_variables"}) {
-    layout_names_.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);
+    layout_names.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);
   }
   for (const Parameter& parameter : procedure.parameters) {
     if (!parameter.variable()) continue;
-    layout_names_.generate(fmt::format("k{}_{}", procedure.name, parameter.name), {procedure.name, parameter.at});
+    layout_names.generate(fmt::format("k{}_{}", procedure.name, parameter.name), {procedure.name, parameter.at});
   }
 }
 

@@ -15,10 +15,21 @@ namespace lrpc::stubgen {
 [[nodiscard]] std::string emit_types(const Interface& interface, std::string_view stem);
 [[nodiscard]] std::string emit_client(const Interface& interface, std::string_view stem);
 [[nodiscard]] std::string emit_server(const Interface& interface, std::string_view stem);
-/// One concept a procedure and Implementation, into the server header.
+
+// What an interface and its callback have both, each in its own namespace.
+
+/// Class Client: into the client header; of the callback into the server header.
+void emit_client_class(Code& code, const Interface& interface);
+/// The concepts and the entry stubs: into the server header; of the callback into the client header.
+void emit_entry(Code& code, const Interface& interface);
+/// One concept a procedure and Implementation.
 void emit_signatures(Code& code, const Interface& interface);
-/// The PDL constants, into the types header (LRPC §3.1).
+/// The PDL's parts, the end of namespace `layout`; then the PDL itself: into the types header (LRPC §3.1).
+void emit_descriptors(Code& code, const Interface& interface);
 void emit_pdl(Code& code, const Interface& interface);
+/// Opens and closes the callback's namespace, within that of its interface.
+void open_callback(Code& code, const Interface& interface);
+void close_callback(Code& code);
 
 // What the emitters share.
 

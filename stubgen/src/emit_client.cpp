@@ -292,6 +292,27 @@ void emit_binding(Code& code, const Interface& interface) {
   code.line();
 }
 
+void emit_serve_callbacks(Code& code) {
+  for (const char* line :
+       {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from",
+        "/// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a",
+        "/// binding; again only when an earlier `server` is gone.",
+        "/// Errors: those of Binding::offer_callback() and Server::serve_over()."})
+    code.line(line);
+  code.line("template <Callback::Implementation Impl>");
+  code.list("[[nodiscard]] lrpc::Status serve_callbacks(",
+            {"lrpc::Server& server", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+  code.indent();
+  code.line("auto offered = binding_.offer_callback();");
+  code.line("if (!offered) return offered.error();");
+  code.list("return server.serve_over(",
+            {"std::move(*offered)", "Callback::kPdl", "Callback::Entry<Impl>::kStubs", "std::addressof(impl)",
+             "std::move(options)"},
+            ");");
+  code.close();
+  code.line();
+}
+
 void emit_remote(Code& code, const Procedure& procedure) {
   std::vector<std::string> parameters;
   for (const Parameter* parameter : passed(procedure)) parameters.push_back(declaration(*parameter, false));
@@ -305,21 +326,7 @@ void emit_remote(Code& code, const Procedure& procedure) {
 
 }  // namespace
 
-std::string emit_client(const Interface& interface, std::string_view stem) {
-  Code code;
-  emit_head(code, interface, stem, "the client's call stubs.");
-  for (const std::string_view header : {"array", "atomic", "cstddef", "cstdint", "span", "string_view", "utility"}) {
-    code.line("#include <{}>", header);
-  }
-  code.line();
-  code.line("#include <lrpc/client.h>");
-  code.line();
-  code.line("#include \"lrpc/shim/fd.h\"");
-  code.line("#include \"lrpc/shim/variable.h\"");
-  code.line("#include \"{}.types.h\"", stem);
-  code.line();
-  code.line(open_namespace(interface));
-  code.line();
+void emit_client_class(Code& code, const Interface& interface) {
   code.doc(interface.doc);
   if (!interface.doc.empty()) code.line("///");
   code.line("/// One binding to {}. Its stubs may be called from any thread, from several at once. Each returns the",
@@ -329,6 +336,7 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
   code.line("class Client {");
   code.open(" public:");
   emit_binding(code, interface);
+  if (interface.callback != nullptr) emit_serve_callbacks(code);
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface.procedures[i], i).emit();
   code.close(" private:");
   code.open("  // The remote branches (LRPC §5.1). This build has no network path: they say so.");
@@ -337,6 +345,33 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
   code.line("lrpc::Binding binding_;");
   code.close("};");
   code.line();
+}
+
+std::string emit_client(const Interface& interface, std::string_view stem) {
+  const bool callback = interface.callback != nullptr;
+  Code code;
+  emit_head(code, interface, stem,
+            callback ? "the client's call stubs, and its entry stubs for the callback." : "the client's call stubs.");
+  for (const std::string_view header :
+       {"array", "atomic", "concepts", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
+    if (callback || (header != "concepts" && header != "memory")) code.line("#include <{}>", header);
+  }
+  code.line();
+  code.line("#include <lrpc/client.h>");
+  if (callback) code.line("#include <lrpc/server.h>");
+  code.line();
+  code.line("#include \"lrpc/shim/fd.h\"");
+  code.line("#include \"lrpc/shim/variable.h\"");
+  code.line("#include \"{}.types.h\"", stem);
+  code.line();
+  code.line(open_namespace(interface));
+  code.line();
+  if (callback) {
+    open_callback(code, interface);
+    emit_entry(code, *interface.callback);
+    close_callback(code);
+  }
+  emit_client_class(code, interface);
   code.line(close_namespace(interface));
   return code.take();
 }

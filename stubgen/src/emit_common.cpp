@@ -27,6 +27,21 @@ std::string close_namespace(const Interface& interface) {
                      interface.enclosing_namespace.empty() ? "" : "::", interface.name);
 }
 
+void open_callback(Code& code, const Interface& interface) {
+  code.line("/// Through this the server of {} calls its clients back: the server has the call stubs, the client the",
+            interface.name);
+  code.line("/// entry stubs.");
+  if (!interface.callback->doc.empty()) code.line("///");
+  code.doc(interface.callback->doc);
+  code.line("namespace Callback {");
+  code.line();
+}
+
+void close_callback(Code& code) {
+  code.line("}  // namespace Callback");
+  code.line();
+}
+
 std::string result_type(const Procedure& procedure) {
   const auto results = procedure.results();
   std::string value = "void";

@@ -48,7 +48,7 @@ void emit_descriptor(Code& code, const Procedure& procedure) {
 
 }  // namespace
 
-void emit_pdl(Code& code, const Interface& interface) {
+void emit_descriptors(Code& code, const Interface& interface) {
   for (const Procedure& procedure : interface.procedures) {
     if (procedure.parameters.empty()) continue;
     code.comment(fmt::format("{}: an image of {} bytes{}.", procedure.name, procedure.image_size,
@@ -75,6 +75,9 @@ void emit_pdl(Code& code, const Interface& interface) {
   code.line();
   code.line("}  // namespace layout");
   code.line();
+}
+
+void emit_pdl(Code& code, const Interface& interface) {
   code.line("/// The procedure descriptor list of {} (LRPC §3.1): what both domains are bound by.", interface.name);
   code.open("inline constexpr lrpc::Pdl kPdl{");
   code.line(".interface = {{.name = \"{}\", .major = {}, .minor = {}, .hash = 0x{:016x}}},", interface.name,
@@ -82,6 +85,7 @@ void emit_pdl(Code& code, const Interface& interface) {
   code.line(".classes = layout::kClasses,");
   code.line(".procedures = layout::kProcedures,");
   code.line(".text = layout::kText,");
+  if (interface.callback != nullptr) code.line(".callback = &Callback::kPdl,");
   code.close("};");
   code.line();
 }

@@ -293,24 +293,28 @@ void emit_export(Code& code, const Interface& interface) {
   code.line();
 }
 
+void emit_callback_function(Code& code) {
+  for (const char* line :
+       {"/// The client whose call `context` is, to be called back now, or later from any thread. The first time this",
+        "/// binds, waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through "
+        "it",
+        "/// fail once the client's binding has ended. A procedure that calls back waits: declare it may_block.",
+        "/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, and those of",
+        "/// import_over()."})
+    code.line(line);
+  code.line("[[nodiscard]] inline lrpc::Result<std::shared_ptr<Callback::Client>> callback(");
+  code.line("    lrpc::CallContext& context,");
+  code.line("    const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),");
+  code.line("                                          .call_timeout = std::chrono::seconds(10)}) {");
+  code.indent();
+  code.line("return context.callback_port().bound<Callback::Client>(options);");
+  code.close();
+  code.line();
+}
+
 }  // namespace
 
-std::string emit_server(const Interface& interface, std::string_view stem) {
-  Code code;
-  emit_head(code, interface, stem, "the server's entry stubs.");
-  for (const std::string_view header :
-       {"array", "atomic", "concepts", "cstddef", "cstdint", "memory", "span", "string", "utility"}) {
-    code.line("#include <{}>", header);
-  }
-  code.line();
-  code.line("#include <lrpc/server.h>");
-  code.line();
-  code.line("#include \"lrpc/shim/fd.h\"");
-  code.line("#include \"lrpc/shim/variable.h\"");
-  code.line("#include \"{}.types.h\"", stem);
-  code.line();
-  code.line(open_namespace(interface));
-  code.line();
+void emit_entry(Code& code, const Interface& interface) {
   emit_signatures(code, interface);
   code.line("/// The entry stubs of {} for one implementation. The runtime enters them directly, on an E-stack, after",
             interface.name);
@@ -323,6 +327,34 @@ std::string emit_server(const Interface& interface, std::string_view stem) {
   emit_table(code, interface);
   code.close("};");
   code.line();
+}
+
+std::string emit_server(const Interface& interface, std::string_view stem) {
+  const bool callback = interface.callback != nullptr;
+  Code code;
+  emit_head(code, interface, stem,
+            callback ? "the server's entry stubs, and its call stubs for the callback." : "the server's entry stubs.");
+  for (const std::string_view header : {"array", "atomic", "chrono", "concepts", "cstddef", "cstdint", "memory", "span",
+                                        "string", "string_view", "utility"}) {
+    if (callback || (header != "chrono" && header != "string_view")) code.line("#include <{}>", header);
+  }
+  code.line();
+  if (callback) code.line("#include <lrpc/client.h>");
+  code.line("#include <lrpc/server.h>");
+  code.line();
+  code.line("#include \"lrpc/shim/fd.h\"");
+  code.line("#include \"lrpc/shim/variable.h\"");
+  code.line("#include \"{}.types.h\"", stem);
+  code.line();
+  code.line(open_namespace(interface));
+  code.line();
+  if (callback) {
+    open_callback(code, interface);
+    emit_client_class(code, *interface.callback);
+    close_callback(code);
+  }
+  emit_entry(code, interface);
+  if (callback) emit_callback_function(code);
   emit_export(code, interface);
   code.line(close_namespace(interface));
   return code.take();

@@ -272,6 +272,25 @@ void emit_codecs(Code& code, const Interface& interface) {
 
 }  // namespace
 
+namespace {
+
+/// The callback's results, places and PDL. Its types, their checks and codecs are the interface's.
+void emit_callback(Code& code, const Interface& interface) {
+  const Interface& callback = *interface.callback;
+  open_callback(code, interface);
+  emit_results(code, callback);
+  code.line("namespace layout {");
+  code.line();
+  code.line("using namespace {}::layout;", interface.name);
+  code.line();
+  emit_codecs(code, callback);
+  emit_descriptors(code, callback);
+  emit_pdl(code, callback);
+  close_callback(code);
+}
+
+}  // namespace
+
 std::string emit_types(const Interface& interface, std::string_view stem) {
   Code code;
   emit_head(code, interface, stem, "its types, their places in an A-stack, and its procedure descriptor list.");
@@ -291,6 +310,8 @@ std::string emit_types(const Interface& interface, std::string_view stem) {
   code.line();
   emit_checks(code, interface);
   emit_codecs(code, interface);
+  emit_descriptors(code, interface);
+  if (interface.callback != nullptr) emit_callback(code, interface);
   emit_pdl(code, interface);
   code.line(close_namespace(interface));
   return code.take();

@@ -15,8 +15,11 @@ std::optional<Interface> compile(const Source& source, Diagnostics& diagnostics)
   if (!interface) return std::nullopt;
   lay_out(*interface, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  interface->canonical = canonical_text(*interface);
-  interface->hash = fnv1a(interface->canonical);
+  for (Interface* one : {interface->callback.get(), &*interface}) {
+    if (one == nullptr) continue;
+    one->canonical = canonical_text(*one);
+    one->hash = fnv1a(one->canonical);
+  }
   return interface;
 }
 

@@ -229,6 +229,7 @@ void lay_out(Interface& interface, Diagnostics& diagnostics) {
   }
   form_classes(interface);
   check_region(interface, diagnostics);
+  if (interface.callback != nullptr) lay_out(*interface.callback, diagnostics);
 }
 
 }  // namespace lrpc::stubgen

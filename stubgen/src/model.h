@@ -192,6 +192,10 @@ struct Interface {
   std::vector<Procedure> procedures;
   std::vector<AStackClass> classes;
 
+  /// Through which the server calls its clients back; null if it does not. An interface of its own in everything but
+  /// its types, which are this one's, and its place: namespace `Callback` within this one's.
+  std::unique_ptr<Interface> callback;
+
   std::string canonical;  ///< The declaration, normalised, without comments.
   std::uint64_t hash = 0;
 };

@@ -29,6 +29,7 @@ class Parser : private TokenStream {
   ast::Field field();
   ast::Handle handle(Doc doc);
   ast::Procedure procedure(Doc doc);
+  ast::Callback callback(Doc doc);
   std::vector<ast::Parameter> parameters(bool results);
   ast::Parameter parameter(bool results);
   void clauses(ast::Procedure& procedure);
@@ -91,11 +92,12 @@ ast::Declaration Parser::declaration() {
   if (take_word("error")) return record(std::move(doc), true);
   if (take_word("handle")) return handle(std::move(doc));
   if (take_word("procedure")) return procedure(std::move(doc));
+  if (at_word("callback")) return callback(std::move(doc));
   if (at_word("union")) {
     unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");
   }
   fail(fmt::format("expected a declaration, found {}", describe(current_)),
-       "declarations begin with option, enum, type, record, error, handle or procedure");
+       "declarations begin with option, enum, type, record, error, handle, procedure or callback");
 }
 
 ast::Option Parser::option() {
@@ -254,6 +256,32 @@ ast::Procedure Parser::procedure(Doc doc) {
   }
   clauses(result);
   expect_semicolon("the procedure");
+  return result;
+}
+
+ast::Callback Parser::callback(Doc doc) {
+  ast::Callback result;
+  result.doc = std::move(doc);
+  result.at = take().at;
+  expect(TokenKind::open_brace, "before the procedures through which clients are called back");
+  while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
+    try {
+      Doc procedure_doc = std::move(current_.doc);
+      if (!take_word("procedure")) {
+        const Token found = current_;
+        if (at_item()) take();                                      // recover() would stay before such a word
+        if (found.kind == TokenKind::invalid) throw SyntaxError{};  // the lexer has reported it
+        diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)));
+        diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");
+        throw SyntaxError{};
+      }
+      result.procedures.push_back(procedure(std::move(procedure_doc)));
+    } catch (const SyntaxError&) {
+      recover();
+    }
+  }
+  expect(TokenKind::close_brace, "after the callback's procedures");
+  take_if(TokenKind::semicolon);
   return result;
 }
 

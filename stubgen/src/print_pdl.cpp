@@ -37,10 +37,9 @@ std::string print_pdl(const Interface& interface) {
   }
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     const Procedure& procedure = interface.procedures[i];
-    text +=
-        fmt::format("\n{} {}  class {}  image {}  tail {}  A-stacks {}  stack {}{}\n", i, procedure.name,
-                    procedure.astack_class, procedure.image_size, procedure.tail_size, procedure.astacks,
-                    procedure.stack_need, marks(procedure));
+    text += fmt::format("\n{} {}  class {}  image {}  tail {}  A-stacks {}  stack {}{}\n", i, procedure.name,
+                        procedure.astack_class, procedure.image_size, procedure.tail_size, procedure.astacks,
+                        procedure.stack_need, marks(procedure));
     if (!procedure.parameters.empty() || !procedure.raises.empty()) {
       text += fmt::format("  {:<6} {:<20} {:<28} {:>6} {:>6}\n", "", "name", "type", "offset", "size");
     }
@@ -54,6 +53,7 @@ std::string print_pdl(const Interface& interface) {
                           raised.type->name, raised.offset, raised.type->size);
     }
   }
+  if (interface.callback != nullptr) text += "\n" + print_pdl(*interface.callback);
   return text;
 }
 

@@ -233,7 +233,7 @@ Type* TypeTable::array_of(Type* element, const ast::Number& extent) {
   type.target = element;
   type.bound = extent.value.magnitude;
   type.at = extent.at;
-  if (progress_.contains(element)) complete(type);
+  if (completed_) complete(type);
   return &type;
 }
 
@@ -242,6 +242,7 @@ Type* TypeTable::array_of(Type* element, const ast::Number& extent) {
 void TypeTable::complete() {
   // By index: nothing is added to the list, but built-in and spelled types stand in it as well.
   for (std::size_t i = 0; i < interface_.types.size(); ++i) complete(*interface_.types[i]);
+  completed_ = true;
 }
 
 /// Depth first. The depth is bounded by the number of declarations.

@@ -47,6 +47,7 @@ class TypeTable {
   std::map<std::string, Type*, std::less<>> by_name_;
   std::map<const Type*, Progress> progress_;
   std::map<const Type*, const ast::Alias*> aliases_;
+  bool completed_ = false;  ///< complete() has run: what is spelled from now on is completed at once.
 };
 
 }  // namespace lrpc::stubgen

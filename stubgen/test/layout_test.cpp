@@ -141,6 +141,12 @@ TEST(Layout, the_stack_need_covers_every_copy_that_the_entry_stub_makes) {
   expect_need("Last", 0);
 }
 
+TEST(Layout, arrays_of_strings_that_only_a_parameter_spells_have_their_size) {
+  const auto compiled = compile_body("procedure A(in a: string<10>[2], b: string<5>[2][3]) -> (c: string<20>[1]);");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  EXPECT_EQ(compiled.procedure("A").image_size, 2U * 16 + 6 * 12 + 24);
+}
+
 TEST(Layout, what_lies_in_scratch_memory_or_on_the_astack_takes_no_stack) {
   const auto compiled = compile_body(
       "procedure A(in a: bytes<1000000>, inout b: bytes<1000000>, in c: byte[1200] uninterpreted) -> (d: bytes<9000>);");

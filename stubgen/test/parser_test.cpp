@@ -76,7 +76,7 @@ TEST(Parser, clauses_of_a_procedure_come_in_any_order) {
 }
 
 TEST(Parser, deep_nesting_costs_no_stack) {
-  for (const char* opening : {"{", "(", "[", "<", "record A {", "procedure A(", "a: sequence<", "/*"}) {
+  for (const char* opening : {"{", "(", "[", "<", "record A {", "procedure A(", "a: sequence<", "callback {", "/*"}) {
     std::string text = "interface T version 1.0 {";
     while (text.size() < 900'000) text += opening;
     EXPECT_FALSE(compile_text(text).interface) << opening;

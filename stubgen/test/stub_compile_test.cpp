@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "callbacks.client.h"
+#include "callbacks.server.h"
 #include "files.types.h"
 #include "minimal.client.h"
 #include "minimal.server.h"
@@ -106,6 +108,64 @@ TEST(GeneratedStubs, compile_and_run_whatever_their_parameters_are_called) {
   EXPECT_EQ(*client->export_name(1, "ab", 2, 3), 8);
   EXPECT_EQ(*client->raise(5), 5);
   EXPECT_EQ(*client->procedure(1, 2, 3, 4), 10);
+}
+
+namespace callbacks = c::d::Callbacks;
+
+struct Copier {
+  lrpc::Result<std::uint64_t, callbacks::Cancelled> Copy(lrpc::CallContext& context, const lrpc::String<64>& name) {
+    auto client = callbacks::callback(context);
+    if (!client) return client.error();
+    for (std::uint64_t done = 1; done <= 3; ++done) {
+      const auto told = (*client)->Progress({.done = done, .total = 3, .last = done == 3});
+      if (const auto* cancelled = told.raised<callbacks::Cancelled>()) return lrpc::raise(*cancelled);
+      if (!told) return told.error();
+    }
+    const auto reply = (*client)->Confirm(name.view(), {true, false, true});
+    if (!reply) return reply.error();
+    if (!(*client)->Stop({"one", "two"})) return lrpc::Errc::call_failed;
+    return reply->answer == callbacks::Answer::Yes && reply->sure ? 3 : 0;
+  }
+  void Stop(lrpc::CallContext&) {}
+};
+
+struct Watcher {
+  std::uint64_t cancel_at = 100;
+  std::string asked{}, stopped{};
+  lrpc::Result<void, callbacks::Cancelled> Progress(lrpc::CallContext&, const callbacks::Step& step) {
+    if (step.done == cancel_at) return lrpc::raise(callbacks::Cancelled{.at = step.done});
+    return {};
+  }
+  callbacks::Callback::ConfirmResults Confirm(lrpc::CallContext&, const lrpc::String<200>& question,
+                                              const std::array<bool, 3>& flags) {
+    asked = question.view();
+    return {.answer = callbacks::Answer::Yes, .sure = flags == std::array{true, false, true}};
+  }
+  void Stop(lrpc::CallContext&, const std::array<lrpc::String<10>, 2>& reasons) {
+    stopped = std::string(reasons[0].view()) + std::string(reasons[1].view());
+  }
+};
+static_assert(callbacks::Callback::Implementation<Watcher> && !callbacks::Callback::Implementation<Copier>);
+static_assert(callbacks::kPdl.callback == &callbacks::Callback::kPdl && Minimal::kPdl.callback == nullptr);
+
+TEST(GeneratedStubs, call_back_through_an_interface_of_its_own) {
+  Copier copier;
+  Watcher watcher;
+  lrpc::Server server;
+  lrpc::Server client_domain;
+  ASSERT_TRUE(callbacks::export_to(server, "copier", copier));
+  auto client = callbacks::Client::import("copier", {.server = &server});
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->Copy("nobody listens").code(), lrpc::Errc::name_unknown);
+  ASSERT_TRUE(client->serve_callbacks(client_domain, watcher));
+  client->binding().object().context().callback_port().server = &client_domain;
+  EXPECT_EQ(client->Copy("sure?").value(), 3U);
+  EXPECT_EQ(watcher.asked, "sure?");
+  EXPECT_EQ(watcher.stopped, "onetwo");
+  watcher.cancel_at = 2;
+  const auto cancelled = client->Copy("sure?");
+  ASSERT_NE(cancelled.raised<callbacks::Cancelled>(), nullptr);
+  EXPECT_EQ(cancelled.raised<callbacks::Cancelled>()->at, 2U);
 }
 
 }  // namespace

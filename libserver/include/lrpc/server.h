@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lrpc/server/call_context.h"
+#include "lrpc/server/callback_port.h"
 #include "lrpc/server/run.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/pdl.h"

@@ -2,6 +2,7 @@
 // Never on the call path of an A-stack that has its E-stack.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -24,10 +25,19 @@ struct BellNews {
 
 /// Rings: one byte, never blocks, never fails visibly. A full bell has woken the clerk already.
 void ring_bell(int bell) noexcept;
-/// Sends an offer with its descriptor (not taken). Blocks while the bell is full. peer_gone, system_error.
-Status offer_on_bell(int bell, BellMessage message, int fd);
+/// How long an offer waits for a clerk that is alive.
+inline constexpr std::chrono::milliseconds kOfferPatience{10'000};
+/// Sends an offer with its descriptor (not taken). Waits while the bell is full, at most `patience`. timed_out,
+/// peer_gone, system_error.
+Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::milliseconds patience = kOfferPatience);
 /// Takes one message off the bell, without blocking; nullopt: there is none. What is not a bell's message is consumed, its
 /// descriptors closed, and comes back as bad_message. peer_gone: the other side has let go.
 Result<std::optional<BellNews>> receive_bell(int bell);
+
+/// For the clerk: tells whoever offered one end of a socketpair, over that pair, that the offer stands. Never blocks.
+/// An offer that is not accepted is closed instead.
+void accept_offer(int offered, BellMessage message) noexcept;
+/// For the client, on the end that it kept: waits for that word. peer_gone: the offer was not accepted. timed_out.
+Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds patience = kOfferPatience);
 
 }  // namespace lrpc::shim

@@ -181,6 +181,8 @@ Result<std::optional<BinderMessage>> receive_message(int socket,
 
 /// A connected SEQPACKET pair, close-on-exec: the bell of a binding, or the two ends of a private one.
 Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
+/// Whether `fd`, which somebody else sent, is an end of such a pair: what can be a bell, or bound over.
+[[nodiscard]] bool is_socket_pair_end(int fd) noexcept;
 
 /// Whether `name` can be exported: 1 to kMaxNameLength printable ASCII characters without space, '@' or '/'.
 [[nodiscard]] bool valid_name(std::string_view name) noexcept;

@@ -65,6 +65,7 @@ struct Pdl {
   std::span<const AStackClass> classes;
   std::span<const ProcedureDescriptor> procedures;
   std::string_view text;  ///< The canonical declaration, so that a tool can describe the interface.
+  const Pdl* callback = nullptr;  ///< Through which the server calls its clients back; null: it does not.
 };
 
 /// Fixed limits of a region; a PDL over one of them is refused at export and at generation.

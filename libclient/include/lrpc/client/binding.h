@@ -55,7 +55,8 @@ class Binding {
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see
-  /// shim::make_socket_pair, given to Server::serve_over there). Takes the socket.
+  /// shim::make_socket_pair, given to Server::serve_over there). Takes the socket. A timeout over zero is all the time
+  /// that the answer may take; with zero it is 10 s.
   static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
 
   explicit Binding(std::unique_ptr<client::BindingObject> object) noexcept;
@@ -66,6 +67,11 @@ class Binding {
   [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
   /// True once the server is gone: every further call returns Errc::binding_revoked.
   [[nodiscard]] bool revoked() const noexcept { return object_->revoked(); }
+  /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback
+  /// interface is to be served; generated code does (serve_callbacks()). Blocks until the server's clerk has accepted,
+  /// at most some 10 s. Errors: binding_revoked, peer_gone (it has an offer already, or cannot take one),
+  /// remote_unavailable, timed_out, system_error.
+  [[nodiscard]] Result<UniqueFd> offer_callback();
   /// The server by the kernel's word, as it was at bind time.
   [[nodiscard]] const shim::Credentials& server() const noexcept { return object_->server(); }
 

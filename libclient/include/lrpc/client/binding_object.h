@@ -55,6 +55,7 @@ class BindingObject {
   [[nodiscard]] const shim::Credentials& server() const noexcept { return parts_.server; }
   [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
   [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
+  [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }

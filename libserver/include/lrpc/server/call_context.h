@@ -8,6 +8,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/call_word.h"
@@ -90,6 +91,8 @@ class CallContext {
     return std::static_pointer_cast<T>(handles().close(handle.value, H::TagType::kTag, typeid(T)));
   }
   [[nodiscard]] server::HandleTable& handles() const noexcept;
+  /// For generated code: the way back to the caller, see <Interface>::callback().
+  [[nodiscard]] server::CallbackPort& callback_port() const noexcept;
 
   /// For the call path: primes the context for one call.
   void prime(server::ServedAStack& astack, std::byte* image, std::byte* tail, shim::CallWord word) noexcept {

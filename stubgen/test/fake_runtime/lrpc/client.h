@@ -4,6 +4,7 @@
 
 #include <lrpc/server.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,8 @@ namespace lrpc {
 
 struct ImportOptions {
   Server* server = nullptr;
+  std::chrono::milliseconds timeout{0};
+  std::chrono::milliseconds call_timeout{0};
 };
 
 namespace client {
@@ -93,6 +96,7 @@ class Binding {
     return import({}, pdl, options);
   }
   [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
+  [[nodiscard]] static Result<UniqueFd> offer_callback() { return UniqueFd(); }
 
  private:
   explicit Binding(std::unique_ptr<client::BindingObject> object) : object_(std::move(object)) {}

@@ -20,6 +20,20 @@
 
 namespace lrpc {
 
+class Server;
+
+/// The way back to the caller: whatever server the test puts here.
+struct CallbackPort {
+  Server* server = nullptr;
+  template <class Stub, class Options>
+  [[nodiscard]] Result<std::shared_ptr<Stub>> bound(Options options) {
+    options.server = server;
+    auto made = Stub::import_over(UniqueFd(), options);
+    if (!made) return made.error();
+    return std::make_shared<Stub>(*std::move(made));
+  }
+};
+
 /// An A-stack and the server's side of a call on it.
 class CallContext {
  public:
@@ -59,6 +73,7 @@ class CallContext {
     if (object != nullptr) handles_.erase(handle.value);
     return object;
   }
+  [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
   [[nodiscard]] std::size_t open_handles() const noexcept { return handles_.size(); }
 
  private:
@@ -74,6 +89,7 @@ class CallContext {
   std::byte* image_ = nullptr;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::map<std::uint64_t, Entry> handles_;
+  CallbackPort callback_port_;
   std::uint64_t last_handle_ = 0;
 };
 

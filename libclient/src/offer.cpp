@@ -1,0 +1,23 @@
+// What a client hands its server over the bell.
+#include "lrpc/client/binding.h"
+#include "lrpc/shim/bell.h"
+
+namespace lrpc {
+
+Result<UniqueFd> Binding::offer_callback() {
+  if (object_->remote()) return Error{Errc::remote_unavailable, "a remote server cannot call its clients back"};
+  if (object_->revoked()) return Errc::binding_revoked;
+  auto ends = shim::make_socket_pair();
+  if (!ends) return ends.error();
+  const int offered = ends->second.get();
+  if (Status sent = shim::offer_on_bell(object_->bell(), shim::BellMessage::callback, offered); !sent)
+    return sent.error();
+  // From here the server alone has that end: an offer that it drops is seen as the end of the pair.
+  ends->second.reset();
+  // Until it has accepted, a procedure that wants to call back could be running already and find nothing.
+  if (Status taken = shim::await_acceptance(ends->first.get(), shim::BellMessage::callback); !taken)
+    return taken.error();
+  return std::move(ends->first);
+}
+
+}  // namespace lrpc

@@ -1,0 +1,21 @@
+// One domain of a chain: chain_link NAMESERVER INDEX exports link-INDEX until its parent goes.
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "chain_service.h"
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (argc != 3) return 2;
+  testing_lrpc::ChainLink link(argv[1], static_cast<std::uint32_t>(std::stoul(argv[2])));
+  lrpc::Server server({.nameserver = argv[1]});
+  if (auto exported = Chain::export_to(server, std::string("link-") + argv[2], link); !exported) {
+    std::fprintf(stderr, "%s\n", exported.error().message().c_str());
+    return 1;
+  }
+  std::puts("ready");
+  std::fflush(stdout);
+  for (;;) pause();
+}

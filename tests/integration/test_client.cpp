@@ -1,0 +1,92 @@
+// Client processes of the tests of callbacks and of concurrency: lrpc-test-client WHAT ARGUMENTS...
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+#include <thread>
+
+#include "busy_calls.h"
+#include "chatter_service.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace testing_lrpc;
+
+[[noreturn]] void stay() {
+  std::puts("ready");
+  std::fflush(stdout);
+  for (;;) pause();
+}
+
+/// busy NAMESERVER GATE NUMBER: two threads, each with a binding of its own, and both over a third. Prints what came of it.
+int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
+  const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = 10s, .gate = gate};
+  auto shared = Conformance::Client::import("busy", options);
+  if (!shared) return 1;
+  std::array<BusyReport, 2> parts;
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      parts[t].wrong = 1;
+      auto own = Conformance::Client::import("busy", options);
+      if (!own) return;
+      parts[t].wrong = static_cast<std::uint64_t>(wrong_answers(*own, number * 2 + t, 100));
+      for (int i = 0; i < 200; ++i) {
+        const auto counted = (i % 2 == 0 ? *own : *shared).Count();
+        parts[t].wrong += counted ? 0U : 1U;
+        ++parts[t].calls;
+        if (counted) parts[t].sum += *counted;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::printf("%lu %lu %lu\n", parts[0].wrong + parts[1].wrong, parts[0].calls + parts[1].calls,
+              parts[0].sum + parts[1].sum);
+  return 0;
+}
+
+/// chatter NAMESERVER stay|hang|sum: subscribes, then stays, is asked a question that it never answers, or calls much.
+int chatter(const std::string& nameserver, std::string_view then) {
+  ChatterListener listener;
+  auto client = Chatter::Client::import("chatter", {.nameserver = nameserver, .timeout = 10s});
+  if (!client) return 1;
+  listener.server = &*client;
+  lrpc::Server own;
+  if (!client->serve_callbacks(own, listener) || !client->Subscribe()) return 2;
+  for (int i = 0; i < (then == "sum" ? 100 : 1); ++i) {
+    const auto sum = client->Sum(10);
+    if (!sum || *sum != 90) return 3;
+  }
+  if (then != "hang") stay();
+  std::puts("ready");
+  std::fflush(stdout);
+  (void)client->Ask("hang", 10'000, 0);
+  return 4;
+}
+
+/// serve FD: serves Chatter's callback over a socket that is somebody else's.
+int serve(int socket) {
+  ChatterListener listener;
+  lrpc::Server own;
+  const auto served = own.serve_over(lrpc::UniqueFd(socket), Chatter::Callback::kPdl,
+                                     Chatter::Callback::Entry<ChatterListener>::kStubs, &listener);
+  if (!served) return 1;
+  stay();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "busy" && argc == 5) {
+    return busy(argv[2], static_cast<lrpc::Gate>(std::stoi(argv[3])), static_cast<std::uint32_t>(std::stoul(argv[4])));
+  }
+  if (what == "chatter" && argc == 4) return chatter(argv[2], argv[3]);
+  if (what == "serve" && argc == 3) return serve(std::stoi(argv[2]));
+  return 64;
+}
