@@ -22,8 +22,8 @@ namespace lrpc::server {
 
 class Domain;
 
-/// Speaks the binder protocol: to the nameserver over one socket, to each private client over its own. Requests come from
-/// the program's threads; answers and bind requests are read on the watcher's thread. Thread-safe.
+/// Speaks the binder protocol to the nameserver, over one socket. Requests come from the program's threads; answers and bind
+/// requests are read on the watcher's thread. Thread-safe.
 ///
 /// Names outlive the nameserver that they were exported to: when it hangs up, the watcher's thread connects anew, with a
 /// growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
@@ -35,17 +35,10 @@ class Clerk {
 
   Result<ExportId> export_interface(std::string name, std::shared_ptr<ServedInterface> interface);
   Status withdraw(ExportId id);
-  Status serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface);
-  /// Hangs up everywhere. No binding is made after it.
+  /// Hangs up. No binding is made over the nameserver after it.
   void close();
 
  private:
-  struct PrivateSocket {
-    UniqueFd fd;
-    shim::Watcher::Id watch = 0;  ///< Under the clerk's lock.
-    std::shared_ptr<ServedInterface> interface;
-  };
-
   using Answer = Result<shim::BinderMessage>;
   /// A connection to a nameserver, from connect to hang-up. Whoever sends holds it; the clerk's hold goes with the hang-up.
   struct Link {
@@ -100,11 +93,6 @@ class Clerk {
   Status bind(shim::BindRequest& request, shim::BinderMessage& message);
   [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
 
-  // Private sockets.
-  void on_private(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
-  Result<shim::BinderMessage> bind_privately(const PrivateSocket& socket, const shim::BinderMessage& message);
-  void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
-
   Domain& domain_;
   std::mutex mutex_;
   std::shared_ptr<Link> link_;  ///< Null: not connected.
@@ -115,7 +103,6 @@ class Clerk {
   std::map<std::uint64_t, Export> exports_;  ///< By our own id, which no nameserver knows.
   std::chrono::milliseconds pause_;          ///< Before the next attempt to connect or to export again.
   bool retry_posted_ = false;
-  std::map<int, std::shared_ptr<PrivateSocket>> private_;
   bool closed_ = false;
 };
 

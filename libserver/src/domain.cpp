@@ -33,12 +33,14 @@ Domain::Domain(ServerOptions options)
       poller_(options_, processors_),
       estacks_(options_, processors_, poller_),
       clerk_(*this),
+      private_sockets_(*this),
       watcher_("lrpc-clerk") {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
 }
 
 Domain::~Domain() {
   clerk_.close();  // no new bindings
+  private_sockets_.close();
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending;
   {
     std::lock_guard lock(mutex_);

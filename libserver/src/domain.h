@@ -14,6 +14,7 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/watcher.h"
 #include "poller.h"
+#include "private_sockets.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -36,6 +37,7 @@ class Domain {
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
 
   [[nodiscard]] Clerk& clerk() noexcept { return clerk_; }
+  [[nodiscard]] PrivateSockets& private_sockets() noexcept { return private_sockets_; }
   [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] ServerStatistics statistics();
@@ -53,6 +55,7 @@ class Domain {
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;
+  PrivateSockets private_sockets_;
   shim::Watcher watcher_;  ///< Last: its thread ends before anything it touches goes.
 };
 
