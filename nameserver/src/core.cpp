@@ -40,6 +40,7 @@ Core::~Core() {
   for (const auto& [serial, peer] : connections_) {
     loop_.forget(peer->watch);
     loop_.forget(peer->death_watch);
+    loop_.cancel(peer->ask_again);
   }
   loop_.forget(listen_watch_);
 }
@@ -225,6 +226,7 @@ void Core::doom(Connection& peer) {
   peer.closing = true;
   loop_.forget(peer.watch);
   loop_.forget(peer.death_watch);
+  loop_.cancel(peer.ask_again);
   doomed_.push_back(&peer);
 }
 

@@ -42,6 +42,8 @@ struct Connection {
   std::map<ExportId, std::string> exports;
   std::size_t export_bytes = 0;
   std::set<ImportId> binds;  ///< Imports that its clerk is being asked about.
+  EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
+  std::chrono::milliseconds ask_again_pause{0};
   std::uint32_t bindings_issued = 0;
 
   // As a client.
@@ -123,7 +125,9 @@ class Core {
   void on(Connection& peer, std::uint32_t request, shim::BindReply body);
   void serve_waiting(const std::string& name);
   void serve_waiting_of(const Connection& server);
-  Status ask_clerk(ImportId id, Import& import, Export& exported);
+  enum class Asked : std::uint8_t { yes, not_now };
+  Result<Asked> ask_clerk(ImportId id, Import& import, Export& exported);
+  void ask_again_soon(Connection& server);
   void introduce(ImportId id, Import& import);
   void wait_for_name(ImportId id, Import& import);
   void on_time_over(ImportId id);
