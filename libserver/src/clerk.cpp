@@ -188,6 +188,8 @@ void Clerk::on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id w
   shim::BinderMessage message = std::move(**received);
   if (std::holds_alternative<shim::BindRequest>(message.body)) {
     on_bind_request(link, std::move(message));
+  } else if (std::holds_alternative<shim::PollerPage>(message.body)) {
+    on_poller_page(std::move(message));
   } else {
     on_answer(link, std::move(message));
   }
@@ -244,6 +246,7 @@ void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& a
 void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why) {
   domain_.watcher().unwatch(watch);
   ::shutdown(link->fd.get(), SHUT_RDWR);
+  domain_.grant().detach();  // nobody rules any more
   std::vector<News> news;
   {
     std::lock_guard lock(mutex_);
@@ -349,6 +352,22 @@ void Clerk::tell(const std::vector<News>& news) noexcept {
   for (const News& one : news) {
     call_program([&] { one.interface->options.on_registration(one.status); });
   }
+}
+
+// ---- The processor allocator, on the watcher's thread ----
+
+void Clerk::on_poller_page(shim::BinderMessage message) {
+  // What is no page, or cannot be mapped, leaves this server to its own rule: it polls for its calls all the same.
+  if (message.fds.size() == 1) (void)domain_.grant().attach(std::move(message.fds.front()));
+}
+
+void Clerk::wake_allocator() {
+  std::shared_ptr<Link> link;
+  {
+    std::lock_guard lock(mutex_);
+    link = link_;
+  }
+  if (link != nullptr) send_soon(link, {0, shim::WakeAllocator{}, {}, {}});
 }
 
 // ---- Bind requests, on the watcher's thread ----

@@ -35,6 +35,8 @@ class Clerk {
 
   Result<ExportId> export_interface(std::string name, std::shared_ptr<ServedInterface> interface);
   Status withdraw(ExportId id);
+  /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's thread.
+  void wake_allocator();
   /// Hangs up. No binding is made over the nameserver after it.
   void close();
 
@@ -89,6 +91,7 @@ class Clerk {
   [[nodiscard]] bool anything_missing_locked() const;
   static void change_locked(Export& exported, Status status, std::vector<News>& news);
   static void tell(const std::vector<News>& news) noexcept;
+  void on_poller_page(shim::BinderMessage message);
   void on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message);
   Status bind(shim::BindRequest& request, shim::BinderMessage& message);
   [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);

@@ -30,7 +30,8 @@ cpu_set_t own_processors() {
 Domain::Domain(ServerOptions options)
     : options_(std::move(options)),
       processors_(own_processors()),
-      poller_(options_, processors_),
+      grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
+      poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_),
       clerk_(*this),
       private_sockets_(*this),
@@ -152,6 +153,8 @@ ServerStatistics Domain::statistics() {
   counted.poller_hits = poller_.hits();
   counted.poller_misses = estacks_.poller_misses();
   counted.poller_evictions = poller_.evictions();
+  counted.granted_pollers = std::min<std::uint32_t>(grant_.granted(), options_.pollers);
+  counted.allocator_page = grant_.has_page();
   return counted;
 }
 

@@ -14,6 +14,7 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/watcher.h"
 #include "poller.h"
+#include "poller_grant.h"
 #include "private_sockets.h"
 #include "served_binding.h"
 
@@ -37,6 +38,7 @@ class Domain {
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
 
   [[nodiscard]] Clerk& clerk() noexcept { return clerk_; }
+  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
   [[nodiscard]] PrivateSockets& private_sockets() noexcept { return private_sockets_; }
   [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
@@ -49,6 +51,7 @@ class Domain {
 
   const ServerOptions options_;
   const cpu_set_t processors_;
+  PollerGrant grant_;
   Poller poller_;
   EStackPool estacks_;
   std::mutex mutex_;

@@ -27,6 +27,7 @@ std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microseco
 }  // namespace
 
 void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  if (!grant_.hot_call()) return;
   if (astack.polled.exchange(true)) return;  // offered or hot already
   std::lock_guard lock(mutex_);
   if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
@@ -72,7 +73,9 @@ void Poller::run() {
       wait_for_offers();
       continue;
     }
+    grant_.begin_polling();
     cool_down(poll());
+    grant_.end_polling(hits(), evictions());
   }
 }
 
@@ -164,7 +167,7 @@ Poller::Why Poller::poll() {
     const std::uint64_t now = shim::ticks();
     if (!hit && now - looked > gap) return Why::evicted;
     looked = now;
-    if (hot_count_ == 0 || now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
+    if (!grant_.keep_polling(hits()) || hot_count_ == 0 || now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
     drop_cold(now);
   }

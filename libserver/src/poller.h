@@ -14,6 +14,7 @@
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/thread.h"
+#include "poller_grant.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -25,9 +26,10 @@ class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free (design §5).
 
-  /// `processors`: where the domain's threads may run.
-  Poller(const ServerOptions& options, const cpu_set_t& processors) noexcept
-      : enabled_(options.pollers > 0),
+  /// `processors`: where the domain's threads may run. `grant`: whether it may poll just now.
+  Poller(const ServerOptions& options, const cpu_set_t& processors, PollerGrant& grant) noexcept
+      : grant_(grant),
+        enabled_(options.pollers > 0),
         window_(options.poll_window),
         stack_size_(options.estack_size),
         processors_(processors) {}
@@ -47,6 +49,7 @@ class Poller {
   }
   void stop();
 
+  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
 
@@ -70,6 +73,7 @@ class Poller {
   void cool_down(Why why);
   void wait_for_offers();
 
+  PollerGrant& grant_;
   const bool enabled_;
   const std::chrono::microseconds window_;
   const std::size_t stack_size_;

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "allocator_driver.h"
 #include "event_loop.h"
 #include "listen_socket.h"
 #include "lrpc/nameserver.h"
@@ -92,9 +93,13 @@ class Core {
   Status begin();
 
   [[nodiscard]] const std::string& socket_path() const noexcept { return listener_.path(); }
+  [[nodiscard]] AllocatorStatistics allocator_statistics() const {
+    return allocator_ ? allocator_->statistics() : AllocatorStatistics{};
+  }
 
  private:
   // core.cpp: connections.
+  void begin_allocator();
   void accept_peers();
   void admit(UniqueFd socket);
   void pause_accepting();
@@ -117,6 +122,8 @@ class Core {
   void on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body);
   Status may_export(Connection& peer, const shim::ExportRequest& body);
   Status watch_process(Connection& server);
+  void on(Connection& peer, std::uint32_t request, const shim::WakeAllocator& body);
+  void share_page(Connection& server);
   void remove_export(Connection& server, ExportId id);
   void remove_exports(Connection& server);
 
@@ -147,6 +154,8 @@ class Core {
   std::unordered_map<uid_t, std::size_t> connections_of_user_;
   std::vector<Connection*> doomed_;
   std::size_t fds_in_flight_ = 0;  ///< Sum over connections_.
+
+  std::optional<AllocatorDriver> allocator_;
 
   ExportId last_export_ = 0;
   std::map<std::string, Export, std::less<>> exports_;

@@ -59,6 +59,8 @@ void Nameserver::stop() noexcept {
 
 const std::string& Nameserver::socket_path() const noexcept { return parts_->core->socket_path(); }
 
+AllocatorStatistics Nameserver::allocator_statistics() const { return parts_->core->allocator_statistics(); }
+
 std::string_view Nameserver::backend() const noexcept { return parts_->loop->name(); }
 
 }  // namespace lrpc::nameserver

@@ -155,6 +155,7 @@ TEST_P(Hostile, a_server_that_never_reads_costs_its_clients_a_bounded_time_and_n
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");
+  EXPECT_TRUE(server.is_served());  // its page is read
   TestPeer client(path());
   for (int i = 0; i < 3; ++i) client.import("files");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.next_failure(), Errc::timed_out);
@@ -169,6 +170,7 @@ TEST_P(Hostile, imports_stay_in_line_while_a_server_has_as_much_to_read_as_fits)
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");
+  EXPECT_TRUE(server.is_served());  // its page is read
   TestPeer client(path());
   constexpr int kImports = 20;
   for (int i = 0; i < kImports; ++i) client.import("files");
@@ -183,6 +185,7 @@ TEST_P(Hostile, a_server_that_owes_no_answer_is_asked_again_once_it_has_read) {
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");
+  EXPECT_TRUE(server.is_served());  // its page is read
   TestPeer gone(path());
   gone.import("files");
   EXPECT_TRUE(gone.is_served());
@@ -285,6 +288,7 @@ TEST_P(Hostile, mutated_conversations_leave_nothing_behind) {
   START_NAMESERVER();
   TestPeer bystander(path());
   bystander.export_name("bystander");
+  EXPECT_TRUE(bystander.is_served());  // its page has come
   std::mt19937 random(4);
   const auto running = open_fds();
   for (int round = 0; round < 400; ++round) {
