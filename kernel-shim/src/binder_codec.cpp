@@ -17,9 +17,10 @@ constexpr std::size_t kHeaderSize = 16;
 
 constexpr std::array kTypeNames = {"ExportRequest",   "Exported",  "WithdrawRequest", "Withdrawn",   "ImportRequest",
                                    "BindRequest",     "BindReply", "Bound",           "ListRequest", "Listed",
-                                   "DescribeRequest", "Described", "Failed"};
+                                   "DescribeRequest", "Described", "Failed",
+                                   "PollerPage",      "WakeAllocator"};
 static_assert(kTypeNames.size() == std::variant_size_v<BinderBody>);
-static_assert(std::is_same_v<std::variant_alternative_t<kTypeNames.size() - 1, BinderBody>, Failed>);
+static_assert(std::is_same_v<std::variant_alternative_t<kTypeNames.size() - 1, BinderBody>, WakeAllocator>);
 
 /// Printable ASCII without space, not too long. Empty is for the message's reader to judge.
 bool plausible_name(std::string_view name) noexcept {
@@ -332,6 +333,10 @@ void transfer(Archive& archive, Field<Archive, Failed> body) {
   archive.check(body.code != Errc::ok, "it is a failure without a reason");
   archive.reason(body.text);
 }
+template <class Archive>
+void transfer(Archive&, Field<Archive, PollerPage>) {}
+template <class Archive>
+void transfer(Archive&, Field<Archive, WakeAllocator>) {}
 
 Error bad_message(std::string what) { return {Errc::bad_message, "bad binder message: " + std::move(what)}; }
 

@@ -1,27 +1,19 @@
 #include "lrpc/shim/region.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string>
 #include <utility>
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U  // since Linux 6.3; refused with EINVAL before
-#endif
-#ifndef F_SEAL_EXEC
-#define F_SEAL_EXEC 0x0020  // what MFD_NOEXEC_SEAL adds
-#endif
+#include "sealed_memory.h"
 
 namespace lrpc::shim {
 namespace {
 
 constexpr std::uint64_t kSlotAlignment = 128;  // two lines: the adjacent-line prefetcher must not couple two A-stacks
 constexpr std::uint64_t kPage = 4096;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -67,26 +59,11 @@ Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
   return layout;
 }
 
-Result<UniqueFd> create_region(const RegionLayout& layout) {
-  UniqueFd fd(memfd_create("lrpc-region", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
-  if (!fd && errno == EINVAL) fd.reset(memfd_create("lrpc-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) return system_error("memfd_create", errno);
-  if (ftruncate(fd.get(), static_cast<off_t>(layout.size())) != 0) return system_error("ftruncate of a region", errno);
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return system_error("sealing a region", errno);
-  return fd;
-}
+Result<UniqueFd> create_region(const RegionLayout& layout) { return create_sealed_memory("lrpc-region", layout.size()); }
 
 Result<Region> Region::map(UniqueFd fd, RegionLayout layout) {
-  // Size and seals are checked on the very descriptor that is mapped; once sealed they cannot change behind the check.
-  const int seals = fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals) return Error{Errc::bad_message, "the region is not a sealed memfd"};
-  if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) return Error{Errc::bad_message, "the region is read-only"};
-  struct stat status {};
-  if (fstat(fd.get(), &status) != 0) return system_error("fstat of a region", errno);
-  if (static_cast<std::uint64_t>(status.st_size) != layout.size()) {
-    return Error{Errc::bad_message, "the region has " + std::to_string(status.st_size) + " bytes, its layout needs " +
-                                        std::to_string(layout.size())};
-  }
+  // Checked on the very descriptor that is mapped.
+  if (Status good = check_sealed_memory(fd.get(), layout.size(), "the region"); !good) return good.error();
   void* base = mmap(nullptr, layout.size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (base == MAP_FAILED) return system_error("mmap of a region", errno);
   if (madvise(base, layout.size(), MADV_DONTFORK) != 0) {

@@ -31,7 +31,9 @@ class MessageMaker {
       case 9: message.body = listed(); break;
       case 10: message.body = DescribeRequest{name()}; break;
       case 11: message.body = Described{interface(), text(2000)}; break;
-      default: message.body = Failed{Errc::name_taken, text(1024)}; break;
+      case 12: message.body = Failed{Errc::name_taken, text(1024)}; break;
+      case 13: message.body = PollerPage{}; break;
+      default: message.body = WakeAllocator{}; break;
     }
     return message;
   }
@@ -159,11 +161,11 @@ TEST(BinderCodec, unknown_types_gates_codes_and_flags_are_refused) {
   auto type = bytes_of({1, Withdrawn{}, {}, {}});
   type[6] = std::byte{0};
   EXPECT_EQ(decode(type).code(), Errc::bad_message);
-  type[6] = std::byte{14};
+  type[6] = static_cast<std::byte>(std::variant_size_v<BinderBody> + 1);
   EXPECT_EQ(decode(type).code(), Errc::bad_message);
 
   auto gate = bytes_of({1, ImportRequest{"a", {}, 0, Gate::none}, {}, {}});
-  gate.back() = std::byte{5};
+  gate.back() = static_cast<std::byte>(static_cast<unsigned>(Gate::sleep) + 1);
   EXPECT_EQ(decode(gate).code(), Errc::bad_message);
 
   auto code = bytes_of({1, Failed{Errc::system_error, ""}, {}, {}});

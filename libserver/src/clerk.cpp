@@ -1,6 +1,5 @@
 #include "clerk.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -26,26 +25,10 @@ constexpr std::chrono::milliseconds kLongestOutboxPause{100};
 
 shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
 
-shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
-  shim::BinderMessage answer;
-  answer.request = request;
-  answer.body = shim::Failed{error.code, error.message()};
-  return answer;
-}
-
 /// Why an export was not granted, if `answer` is not Exported.
 Error why_not(const shim::BinderMessage& answer) {
   if (const auto* failed = std::get_if<shim::Failed>(&answer.body)) return {failed->code, failed->text};
   return {Errc::bad_message, "the nameserver's answer to an export makes no sense"};
-}
-
-Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
-  if (!interface.options.authorise) return {};
-  Status decision = Error{Errc::not_permitted, "its authorisation threw an exception"};
-  call_program([&] { decision = interface.options.authorise(client); });
-  if (decision) return decision;
-  Error error = decision.error();
-  return Error{Errc::not_permitted, "the server's clerk refused: " + error.message()};
 }
 
 }  // namespace
@@ -178,22 +161,18 @@ Status Clerk::withdraw(ExportId id) {
 
 void Clerk::close() {
   std::shared_ptr<Link> link;
-  std::vector<std::shared_ptr<PrivateSocket>> sockets;
   decltype(exports_) exports;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
     link = std::move(link_);
     exports.swap(exports_);
-    for (auto& [fd, socket] : private_) sockets.push_back(socket);
-    private_.clear();
   }
   // Outside the lock: a callback that runs now may want it.
   if (link != nullptr) {
     domain_.watcher().unwatch(link->watch);
     ::shutdown(link->fd.get(), SHUT_RDWR);  // not close alone: a fork child of ours may hold the socket
   }
-  for (const auto& socket : sockets) domain_.watcher().unwatch(socket->watch);
 }
 
 // ---- The nameserver's messages, on the watcher's thread ----
@@ -209,6 +188,8 @@ void Clerk::on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id w
   shim::BinderMessage message = std::move(**received);
   if (std::holds_alternative<shim::BindRequest>(message.body)) {
     on_bind_request(link, std::move(message));
+  } else if (std::holds_alternative<shim::PollerPage>(message.body)) {
+    on_poller_page(std::move(message));
   } else {
     on_answer(link, std::move(message));
   }
@@ -265,6 +246,7 @@ void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& a
 void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why) {
   domain_.watcher().unwatch(watch);
   ::shutdown(link->fd.get(), SHUT_RDWR);
+  domain_.grant().detach();  // nobody rules any more
   std::vector<News> news;
   {
     std::lock_guard lock(mutex_);
@@ -372,6 +354,22 @@ void Clerk::tell(const std::vector<News>& news) noexcept {
   }
 }
 
+// ---- The processor allocator, on the watcher's thread ----
+
+void Clerk::on_poller_page(shim::BinderMessage message) {
+  // What is no page, or cannot be mapped, leaves this server to its own rule: it polls for its calls all the same.
+  if (message.fds.size() == 1) (void)domain_.grant().attach(std::move(message.fds.front()));
+}
+
+void Clerk::wake_allocator() {
+  std::shared_ptr<Link> link;
+  {
+    std::lock_guard lock(mutex_);
+    link = link_;
+  }
+  if (link != nullptr) send_soon(link, {0, shim::WakeAllocator{}, {}, {}});
+}
+
 // ---- Bind requests, on the watcher's thread ----
 
 std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
@@ -411,86 +409,6 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   parts.gate = request.gate;
   parts.interface = interface;
   return domain_.add_binding(std::move(parts));
-}
-
-// ---- Private bindings: the clerk is the binder ----
-
-Status Clerk::serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface) {
-  const int on = 1;
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
-    return system_error("serve_over: SO_PASSCRED", errno);
-  }
-  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
-  std::lock_guard lock(mutex_);
-  if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
-  auto watched = domain_.watcher().watch(shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_private(shared, event.id); });
-  if (!watched) return watched.error();
-  shared->watch = *watched;
-  private_[shared->fd.get()] = shared;
-  return {};
-}
-
-void Clerk::on_private(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
-  auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0));
-  if (!received) {
-    // Garbage or the end: either way there is nothing more to say. Bindings made over it live on.
-    if (received.code() == Errc::bad_message) {
-      (void)shim::send_message(socket->fd.get(), failed_answer(0, received.error()), false);
-    }
-    hang_up(socket, watch);
-    return;
-  }
-  if (!received->has_value()) return;
-  auto answer = bind_privately(*socket, **received);
-  const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
-  (void)shim::send_message(socket->fd.get(), message, false);
-}
-
-Result<shim::BinderMessage> Clerk::bind_privately(const PrivateSocket& socket, const shim::BinderMessage& message) {
-  const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
-  if (wanted == nullptr || message.fds_lost) return Error{Errc::bad_message, "a private client may only import"};
-  if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
-  const Pdl& pdl = *socket.interface->pdl;
-  if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
-  if (Status allowed = authorise(*socket.interface, *message.sender); !allowed) return allowed.error();
-  if (Status room = domain_.room_for(*message.sender); !room) return room.error();
-
-  auto layout = shim::RegionLayout::of(pdl.classes);
-  if (!layout) return layout.error();
-  auto region_fd = shim::create_region(*layout);
-  if (!region_fd) return region_fd.error();
-  UniqueFd own_fd(fcntl(region_fd->get(), F_DUPFD_CLOEXEC, 0));
-  if (!own_fd) return system_error("dup of a region", errno);
-  auto region = shim::Region::map(std::move(own_fd), *std::move(layout));
-  if (!region) return region.error();
-  auto bells = shim::make_socket_pair();
-  if (!bells) return bells.error();
-  auto pidfd = shim::open_pidfd(message.sender->pid);
-  if (!pidfd) return pidfd.error();
-
-  ServedParts parts;
-  parts.id = domain_.next_binding_id();
-  parts.nonce = shim::make_nonce();
-  parts.client = *message.sender;
-  parts.region = *std::move(region);
-  parts.client_pidfd = *std::move(pidfd);
-  parts.bell = std::move(bells->first);
-  parts.gate = wanted->gate;
-  parts.interface = socket.interface;
-
-  shim::BinderMessage answer;
-  answer.request = message.request;
-  answer.body = shim::Bound{.binding_id = parts.id, .nonce = parts.nonce, .server = {}, .classes = {pdl.classes.begin(), pdl.classes.end()}};
-  answer.fds.push_back(*std::move(region_fd));
-  answer.fds.push_back(std::move(bells->second));
-  if (Status added = domain_.add_binding(std::move(parts)); !added) return added.error();
-  return answer;
-}
-
-void Clerk::hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
-  domain_.watcher().unwatch(watch);
-  std::lock_guard lock(mutex_);
-  private_.erase(socket->fd.get());
 }
 
 }  // namespace lrpc::server

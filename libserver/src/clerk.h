@@ -22,8 +22,8 @@ namespace lrpc::server {
 
 class Domain;
 
-/// Speaks the binder protocol: to the nameserver over one socket, to each private client over its own. Requests come from
-/// the program's threads; answers and bind requests are read on the watcher's thread. Thread-safe.
+/// Speaks the binder protocol to the nameserver, over one socket. Requests come from the program's threads; answers and bind
+/// requests are read on the watcher's thread. Thread-safe.
 ///
 /// Names outlive the nameserver that they were exported to: when it hangs up, the watcher's thread connects anew, with a
 /// growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
@@ -35,17 +35,12 @@ class Clerk {
 
   Result<ExportId> export_interface(std::string name, std::shared_ptr<ServedInterface> interface);
   Status withdraw(ExportId id);
-  Status serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface);
-  /// Hangs up everywhere. No binding is made after it.
+  /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's thread.
+  void wake_allocator();
+  /// Hangs up. No binding is made over the nameserver after it.
   void close();
 
  private:
-  struct PrivateSocket {
-    UniqueFd fd;
-    shim::Watcher::Id watch = 0;  ///< Under the clerk's lock.
-    std::shared_ptr<ServedInterface> interface;
-  };
-
   using Answer = Result<shim::BinderMessage>;
   /// A connection to a nameserver, from connect to hang-up. Whoever sends holds it; the clerk's hold goes with the hang-up.
   struct Link {
@@ -96,14 +91,10 @@ class Clerk {
   [[nodiscard]] bool anything_missing_locked() const;
   static void change_locked(Export& exported, Status status, std::vector<News>& news);
   static void tell(const std::vector<News>& news) noexcept;
+  void on_poller_page(shim::BinderMessage message);
   void on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message);
   Status bind(shim::BindRequest& request, shim::BinderMessage& message);
   [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
-
-  // Private sockets.
-  void on_private(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
-  Result<shim::BinderMessage> bind_privately(const PrivateSocket& socket, const shim::BinderMessage& message);
-  void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
 
   Domain& domain_;
   std::mutex mutex_;
@@ -115,7 +106,6 @@ class Clerk {
   std::map<std::uint64_t, Export> exports_;  ///< By our own id, which no nameserver knows.
   std::chrono::milliseconds pause_;          ///< Before the next attempt to connect or to export again.
   bool retry_posted_ = false;
-  std::map<int, std::shared_ptr<PrivateSocket>> private_;
   bool closed_ = false;
 };
 

@@ -22,15 +22,18 @@ constexpr int kRingsPerLook = 64;
 
 Domain::Domain(ServerOptions options)
     : options_(std::move(options)),
-      poller_(options_, processors_),
+      grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
+      poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
       clerk_(*this),
+      private_sockets_(*this),
       watcher_("lrpc-clerk") {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
 }
 
 Domain::~Domain() {
   clerk_.close();  // no new bindings
+  private_sockets_.close();
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending;
   {
     std::lock_guard lock(mutex_);
@@ -147,6 +150,8 @@ ServerStatistics Domain::statistics() {
   counted.poller_hits = poller_.hits();
   counted.poller_misses = estacks_.poller_misses();
   counted.poller_evictions = poller_.evictions();
+  counted.granted_pollers = std::min<std::uint32_t>(grant_.granted(), options_.pollers);
+  counted.allocator_page = grant_.has_page();
   return counted;
 }
 

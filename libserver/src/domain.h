@@ -13,6 +13,8 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/watcher.h"
 #include "poller.h"
+#include "poller_grant.h"
+#include "private_sockets.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -35,6 +37,8 @@ class Domain {
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
 
   [[nodiscard]] Clerk& clerk() noexcept { return clerk_; }
+  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
+  [[nodiscard]] PrivateSockets& private_sockets() noexcept { return private_sockets_; }
   [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
   [[nodiscard]] ServerStatistics statistics();
@@ -46,12 +50,14 @@ class Domain {
 
   const ServerOptions options_;
   DomainProcessors processors_;
+  PollerGrant grant_;
   Poller poller_;
   EStackPool estacks_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;
+  PrivateSockets private_sockets_;
   shim::Watcher watcher_;  ///< Last: its thread ends before anything it touches goes.
 };
 

@@ -98,7 +98,10 @@ void EStack::after_call(std::uint16_t caller_processor) {
   const shim::Gate gate = astack_->binding->gate();
   last_used_.store(now, std::memory_order_relaxed);
   pool_.processors_.refresh(now);
-  if (astack_->polled.load(std::memory_order_relaxed)) pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
+  if (astack_->polled.load(std::memory_order_relaxed)) {
+    pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
+    poller_.grant().missed();
+  }
   const bool soon = now - astack_->last_call < to_ticks(static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;

@@ -43,6 +43,7 @@ std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microseco
 }  // namespace
 
 void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  if (!grant_.hot_call()) return;
   if (astack.polled.exchange(true)) return;  // offered or hot already
   std::lock_guard lock(mutex_);
   if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
@@ -91,9 +92,11 @@ void Poller::run() {
     // While we are under suspicion of being in somebody's way: who would run beside us? (A caller and its E-stack that hand one
     // processor to and fro count as two.)
     const std::uint64_t began = shim::ticks();
+    grant_.begin_polling();
     const Why why = looks_crowded(1) ? Why::crowded : poll();
     cool_down();
     back_off(why, shim::ticks() - began);
+    grant_.end_polling(hits(), evictions());
   }
 }
 
@@ -214,7 +217,8 @@ Poller::Why Poller::poll() {
       switched_out = times;
     }
     looked = now;
-    if (hot_count_ == 0 || now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
+    if (!grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return Why::idle;
+    if (hot_count_ == 0 || now - last_hit > window) return Why::idle;
     if (!settled_looked && now > settled) [[unlikely]] {
       settled_looked = true;
       if (looks_crowded(0)) return Why::crowded;

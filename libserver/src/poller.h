@@ -13,6 +13,7 @@
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/thread.h"
+#include "poller_grant.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -24,9 +25,10 @@ class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free (design §5).
 
-  /// `processors` must outlive it.
-  Poller(const ServerOptions& options, const DomainProcessors& processors) noexcept
-      : enabled_(options.pollers > 0),
+  /// The references must outlive it. `grant`: whether it may poll just now.
+  Poller(const ServerOptions& options, const DomainProcessors& processors, PollerGrant& grant) noexcept
+      : grant_(grant),
+        enabled_(options.pollers > 0),
         window_(options.poll_window),
         stack_size_(options.estack_size),
         processors_(processors) {}
@@ -46,6 +48,7 @@ class Poller {
   }
   void stop();
 
+  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
 
@@ -77,6 +80,7 @@ class Poller {
   void cool_down();
   void wait_for_offers();
 
+  PollerGrant& grant_;
   const bool enabled_;
   const std::chrono::microseconds window_;
   const std::size_t stack_size_;

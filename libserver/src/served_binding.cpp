@@ -21,6 +21,15 @@ std::vector<EntryPoint> entry_points(const ServedInterface& interface) {
 
 }  // namespace
 
+Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
+  if (!interface.options.authorise) return {};
+  Status decision = Error{Errc::not_permitted, "its authorisation threw an exception"};
+  call_program([&] { decision = interface.options.authorise(client); });
+  if (decision) return decision;
+  Error error = decision.error();
+  return Error{Errc::not_permitted, "the server's clerk refused: " + error.message()};
+}
+
 ServedBinding::ServedBinding(ServedParts parts)
     : entries(entry_points(*parts.interface)),
       impl(parts.interface->impl),

@@ -39,6 +39,9 @@ struct ServedInterface {
   ExportOptions options;
 };
 
+/// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
+[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Credentials& client);
+
 /// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
 struct EntryPoint {
   EntryStub stub = nullptr;

@@ -68,7 +68,7 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
                           ExportOptions options) {
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
-  return domain_->clerk().serve_over(std::move(socket), *std::move(interface));
+  return domain_->private_sockets().serve_over(std::move(socket), *std::move(interface));
 }
 
 Server::InlineHalf Server::inline_half(std::uint64_t binding_id) {

@@ -23,7 +23,7 @@ template <class Body, class... Others>
 constexpr bool kOneOf = (std::is_same_v<Body, Others> || ...);
 template <class Body>
 constexpr bool kForNameserver = kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ImportRequest,
-                                       shim::BindReply, shim::ListRequest, shim::DescribeRequest>;
+                                       shim::BindReply, shim::ListRequest, shim::DescribeRequest, shim::WakeAllocator>;
 
 /// Bytes that the peer has not read yet; as good as none if the kernel does not say.
 bool has_unread(int socket) noexcept {
@@ -40,6 +40,7 @@ Core::~Core() {
   for (const auto& [serial, peer] : connections_) {
     loop_.forget(peer->watch);
     loop_.forget(peer->death_watch);
+    loop_.cancel(peer->ask_again);
   }
   loop_.forget(listen_watch_);
 }
@@ -51,10 +52,22 @@ Status Core::begin() {
   });
   if (!listening) return listening.error();
   listen_watch_ = *listening;
+  begin_allocator();
   if (options_.stop_fd < 0) return {};
   auto stopping = loop_.watch(options_.stop_fd, {.readable = true}, [this](Readiness) { loop_.stop(); });
   if (!stopping) return stopping.error();
   return {};
+}
+
+void Core::begin_allocator() {
+  if (options_.allocator_tick.count() <= 0) return;
+  MachineLoadSource load = options_.machine_load;
+  if (!load) {
+    auto proc = proc_machine_load();
+    if (!proc) return log(LogLevel::warning, "no processors are allocated: " + proc.error().message());
+    load = *std::move(proc);
+  }
+  allocator_.emplace(loop_, options_.allocator_tick, std::move(load));
 }
 
 void Core::accept_peers() {
@@ -225,6 +238,7 @@ void Core::doom(Connection& peer) {
   peer.closing = true;
   loop_.forget(peer.watch);
   loop_.forget(peer.death_watch);
+  loop_.cancel(peer.ask_again);
   doomed_.push_back(&peer);
 }
 
@@ -236,6 +250,7 @@ void Core::reap() {
     remove_exports(peer);
     orphan_binds(peer);
     drop_imports(peer);
+    if (allocator_) allocator_->remove(peer.serial);
     fds_in_flight_ -= peer.fds_in_flight;
     const auto of_user = connections_of_user_.find(peer.peer.uid);
     if (--of_user->second == 0) connections_of_user_.erase(of_user);

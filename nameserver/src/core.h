@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "allocator_driver.h"
 #include "event_loop.h"
 #include "listen_socket.h"
 #include "lrpc/nameserver.h"
@@ -42,6 +43,8 @@ struct Connection {
   std::map<ExportId, std::string> exports;
   std::size_t export_bytes = 0;
   std::set<ImportId> binds;  ///< Imports that its clerk is being asked about.
+  EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
+  std::chrono::milliseconds ask_again_pause{0};
   std::uint32_t bindings_issued = 0;
 
   // As a client.
@@ -90,9 +93,13 @@ class Core {
   Status begin();
 
   [[nodiscard]] const std::string& socket_path() const noexcept { return listener_.path(); }
+  [[nodiscard]] AllocatorStatistics allocator_statistics() const {
+    return allocator_ ? allocator_->statistics() : AllocatorStatistics{};
+  }
 
  private:
   // core.cpp: connections.
+  void begin_allocator();
   void accept_peers();
   void admit(UniqueFd socket);
   void pause_accepting();
@@ -115,6 +122,8 @@ class Core {
   void on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body);
   Status may_export(Connection& peer, const shim::ExportRequest& body);
   Status watch_process(Connection& server);
+  void on(Connection& peer, std::uint32_t request, const shim::WakeAllocator& body);
+  void share_page(Connection& server);
   void remove_export(Connection& server, ExportId id);
   void remove_exports(Connection& server);
 
@@ -123,7 +132,9 @@ class Core {
   void on(Connection& peer, std::uint32_t request, shim::BindReply body);
   void serve_waiting(const std::string& name);
   void serve_waiting_of(const Connection& server);
-  Status ask_clerk(ImportId id, Import& import, Export& exported);
+  enum class Asked : std::uint8_t { yes, not_now };
+  Result<Asked> ask_clerk(ImportId id, Import& import, Export& exported);
+  void ask_again_soon(Connection& server);
   void introduce(ImportId id, Import& import);
   void wait_for_name(ImportId id, Import& import);
   void on_time_over(ImportId id);
@@ -143,6 +154,8 @@ class Core {
   std::unordered_map<uid_t, std::size_t> connections_of_user_;
   std::vector<Connection*> doomed_;
   std::size_t fds_in_flight_ = 0;  ///< Sum over connections_.
+
+  std::optional<AllocatorDriver> allocator_;
 
   ExportId last_export_ = 0;
   std::map<std::string, Export, std::less<>> exports_;

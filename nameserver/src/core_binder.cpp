@@ -11,6 +11,16 @@ namespace lrpc::nameserver {
 using Clock = EventLoop::Clock;
 using shim::BinderMessage;
 
+namespace {
+
+/// Descriptors of a BindRequest: region, client's pidfd, bell.
+constexpr std::size_t kBindFds = 3;
+/// Between two looks whether a server has read what it was sent, doubling from the first to the longest.
+constexpr std::chrono::milliseconds kFirstAskAgain{10};
+constexpr std::chrono::milliseconds kLongestAskAgain{1000};
+
+}  // namespace
+
 // 1. An import arrives, and is put in line for its name.
 void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
   if (body.name.find('@') != std::string::npos) {
@@ -59,15 +69,20 @@ void Core::serve_waiting(const std::string& name) {
     const auto exported = exports_.find(name);
     const auto waiting = waiting_.find(name);
     if (exported == exports_.end() || waiting == waiting_.end()) return;
-    const Connection& server = *exported->second.server;
+    Connection& server = *exported->second.server;
     if (server.closing || server.binds.size() >= options_.limits.max_binds_per_server) return;
 
     const ImportId id = *waiting->second.begin();
     Import& import = imports_.at(id);
-    if (auto asked = ask_clerk(id, import, exported->second); !asked) {
-      // A server that was found dead loses the name when it is reaped; until then the import stays in line.
-      if (server.closing) return;
+    const auto asked = ask_clerk(id, import, exported->second);
+    // A server that was found dead loses the name when it is reaped; until then the import stays in line.
+    if (server.closing) return;
+    if (!asked) {
       answer_import(id, asked.error());
+    } else if (*asked == Asked::not_now) {
+      // Whatever it answers next shows that it reads, and brings us back.
+      if (server.binds.empty()) ask_again_soon(server);
+      return;
     }
   }
 }
@@ -77,12 +92,25 @@ void Core::serve_waiting_of(const Connection& server) {
   for (const auto& [id, name] : server.exports) serve_waiting(name);
 }
 
+/// For a server that has more to read than fits, and owes no answer.
+void Core::ask_again_soon(Connection& server) {
+  loop_.cancel(server.ask_again);
+  server.ask_again_pause = std::clamp(server.ask_again_pause * 2, kFirstAskAgain, kLongestAskAgain);
+  server.ask_again = loop_.after(server.ask_again_pause, [this, serial = server.serial] {
+    if (const auto found = connections_.find(serial); found != connections_.end()) serve_waiting_of(*found->second);
+    reap();
+  });
+}
+
 // 3. The kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
-Status Core::ask_clerk(ImportId id, Import& import, Export& exported) {
+Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exported) {
   Connection& server = *exported.server;
   const std::string& name = import.wanted.name;
-  if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits) return fits;
-  if (auto may = options_.policy->may_import(import.client->peer, name, server.peer); !may) return may;
+  if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits) return fits.error();
+  if (auto may = options_.policy->may_import(import.client->peer, name, server.peer); !may) return may.error();
+
+  // As far as can be told it has not read what it was sent before. That is a matter of turns, not a refusal.
+  if (!server.outbox.empty() || !room_in_flight(server, kBindFds)) return Asked::not_now;
 
   auto region = shim::create_region(exported.layout);
   if (!region) return region.error();
@@ -104,8 +132,10 @@ Status Core::ask_clerk(ImportId id, Import& import, Export& exported) {
   ask.fds.push_back(std::move(*client_pidfd));
   ask.fds.push_back(std::move(bell->second));
   if (auto sent = send_with_fds(server, ask); !sent) {
+    if (sent.code() == Errc::limit_reached) return Asked::not_now;
     return Error{sent.code(), "the server of '" + name + "' cannot be asked: " + sent.error().message()};
   }
+  server.ask_again_pause = {};
   bind.region = std::move(ask.fds.front());
 
   waiting_.find(name)->second.erase(id);
@@ -116,7 +146,7 @@ Status Core::ask_clerk(ImportId id, Import& import, Export& exported) {
   binds_.emplace(bind.id, id);
   server.binds.insert(id);
   import.bind = std::move(bind);
-  return {};
+  return Asked::yes;
 }
 
 // 4. The clerk has decided.

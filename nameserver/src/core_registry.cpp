@@ -5,6 +5,8 @@
 
 namespace lrpc::nameserver {
 
+using shim::BinderMessage;
+
 namespace {
 
 bool hung_up(int socket) noexcept {
@@ -62,7 +64,25 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body)
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),
                                      std::move(body.text)});
   send(peer, request, shim::Exported{id});
+  share_page(peer);
   serve_waiting(body.name);
+}
+
+/// Without its page a server polls by its own rule: nothing is lost, and the next export tries again.
+void Core::share_page(Connection& server) {
+  if (!allocator_ || server.closing || allocator_->has(server.serial)) return;
+  auto page = allocator_->add(server.serial, server.peer);
+  if (!page) return log(LogLevel::warning, page.error().message());
+  BinderMessage message{0, shim::PollerPage{}, {}, {}};
+  message.fds.push_back(*std::move(page));
+  if (!send_with_fds(server, message)) allocator_->remove(server.serial);
+}
+
+void Core::on(Connection& peer, std::uint32_t request, const shim::WakeAllocator&) {
+  if (!allocator_ || !allocator_->has(peer.serial)) {
+    return protocol_error(peer, request, "WakeAllocator: this peer shares no page with the allocator");
+  }
+  allocator_->wake();
 }
 
 /// The process that connected is the one that exports: when it ends the name goes, whoever else still holds the socket.

@@ -1,11 +1,7 @@
 #include "lrpc/nameserver.h"
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <thread>
-
 #include "core.h"
+#include "lrpc/shim/thread.h"
 
 namespace lrpc::nameserver {
 
@@ -14,7 +10,7 @@ struct Nameserver::Parts {
   NameserverOptions options;
   std::unique_ptr<EventLoop> loop;
   std::unique_ptr<Core> core;
-  std::thread thread;
+  shim::Thread thread;
 };
 
 Nameserver::Nameserver(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
@@ -43,18 +39,14 @@ Result<std::unique_ptr<Nameserver>> Nameserver::start(NameserverOptions options)
   auto opened = open(std::move(options));
   if (!opened) return opened;
   Parts& parts = *(*opened)->parts_;
-  // The thread inherits a full mask: the program's signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  parts.thread = std::thread([&parts] {
-    ::pthread_setname_np(::pthread_self(), "lrpc-nameserver");
-    if (auto ended = parts.loop->run(); !ended && parts.options.log) {
-      parts.options.log(LogLevel::warning, "the nameserver has ended: " + ended.error().message());
+  const auto body = [](void* argument) -> void* {
+    Parts& running = *static_cast<Parts*>(argument);
+    if (auto ended = running.loop->run(); !ended && running.options.log) {
+      running.options.log(LogLevel::warning, "the nameserver has ended: " + ended.error().message());
     }
-  });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return nullptr;
+  };
+  if (auto started = parts.thread.start({.name = "lrpc-nameserver"}, body, &parts); !started) return started.error();
   return opened;
 }
 
@@ -62,10 +54,12 @@ Status Nameserver::run() { return parts_->loop->run(); }
 
 void Nameserver::stop() noexcept {
   parts_->loop->stop();
-  if (parts_->thread.joinable()) parts_->thread.join();
+  if (parts_->thread.running()) parts_->thread.join();
 }
 
 const std::string& Nameserver::socket_path() const noexcept { return parts_->core->socket_path(); }
+
+AllocatorStatistics Nameserver::allocator_statistics() const { return parts_->core->allocator_statistics(); }
 
 std::string_view Nameserver::backend() const noexcept { return parts_->loop->name(); }
 

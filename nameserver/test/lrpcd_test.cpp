@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <sstream>
+
+#include "lrpc/shim/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -68,6 +72,20 @@ class Daemon {
   UniqueFd output_;
   UniqueFd ready_;
 };
+
+/// Clock ticks of processor time that a process has used.
+long processor_time(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  long user = 0;
+  long system = 0;
+  fields >> user >> system;
+  return user + system;
+}
 
 bool exists(const std::string& path) {
   struct stat found {};
@@ -158,6 +176,27 @@ TEST(Lrpcd, nobody_can_look_into_it) {
   // The files of a process that is not dumpable belong to root.
   ASSERT_EQ(::stat(("/proc/" + std::to_string(daemon.pid()) + "/mem").c_str(), &found), 0);
   EXPECT_EQ(found.st_uid, 0U);
+}
+
+TEST(Lrpcd, it_uses_no_processor_while_no_server_is_active_even_after_one_was) {
+  TemporaryDirectory directory;
+  Daemon daemon({"--socket", directory / "s", "--log-level", "off"});
+  ASSERT_TRUE(daemon.ready());
+  TestPeer server(directory / "s");
+  server.export_name("files");
+  EXPECT_TRUE(server.is_served());
+  ASSERT_TRUE(server.page);
+  shim::AllocatorPageMapping page;
+  ASSERT_TRUE(page.put(std::move(server.page)));
+  const auto asleep = [&] { return (page->ruling.word.load() & shim::AllocatorRuling::kAsleep) != 0; };
+  EXPECT_TRUE(asleep());
+  server.ask(shim::WakeAllocator{});
+  EXPECT_TRUE(eventually([&] { return !asleep(); }));
+  EXPECT_TRUE(eventually(asleep));
+  const long before = processor_time(daemon.pid());
+  std::this_thread::sleep_for(milliseconds(2000));
+  EXPECT_LE(processor_time(daemon.pid()) - before, 1);
+  EXPECT_TRUE(asleep());
 }
 
 TEST(Lrpcd, wrong_options_are_explained) {

@@ -88,6 +88,11 @@ class TestPeer {
   /// The next message; none if the nameserver has hung up.
   std::optional<shim::BinderMessage> next() {
     auto got = shim::receive_message(fd(), kPatience);
+    while (got && *got && std::holds_alternative<shim::PollerPage>((*got)->body)) {  // comes unasked
+      EXPECT_EQ((*got)->fds.size(), 1U);
+      if (!(*got)->fds.empty()) page = std::move((*got)->fds.front());
+      got = shim::receive_message(fd(), kPatience);
+    }
     if (!got) {
       EXPECT_EQ(got.code(), Errc::peer_gone) << got.error().message();
       return std::nullopt;
@@ -148,6 +153,7 @@ class TestPeer {
     return next_as<shim::Listed>().has_value();
   }
 
+  UniqueFd page;                  ///< That the peer shares with the allocator, once next() has come across it.
   std::vector<UniqueFd> fds;      ///< Of the last message taken by next_as().
   std::uint32_t last_answer = 0;  ///< Its request.
   std::string text;               ///< Of the last failure.

@@ -8,6 +8,7 @@
 #include "bystander.h"
 #include "conformance_service.h"
 #include "lrpc/client.h"
+#include "lrpc/shim/allocator_page.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -261,6 +262,43 @@ TEST_F(BadNameserver, that_turns_to_garbage_later_is_left_for_a_new_connection) 
     EXPECT_TRUE(nameserver_.hung_up_on());
     expect_the_name_back();
   }
+}
+
+TEST_F(BadNameserver, that_sends_pages_that_are_none_leaves_the_server_to_its_own_rule) {
+  export_well();
+  const auto send_page = [&](std::span<const int> fds) {
+    ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({0, shim::PollerPage{}, {}, {}}), fds));
+    EXPECT_EQ(reply_to(bind_request(), {}).code, Errc::bad_message) << "it has come past the page";
+  };
+  for (const Descriptor& wrong : not_regions()) {
+    const lrpc::UniqueFd fd = wrong.make();
+    send_page(std::array{fd.get()});
+    EXPECT_FALSE(server_.statistics().allocator_page) << wrong.name;
+  }
+  auto page = shim::create_allocator_page();
+  ASSERT_TRUE(page);
+  send_page({});
+  send_page(std::array{page->get(), page->get()});
+  EXPECT_FALSE(server_.statistics().allocator_page);
+  EXPECT_EQ(server_.statistics().granted_pollers, 1U);
+
+  shim::AllocatorPageMapping own;
+  ASSERT_TRUE(own.put(lrpc::UniqueFd(dup(page->get()))));
+  send_page(std::array{page->get()});
+  EXPECT_TRUE(server_.statistics().allocator_page);
+  own->ruling.word.store(shim::AllocatorRuling::of(0));
+  EXPECT_EQ(server_.statistics().granted_pollers, 0U);
+  Random random(hostile_seed());
+  for (int i = 0; i < 200; ++i) {
+    own->ruling.word.store(static_cast<std::uint32_t>(random()));
+    own->ruling.epoch.store(static_cast<std::uint32_t>(random()));
+    bystander_->call_for(1ms);
+    EXPECT_LE(server_.statistics().granted_pollers, 1U) << "never more than it is ready to have";
+  }
+  nameserver_.hang_up();
+  EXPECT_TRUE(eventually([&] { return !server_.statistics().allocator_page; }));
+  EXPECT_EQ(server_.statistics().granted_pollers, 1U);
+  expect_the_name_back();
 }
 
 /// The same socket for a client: what is expected there is a nameserver's answer to an import.

@@ -40,10 +40,14 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-World::World() : socket_((directory_.path() / "lrpcd.sock").string()) { start_nameserver(); }
+World::World(lrpc::nameserver::NameserverOptions options)
+    : socket_((directory_.path() / "lrpcd.sock").string()), options_(std::move(options)) {
+  options_.socket_path = socket_;
+  start_nameserver();
+}
 
 void World::start_nameserver() {
-  auto started = lrpc::nameserver::Nameserver::start({.socket_path = socket_});
+  auto started = lrpc::nameserver::Nameserver::start(options_);
   if (!started) throw std::runtime_error(started.error().message());
   nameserver_ = *std::move(started);
 }

@@ -61,7 +61,8 @@ class TemporaryDirectory {
 /// A nameserver of this test alone, in its process, and server processes that export Conformance with it.
 class World {
  public:
-  World();
+  /// `options`: all but the socket.
+  explicit World(lrpc::nameserver::NameserverOptions options = {});
   [[nodiscard]] const std::string& nameserver() const noexcept { return socket_; }
   /// A process that exports the given names. `options` may hold further arguments of the test server.
   [[nodiscard]] Process start_server(const std::vector<std::string>& names, const std::vector<std::string>& options = {}) const;
@@ -69,10 +70,12 @@ class World {
   void stop_nameserver() { nameserver_.reset(); }
   /// On the same socket, after stop_nameserver(): one that knows nobody.
   void start_nameserver();
+  [[nodiscard]] lrpc::nameserver::AllocatorStatistics allocator() const { return nameserver_->allocator_statistics(); }
 
  private:
   TemporaryDirectory directory_;
   std::string socket_;
+  lrpc::nameserver::NameserverOptions options_;
   std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
 };
 

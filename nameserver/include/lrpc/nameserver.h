@@ -54,6 +54,17 @@ struct Limits {
   std::uint64_t max_region_bytes = limits::kMaxRegionSize;
 };
 
+/// How loaded the machine is.
+struct MachineLoad {
+  unsigned processors = 0;
+  double idle = 0;     ///< Processors that had nothing to do, on average since the look before.
+  double running = 0;  ///< Threads that run or want to now, without the one that looks.
+};
+/// Looks; none if it is not known (any more). Called on the event loop's thread.
+using MachineLoadSource = std::function<std::optional<MachineLoad>()>;
+/// The default, from /proc; opens what it needs at once. not_supported where that cannot be read.
+Result<MachineLoadSource> proc_machine_load();
+
 enum class LogLevel : std::uint8_t { debug, info, warning };
 
 struct NameserverOptions {
@@ -69,8 +80,21 @@ struct NameserverOptions {
   std::shared_ptr<Policy> policy{};  ///< Null: default_policy().
   /// Called on the event loop's thread, with one line. Null: no log. Peers cannot put control characters into it.
   std::function<void(LogLevel, std::string_view)> log{};
+  /// The processor allocator: how often it looks at the servers while any of them is active (never else). 0: there is none,
+  /// and every server polls by its own rule.
+  std::chrono::milliseconds allocator_tick{50};
+  /// How it learns of the machine's load. Empty: proc_machine_load().
+  MachineLoadSource machine_load{};
   /// A descriptor that ends run() when it becomes readable, e.g. a signalfd. Not owned; must outlive the nameserver.
   int stop_fd = -1;
+};
+
+/// What the processor allocator does (LRPC §3.4: idle processors spin in the most active domains).
+struct AllocatorStatistics {
+  std::uint32_t pages = 0;    ///< Servers it shares a page with.
+  std::uint32_t granted = 0;  ///< Of those, how many may poll now by its ruling.
+  std::uint64_t ticks = 0;    ///< Times that it has looked.
+  bool asleep = true;         ///< No server is active: no ticks, no rulings.
 };
 
 /// A nameserver on one socket. It keeps names, not bindings: once two domains are introduced it holds neither their
@@ -99,6 +123,8 @@ class Nameserver {
   void stop() noexcept;
 
   [[nodiscard]] const std::string& socket_path() const noexcept;
+  /// All zero if there is no allocator. Any thread.
+  [[nodiscard]] AllocatorStatistics allocator_statistics() const;
   /// "io_uring" or "epoll".
   [[nodiscard]] std::string_view backend() const noexcept;
 

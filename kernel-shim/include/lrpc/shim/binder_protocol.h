@@ -144,10 +144,17 @@ struct Failed {
   std::string text;  ///< For a person; at most kMaxReasonLength bytes.
 };
 
+/// Nameserver → server, unasked, after its first export: the page that the two share (allocator_page.h). Descriptor: the
+/// page. No answer. A server that never gets one polls by its own rule.
+struct PollerPage {};
+/// Server → nameserver: this server has calls to poll for, and its page says that the allocator sleeps. No answer.
+struct WakeAllocator {};
+
 /// Every message of the protocol. The order is the wire's: append, never reorder.
 
 using BinderBody = std::variant<ExportRequest, Exported, WithdrawRequest, Withdrawn, ImportRequest, BindRequest, BindReply,
-                                Bound, ListRequest, Listed, DescribeRequest, Described, Failed>;
+                                Bound, ListRequest, Listed, DescribeRequest, Described, Failed, PollerPage,
+                                WakeAllocator>;
 
 /// One message: `request` ties an answer to its request (chosen by the asker, echoed in the answer).
 struct BinderMessage {

@@ -76,6 +76,8 @@ struct ServerStatistics {
   std::uint64_t poller_hits = 0;       ///< Calls picked up by a poller (domain caching).
   std::uint64_t poller_misses = 0;     ///< Calls on a polled A-stack that the poller did not get.
   std::uint64_t poller_evictions = 0;  ///< Times the poller saw that it had been switched out and backed off.
+  std::uint32_t granted_pollers = 0;   ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.
+  bool allocator_page = false;         ///< A nameserver's allocator rules. Without, or while it sleeps, the own rule holds.
 };
 
 /// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.

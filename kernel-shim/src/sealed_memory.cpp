@@ -1,0 +1,43 @@
+#include "sealed_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // since Linux 6.3; refused with EINVAL before
+#endif
+
+namespace lrpc::shim {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+}  // namespace
+
+Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size) {
+  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+  if (!fd && errno == EINVAL) fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return system_error("memfd_create", errno);
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return system_error("ftruncate of a memfd", errno);
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return system_error("sealing a memfd", errno);
+  return fd;
+}
+
+Status check_sealed_memory(int fd, std::uint64_t size, const char* what) {
+  const std::string text = what;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) return Error{Errc::bad_message, text + " is not a sealed memfd"};
+  if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) return Error{Errc::bad_message, text + " is read-only"};
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return system_error("fstat of a memfd", errno);
+  if (static_cast<std::uint64_t>(status.st_size) == size) return {};
+  return Error{Errc::bad_message,
+               text + " has " + std::to_string(status.st_size) + " bytes, and needs " + std::to_string(size)};
+}
+
+}  // namespace lrpc::shim

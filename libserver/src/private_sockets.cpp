@@ -1,0 +1,114 @@
+#include "private_sockets.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "domain.h"
+
+namespace lrpc::server {
+namespace {
+
+shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
+  shim::BinderMessage answer;
+  answer.request = request;
+  answer.body = shim::Failed{error.code, error.message()};
+  return answer;
+}
+
+}  // namespace
+
+void PrivateSockets::close() {
+  decltype(sockets_) sockets;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    sockets.swap(sockets_);
+  }
+  // Outside the lock: a callback that runs now may want it.
+  for (const auto& [fd, socket] : sockets) domain_.watcher().unwatch(socket->watch);
+}
+
+Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface) {
+  const int on = 1;
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return system_error("serve_over: SO_PASSCRED", errno);
+  }
+  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
+  std::lock_guard lock(mutex_);
+  if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
+  auto watched = domain_.watcher().watch(shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
+  if (!watched) return watched.error();
+  shared->watch = *watched;
+  sockets_[shared->fd.get()] = shared;
+  return {};
+}
+
+void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
+  auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0));
+  if (!received) {
+    // Garbage or the end: either way there is nothing more to say. Bindings made over it live on.
+    if (received.code() == Errc::bad_message) {
+      (void)shim::send_message(socket->fd.get(), failed_answer(0, received.error()), false);
+    }
+    hang_up(socket, watch);
+    return;
+  }
+  if (!received->has_value()) return;
+  auto answer = bind(*socket, **received);
+  const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
+  (void)shim::send_message(socket->fd.get(), message, false);
+}
+
+Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message) {
+  const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
+  if (wanted == nullptr || message.fds_lost) return Error{Errc::bad_message, "a private client may only import"};
+  if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
+  const Pdl& pdl = *socket.interface->pdl;
+  if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
+  if (Status allowed = authorise(*socket.interface, *message.sender); !allowed) return allowed.error();
+  if (Status room = domain_.room_for(*message.sender); !room) return room.error();
+
+  auto layout = shim::RegionLayout::of(pdl.classes);
+  if (!layout) return layout.error();
+  auto region_fd = shim::create_region(*layout);
+  if (!region_fd) return region_fd.error();
+  UniqueFd own_fd(fcntl(region_fd->get(), F_DUPFD_CLOEXEC, 0));
+  if (!own_fd) return system_error("dup of a region", errno);
+  auto region = shim::Region::map(std::move(own_fd), *std::move(layout));
+  if (!region) return region.error();
+  auto bells = shim::make_socket_pair();
+  if (!bells) return bells.error();
+  auto pidfd = shim::open_pidfd(message.sender->pid);
+  if (!pidfd) return pidfd.error();
+
+  ServedParts parts;
+  parts.id = domain_.next_binding_id();
+  parts.nonce = shim::make_nonce();
+  parts.client = *message.sender;
+  parts.region = *std::move(region);
+  parts.client_pidfd = *std::move(pidfd);
+  parts.bell = std::move(bells->first);
+  parts.gate = wanted->gate;
+  parts.interface = socket.interface;
+
+  shim::BinderMessage answer;
+  answer.request = message.request;
+  answer.body = shim::Bound{.binding_id = parts.id, .nonce = parts.nonce, .server = {}, .classes = {pdl.classes.begin(), pdl.classes.end()}};
+  answer.fds.push_back(*std::move(region_fd));
+  answer.fds.push_back(std::move(bells->second));
+  if (Status added = domain_.add_binding(std::move(parts)); !added) return added.error();
+  return answer;
+}
+
+void PrivateSockets::hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
+  domain_.watcher().unwatch(watch);
+  std::lock_guard lock(mutex_);
+  sockets_.erase(socket->fd.get());
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,45 @@
+// Private bindings: over a socketpair, without any name; the server's clerk is the binder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/watcher.h"
+#include "served_binding.h"
+
+namespace lrpc::server {
+
+class Domain;
+
+/// Speaks the binder protocol to each private client over its own socket, on the watcher's thread. Thread-safe.
+class PrivateSockets {
+ public:
+  explicit PrivateSockets(Domain& domain) noexcept : domain_(domain) {}
+  PrivateSockets(const PrivateSockets&) = delete;
+  PrivateSockets& operator=(const PrivateSockets&) = delete;
+
+  Status serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface);
+  /// Hangs up everywhere. No private binding is made after it.
+  void close();
+
+ private:
+  struct PrivateSocket {
+    UniqueFd fd;
+    shim::Watcher::Id watch = 0;  ///< Under the lock.
+    std::shared_ptr<ServedInterface> interface;
+  };
+
+  void on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
+  Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message);
+  void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
+
+  Domain& domain_;
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<PrivateSocket>> sockets_;
+  bool closed_ = false;
+};
+
+}  // namespace lrpc::server

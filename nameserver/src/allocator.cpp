@@ -1,0 +1,256 @@
+#include "allocator.h"
+
+#include <algorithm>
+#include <set>
+
+namespace lrpc::nameserver {
+namespace {
+
+/// Nobody makes more in one tick.
+constexpr std::uint64_t kMostCallsPerTick = 10'000'000;
+/// The least processor time that a call takes its server.
+constexpr std::chrono::nanoseconds kLeastCallTime{20};
+/// A call takes so many times as long through the handoff gate: what a domain would call with a poller is what counts.
+constexpr std::uint64_t kHandoffWeight = 8;
+/// Of an idle processor, what a new poller needs; the rest is noise.
+constexpr double kIdleForPoller = 0.75;
+/// More threads than processors want to run, by more than noise.
+constexpr double kPressure = 0.5;
+constexpr std::size_t kLoadsKept = 4;
+/// So much more active must one without a poller be than one with.
+constexpr double kMuchMoreActive = 2.0;
+/// Ticks that a domain goes without after its poller did no good, doubling.
+constexpr std::uint32_t kFirstBar = 10;
+constexpr std::uint32_t kLastBar = 160;
+/// Active ticks with a poller after which its earlier failures are forgotten.
+constexpr std::uint32_t kForgetAfter = 40;
+
+/// How far a hostile counter went up. One that went down has lied or begun anew.
+std::uint64_t increment(std::uint64_t before, std::uint64_t now) noexcept {
+  return now > before ? std::min(now - before, kMostCallsPerTick) : 0;
+}
+
+}  // namespace
+
+void Allocator::add(DomainId id, uid_t user) { domains_[id] = {.user = user, .last = {}, .granted = {}}; }
+
+void Allocator::remove(DomainId id) {
+  if (const auto found = domains_.find(id); found != domains_.end()) {
+    if (found->second.granted.value_or(false)) loads_.clear();
+    domains_.erase(found);
+  }
+}
+
+std::optional<std::uint32_t> Allocator::ruling(DomainId id) const {
+  const auto found = domains_.find(id);
+  if (found == domains_.end() || !found->second.granted) return std::nullopt;
+  return *found->second.granted ? 1 : 0;
+}
+
+std::uint32_t Allocator::granted() const noexcept {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(domains_, [](const Entry& one) { return one.second.granted.value_or(false); }));
+}
+
+void Allocator::begin(std::span<const Look> looks) {
+  for (auto& [id, domain] : domains_) domain = {.user = domain.user, .last = {}, .granted = {}};
+  for (const Look& look : looks) {
+    if (const auto found = domains_.find(look.id); found != domains_.end()) {
+      found->second.last = look;
+      found->second.seen = true;
+    }
+  }
+  loads_.clear();
+  quiet_ticks_ = 0;
+}
+
+void Allocator::tick(std::span<const Look> looks, const MachineLoad& load) {
+  bool any_active = false;
+  for (const Look& look : looks) {
+    const auto found = domains_.find(look.id);
+    if (found == domains_.end()) continue;
+    take(found->second, look);
+    any_active = any_active || found->second.active;
+  }
+  quiet_ticks_ = any_active ? 0 : quiet_ticks_ + 1;
+  note_load(load);
+  withdraw_useless();
+  if (loads_.size() < kTicksToGain) return;  // the last change has not shown yet
+  rule_over_newcomers();
+  relieve_pressure();
+  grant_to_the_most_active();
+  displace();
+}
+
+void Allocator::take(Domain& domain, const Look& look) {
+  const Look before = std::exchange(domain.last, look);
+  domain.wants = look.counters.wants_poller;
+  domain.polling = look.counters.polling;
+  if (domain.barred_ticks > 0) --domain.barred_ticks;
+  if (!std::exchange(domain.seen, true)) return;
+
+  const shim::CountersCopy& then = before.counters;
+  const shim::CountersCopy& now = look.counters;
+  const std::uint64_t hits = increment(then.hits, now.hits);
+  const std::uint64_t hot = increment(then.hot_calls, now.hot_calls);
+  const std::uint64_t misses = increment(then.misses, now.misses);
+  std::uint64_t calls = hits + kHandoffWeight * hot;
+  if (look.processor_time && before.processor_time) {
+    const auto used = std::max(*look.processor_time - *before.processor_time, std::chrono::nanoseconds(0));
+    calls = std::min(calls, static_cast<std::uint64_t>(used / kLeastCallTime));
+  }
+  domain.active = calls > 0;
+  domain.active_ticks = domain.active ? domain.active_ticks + 1 : 0;
+  domain.quiet_ticks = domain.active ? 0 : domain.quiet_ticks + 1;
+  if (!domain.active || !domain.wants) domain.challenge = 0;
+  domain.score = domain.score / 2 + static_cast<double>(calls) / 2;
+
+  const bool bad = now.evictions > then.evictions || misses > hits;
+  if (bad && domain.granted.value_or(false)) {
+    ++domain.bad_ticks;
+  } else if (domain.bad_ticks > 0) {
+    --domain.bad_ticks;
+  } else if (domain.granted.value_or(false) && domain.active_ticks > kForgetAfter) {
+    domain.next_bar = 0;
+  }
+}
+
+void Allocator::note_load(const MachineLoad& load) {
+  processors_ = load.processors;
+  if (loads_.size() == kLoadsKept) loads_.erase(loads_.begin());
+  loads_.push_back(load);
+  idle_ = running_ = 0;
+  for (const MachineLoad& one : loads_) {
+    idle_ += one.idle / static_cast<double>(loads_.size());
+    running_ += one.running / static_cast<double>(loads_.size());
+  }
+}
+
+void Allocator::change(Domain& domain, bool granted) {
+  // Whether somebody polls or not changes the load that was measured.
+  if (domain.granted.value_or(domain.polling) != granted) loads_.clear();
+  domain.granted = granted;
+  domain.challenge = 0;
+  domain.bad_ticks = 0;
+}
+
+void Allocator::withdraw_useless() {
+  for (auto& [id, domain] : domains_) {
+    if (!domain.granted.value_or(false)) continue;
+    if (domain.bad_ticks >= kTicksToLose) {
+      domain.next_bar = std::clamp(domain.next_bar * 2, kFirstBar, kLastBar);
+      domain.barred_ticks = domain.next_bar;
+      change(domain, false);
+    } else if (domain.quiet_ticks >= kTicksToLose) {
+      change(domain, false);
+    }
+  }
+}
+
+/// Those that have polled by their own rule until now keep their poller, as far as there are processors; the others get none
+/// without asking.
+void Allocator::rule_over_newcomers() {
+  std::vector<Entry*> newcomers;
+  for (Entry& one : domains_) {
+    if (one.second.active_ticks + one.second.quiet_ticks > 0 && !one.second.granted) newcomers.push_back(&one);
+  }
+  std::ranges::stable_sort(newcomers, std::ranges::greater(), [](const Entry* one) { return one->second.score; });
+  std::uint32_t held = granted();
+  for (Entry* one : newcomers) {
+    Domain& domain = one->second;
+    const bool keeps = domain.active && domain.polling && held < most() && held_by(domain.user) < share();
+    if (keeps) ++held;
+    change(domain, keeps);
+  }
+}
+
+void Allocator::relieve_pressure() {
+  if (loads_.size() < kTicksToGain || running_ <= processors_ + kPressure) return;
+  if (Entry* weakest = weakest_holder(); weakest != nullptr) change(weakest->second, false);
+}
+
+std::vector<Allocator::Entry*> Allocator::candidates() {
+  std::vector<Entry*> found;
+  for (Entry& one : domains_) {
+    const Domain& domain = one.second;
+    const bool asks = domain.granted == false && domain.wants && domain.active_ticks >= kTicksToGain;
+    if (asks && domain.barred_ticks == 0) found.push_back(&one);
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(), [](const Entry* one) { return one->second.score; });
+  return found;
+}
+
+void Allocator::grant_to_the_most_active() {
+  if (loads_.size() < kTicksToGain) return;
+  double idle = idle_;
+  for (const auto& [id, domain] : domains_) {
+    if (domain.granted.value_or(false) && !domain.polling) idle -= 1;  // granted, and not used yet
+  }
+  std::uint32_t held = granted();
+  std::vector<Entry*> asking = candidates();
+  // First everybody's share, then what is left over.
+  for (const bool shares_only : {true, false}) {
+    for (Entry*& one : asking) {
+      if (held >= most() || idle < kIdleForPoller) return;
+      if (one == nullptr || (shares_only && held_by(one->second.user) >= share())) continue;
+      change(one->second, true);
+      one = nullptr;
+      ++held;
+      idle -= 1;
+    }
+  }
+}
+
+/// Nothing is left to grant: somebody who is worth much more takes the place of the one who is worth least.
+void Allocator::displace() {
+  if (loads_.size() < kTicksToGain) return;
+  Entry* const weakest = weakest_holder();
+  Entry* challenger = nullptr;
+  for (Entry* one : candidates()) {
+    const bool fairer = weakest != nullptr && one->second.user != weakest->second.user &&
+                        held_by(weakest->second.user) > share() && held_by(one->second.user) < share();
+    const bool better = weakest != nullptr && one->second.score > kMuchMoreActive * weakest->second.score &&
+                        (one->second.user == weakest->second.user || held_by(one->second.user) < share());
+    if (!fairer && !better) {
+      one->second.challenge = 0;
+    } else if (challenger == nullptr) {
+      challenger = one;
+    }
+  }
+  if (challenger == nullptr || ++challenger->second.challenge < kTicksToGain) return;
+  change(weakest->second, false);
+  change(challenger->second, true);
+}
+
+/// Of the users over their share, if there are any, the least active holder; else the least active of all.
+Allocator::Entry* Allocator::weakest_holder() {
+  Entry* weakest = nullptr;
+  bool weakest_over = false;
+  const std::uint32_t fair = share();
+  for (Entry& one : domains_) {
+    if (!one.second.granted.value_or(false)) continue;
+    const bool over = held_by(one.second.user) > fair;
+    if (weakest == nullptr || (over && !weakest_over) || (over == weakest_over && one.second.score < weakest->second.score)) {
+      weakest = &one;
+      weakest_over = over;
+    }
+  }
+  return weakest;
+}
+
+std::uint32_t Allocator::held_by(uid_t user) const noexcept {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      domains_, [&](const Entry& one) { return one.second.user == user && one.second.granted.value_or(false); }));
+}
+
+/// What each user with an active domain may hold.
+std::uint32_t Allocator::share() const {
+  std::set<uid_t> users;
+  for (const auto& [id, domain] : domains_) {
+    if (domain.active) users.insert(domain.user);
+  }
+  const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(users.size(), 1));
+  return (most() + count - 1) / count;
+}
+
+}  // namespace lrpc::nameserver
