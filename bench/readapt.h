@@ -21,7 +21,7 @@ inline constexpr std::size_t kSettled = 5;               ///< Windows in a row t
 [[nodiscard]] double steady_state(const Phase& phase);
 /// The calls before the first window from which on the median of kSettled windows in a row is within kReadaptedWithin
 /// of the steady state. A few odd windows later do not count: they belong to the steady state. Nothing if that never
-/// happens, which is the case only if there are no windows.
+/// happens, as where there are no windows.
 [[nodiscard]] std::optional<std::uint64_t> calls_to_readapt(const Phase& phase);
 
 }  // namespace lrpc::bench
