@@ -9,11 +9,12 @@
 
 namespace lrpc::bench {
 
-/// One group under the root of the hierarchy, removed with this object: its processes must have ended (and been reaped) by
-/// then. Move-only.
+/// One group under the root of the hierarchy, removed with this object: its processes must have ended (and been reaped)
+/// by then. Move-only.
 class ControlGroup {
  public:
-  /// `weight` is in units of the ordinary one. Errors: not_permitted, not_supported, system_error, with what is missing.
+  /// `weight` is in units of the ordinary one. Errors: not_permitted, not_supported, system_error, with what is
+  /// missing.
   static Result<ControlGroup> create(const std::string& name, double weight = 1);
   ControlGroup(ControlGroup&& other) noexcept;
   ControlGroup& operator=(ControlGroup&& other) noexcept;

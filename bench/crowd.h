@@ -46,8 +46,8 @@ class Crowd {
   std::uint32_t imports_ = 0;
 };
 
-/// Lets this process, and those it forks from now on, have `wanted` descriptors; if the hard limit cannot be raised, as many
-/// as that allows. How many there may be.
+/// Lets this process, and those it forks from now on, have `wanted` descriptors; if the hard limit cannot be raised, as
+/// many as that allows. How many there may be.
 std::uint64_t raise_descriptor_limit(std::uint64_t wanted) noexcept;
 
 }  // namespace lrpc::bench

@@ -8,8 +8,8 @@
 
 namespace lrpc::bench {
 
-/// Counts values (ticks) in buckets that are at most 1/128 of the value wide, so a quantile is off by 0.4 % at most; the
-/// sum, and so the mean, is exact. Plain memory that is valid when zeroed: it may lie in Shared.
+/// Counts values (ticks) in buckets that are at most 1/128 of the value wide, so a quantile is off by 0.4 % at most;
+/// the sum, and so the mean, is exact. Plain memory that is valid when zeroed: it may lie in Shared.
 class Histogram {
  public:
   void add(std::uint64_t value) noexcept {

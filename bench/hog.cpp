@@ -13,6 +13,15 @@ constexpr double kClientWeight = 4;
   for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
 }
 
+/// Whether this user may do what the callers will: the bench itself, for a moment.
+Status try_fifo() noexcept {
+  if (auto done = become_fifo(); !done) return done;
+  const sched_param ordinary{};
+  if (::sched_setscheduler(0, SCHED_OTHER, &ordinary) != 0)
+    return system_error("sched_setscheduler(SCHED_OTHER)", errno);
+  return {};
+}
+
 }  // namespace
 
 Result<Child> start_hog(const Seat& seat) {
@@ -51,7 +60,7 @@ Result<Surroundings> Surroundings::create(const Cell& cell, const Cores& cores) 
       done = add_group(around.client_group_, "client", kClientWeight);
       if (done) done = add_group(around.server_group_, "server", 1);
       break;
-    case Load::fifo_caller: break;  // each caller for itself, see become_fifo()
+    case Load::fifo_caller: done = try_fifo(); break;  // each caller becomes it for itself
   }
   if (!done) return done.error();
   return around;

@@ -1,4 +1,5 @@
-// The loads of the scenario matrix: processes that compute all the time, and groups and policies that make callers unequal.
+// The loads of the scenario matrix: processes that compute all the time, and groups and policies that make callers
+// unequal.
 #pragma once
 
 #include <memory>
@@ -18,12 +19,12 @@ Result<Child> start_hog(const Seat& seat);
 class Surroundings {
  public:
   /// Starts the hogs that `cell` asks for. In pinned placements a single hog sits on the client's processor, otherwise
-  /// wherever the scheduler puts it; those "on every core" are pinned, one to each. Errors: what the load needs and this
-  /// user or kernel does not have.
+  /// wherever the scheduler puts it; those "on every core" are pinned, one to each. Errors: what the load needs and
+  /// this user or kernel does not have.
   static Result<Surroundings> create(const Cell& cell, const Cores& cores);
 
-  /// Puts a client (a server) where the load wants it: into a group of its own of four times (of just) the ordinary weight,
-  /// or nowhere.
+  /// Puts a client (a server) where the load wants it: into a group of its own of four times (of just) the ordinary
+  /// weight, or nowhere.
   Status admit_client(pid_t process) const;
   Status admit_server(pid_t process) const;
 

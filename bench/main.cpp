@@ -1,4 +1,5 @@
-// lrpc-bench: the paper's Tables III to V, the cost of binding, and the instruction count, on this machine.
+// lrpc-bench: the paper's Tables III to V and Figure 2, the cost of binding, the instruction count, the scenario matrix
+// and what scale and idleness cost, on this machine.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -51,12 +52,12 @@ int main(int argc, char** argv) {
   std::string json_path;
   bool quick = false;
   Filter filter;
-  app.add_option("what", what, "Which bench")
+  app.add_option("what", what, "Which bench; `all` is the first five")
       ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "figure2", "matrix", "change",
                              "scale", "idle", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");
-  app.add_flag("--quick", quick, "Fewer blocks a row: the whole within a minute");
+  app.add_flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");
   app.add_option("--gate", filter.gate, "Only rows of this gate")
       ->check(CLI::IsMember({"exchange", "handoff", "trap", "adaptive", "none"}));
   app.add_option("--placement", filter.placement, "Only rows of this placement")

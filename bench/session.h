@@ -19,8 +19,8 @@
 
 namespace lrpc::bench {
 
-/// --gate, --placement, --test: rows that differ are neither measured nor printed. --load, --pace, --clients: the same for
-/// the cells of the scenario matrix.
+/// --gate, --placement, --test: rows that differ are neither measured nor printed. --load, --pace, --clients: the same
+/// for the cells of the scenario matrix.
 struct Filter {
   std::string gate;
   std::string placement;

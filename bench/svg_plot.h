@@ -40,8 +40,8 @@ class SvgPlot {
   std::vector<std::pair<double, std::string>> marks_;
 };
 
-/// Where an axis from `low` to `high` has its ticks: round numbers, between three and a dozen. Precondition: low < high, and
-/// both positive on a logarithmic one.
+/// Where an axis from `low` to `high` has its ticks: round numbers, between three and a dozen. Precondition: low <
+/// high, and both positive on a logarithmic one.
 [[nodiscard]] std::vector<double> axis_ticks(double low, double high, bool logarithmic);
 /// 1500000 is "1.5M", 0.25 is "0.25".
 [[nodiscard]] std::string tick_label(double value);

@@ -1,5 +1,5 @@
-// One strategy's processes in a cell of the scenario matrix: a server, and one or two clients that call it whenever it is
-// their turn and sleep otherwise.
+// One strategy's processes in a cell of the scenario matrix: a server, and one or two clients that call it whenever it
+// is their turn and sleep otherwise.
 #pragma once
 
 #include <array>

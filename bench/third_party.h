@@ -10,8 +10,8 @@
 
 namespace lrpc::bench {
 
-/// A process that wakes every millisecond, computes for 200 µs (what takes that long when nobody disturbs) and notes how long
-/// after the wake-up was due it was done. Made in the bench's own process.
+/// A process that wakes every millisecond, computes for 200 µs (what takes that long when nobody disturbs) and notes
+/// how long after the wake-up was due it was done. Made in the bench's own process.
 class ThirdParty {
  public:
   static constexpr std::size_t kBooks = 3;

@@ -37,8 +37,9 @@ class TurnDesk {
   char why_[256];
 };
 
-/// In the bench: waits until all turns are over. Sleeps for `at_least` first, so as not to be a load itself, then looks every
-/// half millisecond; gives up `patience` later. Errors: call_aborted (Ctrl-C), timed_out, and what a turn reports.
+/// In the bench: waits until all turns are over. Sleeps for `at_least` first, so as not to be a load itself, then looks
+/// every half millisecond; gives up `patience` later. Errors: call_aborted (Ctrl-C), timed_out, and what a turn
+/// reports.
 Status await_turns(std::span<TurnDesk* const> desks, std::chrono::nanoseconds at_least,
                    std::chrono::nanoseconds patience = std::chrono::seconds(10));
 
