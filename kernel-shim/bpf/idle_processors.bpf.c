@@ -1,5 +1,6 @@
-// Which processors are idle, and for how long they have been, as the scheduler switches: for lrpcd's processor allocator,
-// which otherwise samples /proc. Changes nothing; runs at every context switch of the machine, and does nothing at most.
+// Which processors are idle, and for how long they have been, as the scheduler switches: for lrpcd's processor
+// allocator, which otherwise samples /proc. Changes nothing; runs at every context switch of the machine, and does
+// nothing at most.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

@@ -80,14 +80,16 @@ Result<std::unique_ptr<ProcessorWatch>> ProcessorWatch::attach() {
   if (impl->skeleton == nullptr) return refused("opening the program", errno);
   bpf_map* map = impl->skeleton->maps.processors;
   if (const int err = bpf_map__set_max_entries(map, impl->count); err != 0) return refused("sizing its map", err);
-  if (const int err = idle_processors_bpf__load(impl->skeleton.get()); err != 0) return refused("loading the program", err);
+  if (const int err = idle_processors_bpf__load(impl->skeleton.get()); err != 0)
+    return refused("loading the program", err);
 
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   impl->mapped = (impl->count * sizeof(idle_processor) + page - 1) / page * page;
   void* mapped = ::mmap(nullptr, impl->mapped, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
   if (mapped == MAP_FAILED) return refused("mapping its map", errno);
   impl->slots = static_cast<const idle_processor*>(mapped);
-  if (const int err = idle_processors_bpf__attach(impl->skeleton.get()); err != 0) return refused("attaching the program", err);
+  if (const int err = idle_processors_bpf__attach(impl->skeleton.get()); err != 0)
+    return refused("attaching the program", err);
   impl->looked_at = now_ns();
   return std::unique_ptr<ProcessorWatch>(new ProcessorWatch(std::move(impl)));
 }

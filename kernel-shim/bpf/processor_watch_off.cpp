@@ -6,7 +6,9 @@ namespace lrpc::shim {
 struct ProcessorWatch::Impl {};
 
 namespace {
-Error off() { return {Errc::not_supported, "eBPF: this build has none (LRPC_BPF; it needs clang, bpftool and libbpf)"}; }
+Error off() {
+  return {Errc::not_supported, "eBPF: this build has none (LRPC_BPF; it needs clang, bpftool and libbpf)"};
+}
 }  // namespace
 
 ProcessorWatch::ProcessorWatch(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}

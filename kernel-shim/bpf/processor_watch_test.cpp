@@ -19,12 +19,12 @@ void switch_around() {
   for (int i = 0; i < 200; ++i) std::this_thread::sleep_for(1ms);
 }
 
-#define ATTACH_OR_SKIP(watch)                                        \
-  auto attached = ProcessorWatch::attach();                          \
-  if (!attached && attached.code() == Errc::not_supported) {         \
-    GTEST_SKIP() << attached.error().message();                      \
-  }                                                                  \
-  ASSERT_TRUE(attached) << attached.error().message();               \
+#define ATTACH_OR_SKIP(watch)                                \
+  auto attached = ProcessorWatch::attach();                  \
+  if (!attached && attached.code() == Errc::not_supported) { \
+    GTEST_SKIP() << attached.error().message();              \
+  }                                                          \
+  ASSERT_TRUE(attached) << attached.error().message();       \
   ProcessorWatch& watch = **attached
 
 TEST(ProcessorWatch, says_why_where_it_cannot_be_had) {

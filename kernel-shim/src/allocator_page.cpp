@@ -36,7 +36,8 @@ bool AllocatorPageMapping::here() const noexcept { return owner_ == getpid(); }
 Status AllocatorPageMapping::put(UniqueFd fd) {
   if (page_ == &unmapped_) return Error{Errc::system_error, "there was no memory to map a page"};
   if (Status good = check_sealed_memory(fd.get(), kAllocatorPageSize, "the allocator's page"); !good) return good;
-  // The kernel changes one for the other with its lock on the address space held: a thread that faults in between waits for it.
+  // The kernel changes one for the other with its lock on the address space held: a thread that faults in between waits
+  // for it.
   if (mmap(page_, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
     const int err = errno;
     put_zeros();  // MAP_FIXED may have unmapped what was there

@@ -96,7 +96,8 @@ TEST(ProcessorAllocation, a_server_that_may_not_poll_serves_its_calls_all_the_sa
   EXPECT_TRUE(call_until(*client, [&] { return shown(*client).hits > hits; }));
 }
 
-TEST(ProcessorAllocation, calls_go_on_by_the_servers_own_rule_while_the_nameserver_is_away_and_grants_come_back_with_it) {
+TEST(ProcessorAllocation,
+     calls_go_on_by_the_servers_own_rule_while_the_nameserver_is_away_and_grants_come_back_with_it) {
   NEEDS_TWO_PROCESSORS();
   auto full = std::make_shared<std::atomic<bool>>(true);
   World world(on_a_machine(full));
