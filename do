@@ -27,6 +27,7 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libsodium-dev liburing-dev)
+optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 test_packages=(valgrind spin) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
@@ -69,7 +70,14 @@ need() {
   fi
 }
 
-need_for_build() { need "${build_packages[@]}" || die "cannot build without these packages"; }
+need_for_build() {
+  need "${build_packages[@]}" || die "cannot build without these packages"
+  # Asked for once; who removes build/ is asked again.
+  if [[ ! -e build/.optional ]]; then
+    need "${optional_packages[@]}" || say "going on without the eBPF program"
+    mkdir -p build && touch build/.optional
+  fi
+}
 need_for_tests() {
   need_for_build
   need "${test_packages[@]}" || say "going on; tests that need them will be skipped"

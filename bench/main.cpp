@@ -28,7 +28,8 @@ int run(const std::string& what, Session& session) {
                                                                          {"matrix", matrix},
                                                                          {"change", change},
                                                                          {"scale", scale},
-                                                                         {"idle", idle}};  // too long for `all`
+                                                                         {"idle", idle},
+                                                                         {"bpf", bpf_cost}};  // too long for `all`
   for (const auto& [command, function] : kCommands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
   }
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
   Filter filter;
   app.add_option("what", what, "Which bench; `all` is the first five")
       ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "figure2", "matrix", "change",
-                             "scale", "idle", "all"}))
+                             "scale", "idle", "bpf", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");
   app.add_flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");

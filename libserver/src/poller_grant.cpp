@@ -32,7 +32,8 @@ void PollerGrant::begin_polling() noexcept {
 bool PollerGrant::keep_polling(std::uint64_t hits) noexcept {
   if (hits != told_hits_) add(page_->counters.hits, hits - std::exchange(told_hits_, hits));
   const std::uint32_t ruling = word();
-  if ((ruling & shim::AllocatorRuling::kAsleep) != 0) [[unlikely]] wake_allocator();
+  if ((ruling & shim::AllocatorRuling::kAsleep) != 0) [[unlikely]]
+    wake_allocator();
   return shim::AllocatorRuling::pollers(ruling) != 0;
 }
 

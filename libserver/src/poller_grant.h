@@ -9,8 +9,8 @@
 
 namespace lrpc::server {
 
-/// Owns the server's end of the page that it shares with the allocator. Without a page (no nameserver, one that allocates
-/// no processors, private bindings only) the domain's own rule holds: one poller.
+/// Owns the server's end of the page that it shares with the allocator. Without a page (no nameserver, one that
+/// allocates no processors, private bindings only) the domain's own rule holds: one poller.
 ///
 /// Thread-safe as marked. Nothing here blocks but attach() and detach(), which map a page.
 class PollerGrant {

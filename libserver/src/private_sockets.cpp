@@ -41,7 +41,8 @@ Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterfa
   auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
-  auto watched = domain_.watcher().watch(shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
+  auto watched = domain_.watcher().watch(shared->fd.get(),
+                                         [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
   if (!watched) return watched.error();
   shared->watch = *watched;
   sockets_[shared->fd.get()] = shared;
@@ -98,7 +99,8 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
 
   shim::BinderMessage answer;
   answer.request = message.request;
-  answer.body = shim::Bound{.binding_id = parts.id, .nonce = parts.nonce, .server = {}, .classes = {pdl.classes.begin(), pdl.classes.end()}};
+  answer.body = shim::Bound{
+      .binding_id = parts.id, .nonce = parts.nonce, .server = {}, .classes = {pdl.classes.begin(), pdl.classes.end()}};
   answer.fds.push_back(*std::move(region_fd));
   answer.fds.push_back(std::move(bells->second));
   if (Status added = domain_.add_binding(std::move(parts)); !added) return added.error();

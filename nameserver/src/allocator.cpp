@@ -147,8 +147,8 @@ void Allocator::withdraw_useless() {
   }
 }
 
-/// Those that have polled by their own rule until now keep their poller, as far as there are processors; the others get none
-/// without asking.
+/// Those that have polled by their own rule until now keep their poller, as far as there are processors; the others get
+/// none without asking.
 void Allocator::rule_over_newcomers() {
   std::vector<Entry*> newcomers;
   for (Entry& one : domains_) {
@@ -230,7 +230,8 @@ Allocator::Entry* Allocator::weakest_holder() {
   for (Entry& one : domains_) {
     if (!one.second.granted.value_or(false)) continue;
     const bool over = held_by(one.second.user) > fair;
-    if (weakest == nullptr || (over && !weakest_over) || (over == weakest_over && one.second.score < weakest->second.score)) {
+    if (weakest == nullptr || (over && !weakest_over) ||
+        (over == weakest_over && one.second.score < weakest->second.score)) {
       weakest = &one;
       weakest_over = over;
     }

@@ -1,5 +1,5 @@
-// Which domains may have a processor poll for their calls (LRPC §3.4: idle processors spin in the most active domains). The
-// policy alone: no clock, no kernel, no page. allocator_driver.h is what connects it to them.
+// Which domains may have a processor poll for their calls (LRPC §3.4: idle processors spin in the most active domains).
+// The policy alone: no clock, no kernel, no page. allocator_driver.h is what connects it to them.
 #pragma once
 
 #include <sys/types.h>
@@ -16,17 +16,17 @@
 
 namespace lrpc::nameserver {
 
-/// Fed once a tick with what every server said of itself, how much processor time the kernel saw it use, and how loaded the
-/// machine is. The rules:
+/// Fed once a tick with what every server said of itself, how much processor time the kernel saw it use, and how loaded
+/// the machine is. The rules:
 ///
-/// - A poller occupies a processor, and so does its caller. What callers use shows as load; so a new poller needs a processor
-///   that has been idle for most of the last ticks, and all but one processor at most poll.
-/// - The most active go first. One that has a poller keeps it until it is inactive, until it does no good (it is switched out
-///   or misses more calls than it gets), until the machine has more to run than processors, or until somebody without one
-///   has been much more active for two ticks.
+/// - A poller occupies a processor, and so does its caller. What callers use shows as load; so a new poller needs a
+///   processor that has been idle for most of the last ticks, and all but one processor at most poll.
+/// - The most active go first. One that has a poller keeps it until it is inactive, until it does no good (it is
+///   switched out or misses more calls than it gets), until the machine has more to run than processors, or until
+///   somebody without one has been much more active for two ticks.
 /// - Users share: one that has more than its part gives way to another user's domain.
-/// - What a server says is hostile: increments are taken, capped, and believed only as far as its processor time allows. A
-///   liar gets a poller that it would not have had, within its user's share.
+/// - What a server says is hostile: increments are taken, capped, and believed only as far as its processor time
+///   allows. A liar gets a poller that it would not have had, within its user's share.
 class Allocator {
  public:
   using DomainId = std::uint32_t;
@@ -34,7 +34,8 @@ class Allocator {
   struct Look {
     DomainId id = 0;
     shim::CountersCopy counters;
-    std::optional<std::chrono::nanoseconds> processor_time;  ///< Of the server's process since it began, by the kernel's word.
+    /// Of the server's process since it began, by the kernel's word.
+    std::optional<std::chrono::nanoseconds> processor_time;
   };
 
   void add(DomainId id, uid_t user);
@@ -66,13 +67,13 @@ class Allocator {
     bool active = false;
     // Over ticks.
     std::optional<bool> granted;
-    double score = 0;               ///< Calls a tick, smoothed, in those that a poller would have made of them.
+    double score = 0;  ///< Calls a tick, smoothed, in those that a poller would have made of them.
     std::uint32_t active_ticks = 0;
     std::uint32_t quiet_ticks = 0;
     std::uint32_t bad_ticks = 0;
     std::uint32_t barred_ticks = 0;  ///< To wait after a poller was taken back for no good.
     std::uint32_t next_bar = 0;
-    std::uint32_t challenge = 0;     ///< Ticks in a row that it was worth more than the weakest that has one.
+    std::uint32_t challenge = 0;  ///< Ticks in a row that it was worth more than the weakest that has one.
   };
   using Entry = std::map<DomainId, Domain>::value_type;
 

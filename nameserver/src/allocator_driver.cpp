@@ -54,7 +54,8 @@ std::vector<Allocator::Look> AllocatorDriver::look() const {
 void AllocatorDriver::wake() {
   if (!asleep_.load()) return;
   asleep_.store(false);
-  for (const auto& [id, server] : servers_) server->page->ruling.word.store(AllocatorRuling::kNone, std::memory_order_relaxed);
+  for (const auto& [id, server] : servers_)
+    server->page->ruling.word.store(AllocatorRuling::kNone, std::memory_order_relaxed);
   (void)load_();  // the load counts from now on
   policy_.begin(look());
   schedule();

@@ -14,8 +14,9 @@
 
 namespace lrpc::nameserver {
 
-/// Shares a page with each server, looks at them once a tick while any is active, and writes its rulings. When none is, it
-/// says so in the pages and stops ticking; the first server with calls to poll for wakes it. On the event loop's thread.
+/// Shares a page with each server, looks at them once a tick while any is active, and writes its rulings. When none is,
+/// it says so in the pages and stops ticking; the first server with calls to poll for wakes it. On the event loop's
+/// thread.
 class AllocatorDriver {
  public:
   AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, MachineLoadSource load);

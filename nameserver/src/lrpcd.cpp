@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "lrpc/nameserver.h"
 #include "lrpc/shim/fd.h"
+#include "processor_watch.h"
 
 namespace {
 
@@ -31,6 +34,8 @@ struct CommandLine {
   std::string log_level = "info";
   long long bind_timeout_ms = 5000;
   int ready_fd = -1;
+  bool allocate = true;
+  bool ebpf = true;
 };
 
 void declare(CLI::App& app, CommandLine& line) {
@@ -53,6 +58,13 @@ void declare(CLI::App& app, CommandLine& line) {
       ->check(CLI::PositiveNumber);
   app.add_option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
       ->check(CLI::Range(1LL, 3'600'000LL));
+  const std::map<std::string, bool> on_off{{"auto", true}, {"off", false}};
+  app.add_option("--allocator", line.allocate, "Grant pollers to the most active servers, or leave it to each server")
+      ->transform(CLI::CheckedTransformer(on_off))
+      ->option_text("auto|off");
+  app.add_option("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc")
+      ->transform(CLI::CheckedTransformer(on_off))
+      ->option_text("auto|off");
   app.add_option("--log-level", line.log_level, "What to log on the standard error")
       ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
   app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
@@ -91,6 +103,23 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// The load from /proc, with the processors' idle time by the scheduler's own word where eBPF can be had.
+void watch_processors(NameserverOptions& options) {
+  auto watch = lrpc::shim::ProcessorWatch::attach();
+  auto load = lrpc::nameserver::proc_machine_load();
+  if (!watch || !load) {
+    options.log(LogLevel::info, "idle processors are looked up in /proc: " + (watch ? load.error() : watch.error()).message());
+    return;
+  }
+  options.machine_load = [watch = std::shared_ptr(*std::move(watch)), load = *std::move(load)] {
+    auto now = load();
+    const double idle = watch->idle();
+    if (now) now->idle = std::min(idle, static_cast<double>(now->processors));
+    return now;
+  };
+  options.log(LogLevel::info, "idle processors are seen by eBPF");
+}
+
 int complain(const std::string& what) {
   std::fprintf(stderr, "lrpcd: %s\n", what.c_str());
   return 1;
@@ -106,6 +135,8 @@ int serve(CommandLine& line) {
   line.options.policy = lrpc::nameserver::default_policy(line.export_rule);
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   open_log(line, line.options);
+  if (!line.allocate) line.options.allocator_tick = std::chrono::milliseconds(0);
+  if (line.allocate && line.ebpf) watch_processors(line.options);
 
   auto nameserver = Nameserver::open(line.options);
   if (!nameserver) return complain(nameserver.error().message());

@@ -199,10 +199,26 @@ TEST(Lrpcd, it_uses_no_processor_while_no_server_is_active_even_after_one_was) {
   EXPECT_TRUE(asleep());
 }
 
+TEST(Lrpcd, it_says_once_how_it_sees_idle_processors) {
+  TemporaryDirectory directory;
+  Daemon daemon({"--socket", directory / "s"});
+  ASSERT_TRUE(daemon.ready());
+  EXPECT_EQ(daemon.end(SIGTERM), 0);
+  const std::size_t said = daemon.output.find("idle processors are ");
+  ASSERT_NE(said, std::string::npos) << daemon.output;
+  EXPECT_EQ(daemon.output.find("idle processors are ", said + 1), std::string::npos) << daemon.output;
+  Daemon without({"--socket", directory / "s", "--ebpf", "off", "--allocator", "off"});
+  ASSERT_TRUE(without.ready());
+  EXPECT_EQ(without.end(SIGTERM), 0);
+  EXPECT_EQ(without.output.find("idle processors are "), std::string::npos) << without.output;
+}
+
 TEST(Lrpcd, wrong_options_are_explained) {
   for (const auto& wrong : std::vector<std::vector<std::string>>{{"--backend", "kqueue"},
                                                                  {"--mode", "888"},
                                                                  {"--log-level", "loud"},
+                                                                 {"--ebpf", "please"},
+                                                                 {"--allocator", "no"},
                                                                  {"--max-region-bytes", "0"},
                                                                  {"--nonsense"}}) {
     Daemon daemon(wrong, false);

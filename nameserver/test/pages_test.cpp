@@ -34,9 +34,7 @@ class PagedPeer : public TestPeer {
       mapping->counters.wants_poller.store(1);
     }
   }
-  void wake() {
-    ASSERT_TRUE(shim::send_message(fd(), {0, shim::WakeAllocator{}, {}, {}}));
-  }
+  void wake() { ASSERT_TRUE(shim::send_message(fd(), {0, shim::WakeAllocator{}, {}, {}})); }
 
   shim::AllocatorPageMapping mapping;
 };

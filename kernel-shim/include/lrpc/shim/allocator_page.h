@@ -1,5 +1,5 @@
-// The page that a server shares with the nameserver's processor allocator (LRPC §3.4): the server's counters one way, the
-// allocator's rulings the other. Pairwise: no other domain maps it, and nobody ever sleeps on it.
+// The page that a server shares with the nameserver's processor allocator (LRPC §3.4): the server's counters one way,
+// the allocator's rulings the other. Pairwise: no other domain maps it, and nobody ever sleeps on it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,16 +17,16 @@ inline constexpr std::size_t kAllocatorPageSize = 4096;
 
 /// What a server says of itself. Counts go up only; whoever reads them believes them no further than it can check.
 struct alignas(128) AllocatorCounters {
-  std::atomic<std::uint64_t> hits{0};       ///< Calls that a poller picked up.
-  std::atomic<std::uint64_t> misses{0};     ///< Calls on a polled A-stack that an E-stack had to serve.
-  std::atomic<std::uint64_t> hot_calls{0};  ///< Calls served by E-stacks on A-stacks hot enough to be polled.
-  std::atomic<std::uint64_t> evictions{0};  ///< Times a poller saw that it had been switched out.
+  std::atomic<std::uint64_t> hits{0};          ///< Calls that a poller picked up.
+  std::atomic<std::uint64_t> misses{0};        ///< Calls on a polled A-stack that an E-stack had to serve.
+  std::atomic<std::uint64_t> hot_calls{0};     ///< Calls served by E-stacks on A-stacks hot enough to be polled.
+  std::atomic<std::uint64_t> evictions{0};     ///< Times a poller saw that it had been switched out.
   std::atomic<std::uint32_t> wants_poller{0};  ///< 1: a hot call has come since the allocator withheld the poller.
   std::atomic<std::uint32_t> polling{0};       ///< 1: a poller polls now.
 };
 
-/// What the allocator says. One word, so that one load answers every question; zero means "no ruling": the server's own rule
-/// holds, which is one poller.
+/// What the allocator says. One word, so that one load answers every question; zero means "no ruling": the server's own
+/// rule holds, which is one poller.
 struct alignas(128) AllocatorRuling {
   static constexpr std::uint32_t kNone = 0;
   static constexpr std::uint32_t kAsleep = 1U << 31;  ///< The allocator does not look. There is no ruling then.
@@ -60,11 +60,13 @@ struct CountersCopy {
 };
 [[nodiscard]] CountersCopy copy_counters(const AllocatorCounters& counters) noexcept;
 
-/// Creates a page of zeros: a memfd, sealed as regions are. The caller owns the fd and is to close it once it is handed out.
+/// Creates a page of zeros: a memfd, sealed as regions are. The caller owns the fd and is to close it once it is handed
+/// out.
 Result<UniqueFd> create_allocator_page();
 
-/// An address at which a page lies: first one of zeros that is private, later perhaps one that is shared, and then again
-/// others. Whoever reads or writes it meanwhile meets the one or the other, never a fault. Not inherited across fork.
+/// An address at which a page lies: first one of zeros that is private, later perhaps one that is shared, and then
+/// again others. Whoever reads or writes it meanwhile meets the one or the other, never a fault. Not inherited across
+/// fork.
 ///
 /// put() and put_zeros() are not thread-safe among themselves.
 class AllocatorPageMapping {
@@ -74,8 +76,8 @@ class AllocatorPageMapping {
   AllocatorPageMapping& operator=(const AllocatorPageMapping&) = delete;
   ~AllocatorPageMapping();
 
-  /// Checks seals and size of a page's descriptor that another domain sent, maps it here, and closes it. bad_message if it
-  /// is no such page, and what lies here stays; after a system_error it is zeros.
+  /// Checks seals and size of a page's descriptor that another domain sent, maps it here, and closes it. bad_message if
+  /// it is no such page, and what lies here stays; after a system_error it is zeros.
   Status put(UniqueFd fd);
   /// A private page of zeros takes its place.
   void put_zeros() noexcept;
@@ -86,8 +88,8 @@ class AllocatorPageMapping {
   [[nodiscard]] bool here() const noexcept;
 
  private:
-  AllocatorPage* page_;      ///< Constant from construction.
-  AllocatorPage unmapped_;   ///< Stands in where the system had no memory for a mapping: then nothing can be put.
+  AllocatorPage* page_;     ///< Constant from construction.
+  AllocatorPage unmapped_;  ///< Stands in where the system had no memory for a mapping: then nothing can be put.
   pid_t owner_;
 };
 

@@ -1,0 +1,48 @@
+// The optional eBPF program: how idle the processors are, by the scheduler's own word instead of samples.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::shim {
+
+/// An attached program, detached and gone with this object. Owned by one thread at a time. For lrpcd and the bench: it
+/// costs every context switch of the machine some nanoseconds (`lrpc-bench bpf` says how many).
+class ProcessorWatch {
+ public:
+  /// Needs CAP_BPF and CAP_PERFMON (or root), a kernel with BTF, and a build with LRPC_BPF. not_supported, and why,
+  /// without.
+  static Result<std::unique_ptr<ProcessorWatch>> attach();
+
+  ProcessorWatch(const ProcessorWatch&) = delete;
+  ProcessorWatch& operator=(const ProcessorWatch&) = delete;
+  ~ProcessorWatch();
+
+  /// Processors that were idle since the look before, on average; the first counts from attach(). No system call but
+  /// the clock's.
+  [[nodiscard]] double idle();
+  /// Whether a processor is idle now. Out of date as soon as it is returned.
+  [[nodiscard]] bool idle_now(unsigned processor) const noexcept;
+  [[nodiscard]] unsigned processors() const noexcept;
+
+  /// What the kernel counted of the program's own cost, while somebody had that counting switched on
+  /// (BPF_ENABLE_STATS).
+  struct Cost {
+    std::uint64_t runs = 0;
+    std::uint64_t nanoseconds = 0;
+  };
+  [[nodiscard]] std::optional<Cost> cost() const;
+  /// Switches that counting on, for the whole machine, until the result is closed.
+  static Result<UniqueFd> count_cost();
+
+ private:
+  struct Impl;
+  explicit ProcessorWatch(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lrpc::shim

@@ -1,0 +1,75 @@
+// The eBPF program, where the build, the kernel and the user's privileges have it.
+#include "processor_watch.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace lrpc::shim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Some context switches, so that every processor that can be seen is seen.
+void switch_around() {
+  for (int i = 0; i < 200; ++i) std::this_thread::sleep_for(1ms);
+}
+
+#define ATTACH_OR_SKIP(watch)                                \
+  auto attached = ProcessorWatch::attach();                  \
+  if (!attached && attached.code() == Errc::not_supported) { \
+    GTEST_SKIP() << attached.error().message();              \
+  }                                                          \
+  ASSERT_TRUE(attached) << attached.error().message();       \
+  ProcessorWatch& watch = **attached
+
+TEST(ProcessorWatch, says_why_where_it_cannot_be_had) {
+  auto attached = ProcessorWatch::attach();
+  if (attached) GTEST_SKIP() << "it can be had here";
+  EXPECT_EQ(attached.code(), Errc::not_supported);
+  EXPECT_NE(attached.error().message().find("eBPF"), std::string::npos);
+}
+
+TEST(ProcessorWatch, counts_no_more_idle_processors_than_there_are) {
+  ATTACH_OR_SKIP(watch);
+  EXPECT_GE(watch.processors(), static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN)));
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(5ms);
+    const double idle = watch.idle();
+    EXPECT_GE(idle, 0);
+    EXPECT_LE(idle, watch.processors() + 0.01);
+  }
+}
+
+TEST(ProcessorWatch, sees_this_processor_as_busy_while_it_works) {
+  ATTACH_OR_SKIP(watch);
+  switch_around();
+  int wrong = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const int before = sched_getcpu();
+    const bool idle = watch.idle_now(static_cast<unsigned>(before));
+    if (idle && sched_getcpu() == before) ++wrong;
+  }
+  // Between two of the three looks it may have been elsewhere and come back.
+  EXPECT_LT(wrong, 10);
+}
+
+TEST(ProcessorWatch, is_counted_by_the_kernel_when_that_is_asked_for) {
+  ATTACH_OR_SKIP(watch);
+  auto counting = ProcessorWatch::count_cost();
+  ASSERT_TRUE(counting) << counting.error().message();
+  const auto before = watch.cost();
+  ASSERT_TRUE(before);
+  switch_around();
+  const auto after = watch.cost();
+  ASSERT_TRUE(after);
+  EXPECT_GT(after->runs, before->runs);
+  EXPECT_GT(after->nanoseconds, before->nanoseconds);
+}
+
+}  // namespace
+}  // namespace lrpc::shim
