@@ -31,6 +31,7 @@ class PrivateNameserver {
 class LrpcDomains {
  public:
   static constexpr const char* kExportedName = "bench";
+  static constexpr const char* kAsyncName = "bench-async";
   /// Returns once the name can be imported.
   static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server);
   /// What a client is to import kExportedName with.

@@ -22,7 +22,8 @@ int run(const std::string& what, Session& session) {
         load);
   }
   constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
-      {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
+      {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions},
+      {"async", async}};
   for (const auto& [command, function] : kCommands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
   }
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   app.add_option("what", what, "Which bench")
-      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "all"}))
+      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "async", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");
   app.add_flag("--quick", quick, "Fewer blocks a row: the whole within a minute");

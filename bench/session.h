@@ -78,5 +78,6 @@ void table4(Session& session);
 void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
+void async(Session& session);
 
 }  // namespace lrpc::bench
