@@ -226,7 +226,13 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
     shim::poll_delay();
   }
   shim::FutexWait sent{&head->word, 0, true};
-  if (shim::announce_sleep(*head, generation, revoked_, sent.expected)) list.wait(limit, sent);
+  if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
+  const auto until = std::chrono::steady_clock::now() + limit;
+  list.wait(limit, sent);
+  if (limit < shim::kBoundedSleep || std::chrono::steady_clock::now() < until) return;
+  // In case the hints lied when it was sent, as for calls that somebody waits for.
+  shim::futex_wake(head->word, shim::Sleeper::estack);
+  ring_bell();
 }
 
 void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }

@@ -91,7 +91,7 @@ void CallStub::emit_start() {
   take_astack("PendingCall", "object_");
   push_arguments();
   code_.line("// 4: ring. 5, 6, 7 are for Pending::finish().");
-  code_.guard(fmt::format("!{}.ring({})", call_, identifier_), fmt::format("return {}.error();", call_));
+  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""), fmt::format("return {}.error();", call_));
   std::vector<std::string> kept;
   for (const Parameter* parameter : passed(procedure_)) {
     if (parameter->is_out()) kept.push_back(fmt::format("&{}", parameter->name));
@@ -187,7 +187,7 @@ void CallStub::transfer() {
 /// Nobody waits: the A-stack comes back by itself.
 void CallStub::send() {
   code_.line("// 4: ring. Nobody waits for the return: the A-stack comes back by itself.");
-  code_.guard(fmt::format("!{}.ring({})", call_, identifier_), fmt::format("return {}.error();", call_));
+  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""), fmt::format("return {}.error();", call_));
   code_.line("{}.leave();", call_);
   code_.line("return {};");
 }

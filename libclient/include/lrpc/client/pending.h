@@ -64,11 +64,14 @@ class PendingCall {
   }
 
   /// 4 · ring. Never blocks. False, with error(): nobody could serve it, and nothing was rung.
-  bool ring(std::uint16_t procedure) noexcept {
+  /// `may_block`: no poller serves the procedure, so it is not left to one to find somebody who does.
+  bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
     called_ = Call::next_call(linkage, procedure);
-    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] return ring_slow();
+    if (may_block || head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
+      return ring_slow();
+    }
     shim::ring_exchange(head, called_);
     linkage.estack_may_sleep = true;
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its last

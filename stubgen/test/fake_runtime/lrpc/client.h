@@ -89,7 +89,7 @@ class PendingCall {
   [[nodiscard]] Errc error() const noexcept { return error_; }
   [[nodiscard]] std::byte* image() const noexcept { return binding_->context().image(); }
   [[nodiscard]] std::byte* tail() const noexcept { return binding_->context().tail(); }
-  bool ring(std::uint16_t procedure) noexcept {
+  bool ring(std::uint16_t procedure, bool /*may_block*/ = false) noexcept {
     status_ = Call(*binding_, 0).transfer(procedure);
     return true;
   }

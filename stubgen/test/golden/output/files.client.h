@@ -251,7 +251,7 @@ class Starter {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
     // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(6)) [[unlikely]] return call.error();
+    if (!call.ring(6, true)) [[unlikely]] return call.error();
     return {std::move(call), Read_outcome{&data}};
   }
 

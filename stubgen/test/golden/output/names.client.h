@@ -323,7 +323,7 @@ class Starter {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, may_block);
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, raises);
     // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(5)) [[unlikely]] return call.error();
+    if (!call.ring(5, true)) [[unlikely]] return call.error();
     return {std::move(call), procedure_outcome{}};
   }
 

@@ -121,7 +121,7 @@ class Client {
     // 3: push the arguments.
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kStore_data, data);
     // 4: ring. Nobody waits for the return: the A-stack comes back by itself.
-    if (!call.ring(1)) [[unlikely]] return call.error();
+    if (!call.ring(1, true)) [[unlikely]] return call.error();
     call.leave();
     return {};
   }

@@ -172,7 +172,7 @@ class Starter {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
     // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(2)) [[unlikely]] return call.error();
+    if (!call.ring(2, true)) [[unlikely]] return call.error();
     return {std::move(call), Smaller_outcome{}};
   }
 
