@@ -1,11 +1,15 @@
 // lrpc-bench-instructions TEST COUNT: makes COUNT calls with both halves in one thread, in one function whose
 // instructions callgrind counts (--toggle-collect). `lrpc-bench instructions` runs it twice and takes the difference.
+//
+// The halves run alternately: the client's half as the generated stub has it up to the ring, the server's half as a poller
+// or an E-stack runs it, then the client's half from its first look at the word, which finds the call returned.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <string_view>
 
 #include "bench_loopback.h"
+#include "call_path.h"
 #include "plain_procedures.h"
 
 namespace {
@@ -22,12 +26,50 @@ void repeat(unsigned long count, Call&& call) {
   }
 }
 
+/// The server's half of the loopback binding.
+using lrpc::server::ServedAStack;
+std::span<ServedAStack> astacks_of(BenchLoopback& loopback) {
+  return static_cast<lrpc::server::ServedBinding*>(loopback.binding().inline_server().server)->astacks();
+}
+
+struct ServerHalf {
+  std::span<ServedAStack> astacks;
+  lrpc::CallContext context;
+
+  explicit ServerHalf(BenchLoopback& loopback) : astacks(astacks_of(loopback)) {}
+  /// What an E-stack or a poller calls for the A-stack that it looks at.
+  void serve(ServedAStack& astack) { (void)lrpc::server::serve(astack, context); }
+};
+
+/// One Null call as its stub makes it (bench.client.h), with the server's half where the transfer is.
+inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& server, ServedAStack& astack) {
+  lrpc::client::BindingObject& object = client.binding().object();
+  if (object.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+  lrpc::client::Call call(object, 0);
+  if (!call.taken()) [[unlikely]] return call.error();
+  const lrpc::shim::CallWord called = lrpc::client::Call::next_call(call.linkage(), 0);
+  if (!call.ring_if_polled(called)) [[unlikely]] return lrpc::Errc::call_failed;
+  server.serve(astack);
+  const std::uint16_t status = call.wait(called);
+  if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  return {};
+}
+
+/// The same as a call that is started and finished later.
+inline lrpc::Result<void> started_null(::Bench::Client& client, ServerHalf& server) {
+  auto pending = client.start().Null();
+  server.serve(server.astacks[pending.call().astack()]);
+  return pending.finish();
+}
+
 }  // namespace
 
 // The name that is given to --toggle-collect: no mangling, never inlined.
 extern "C" [[gnu::noinline]] void lrpc_bench_counted(std::string_view test, unsigned long count,
-                                                     ::Bench::Client& client);
-void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Client& client) {
+                                                     ::Bench::Client& client, ServerHalf& server,
+                                                     ServedAStack& astack);
+void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Client& client, ServerHalf& server,
+                        ServedAStack& astack) {
   if (test == "loop") {
     repeat(count, [] { return true; });
   } else if (test == "plain") {
@@ -35,7 +77,11 @@ void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Cli
       plain_null();
       return true;
     });
-  } else if (test == "Null") {
+  } else if (test == "Null" || test == "deadline") {
+    repeat(count, [&] { return null_in_halves(client, server, astack).has_value(); });
+  } else if (test == "started") {
+    repeat(count, [&] { return started_null(client, server).has_value(); });
+  } else if (test == "inline") {
     repeat(count, [&] { return client.Null().has_value(); });
   } else if (test == "Add") {
     repeat(count, [&] { return client.Add(20, 22).has_value(); });
@@ -46,10 +92,11 @@ void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Cli
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    fmt::print(stderr, "usage: lrpc-bench-instructions loop|plain|Null|Add COUNT\n");
+    fmt::print(stderr, "usage: lrpc-bench-instructions loop|plain|Null|deadline|started|Add|inline COUNT\n");
     return 2;
   }
-  auto loopback = make_bench_loopback();
+  const bool with_deadline = std::string_view(argv[1]) == "deadline";
+  auto loopback = make_bench_loopback(std::chrono::milliseconds(with_deadline ? 1000 : 0));
   if (!loopback) {
     fmt::print(stderr, "lrpc-bench-instructions: {}\n", loopback.error().message());
     return 1;
@@ -58,6 +105,18 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 100; ++i) {
     if (!(*loopback)->client().Null() || !(*loopback)->client().Add(20, 22)) return 1;
   }
-  lrpc_bench_counted(argv[1], std::strtoul(argv[2], nullptr, 10), (*loopback)->client());
+  // The A-stacks that this thread has on top, with the hint as if a poller scanned them.
+  std::uint32_t top = 0;
+  {
+    lrpc::client::Call call((*loopback)->binding(), 0);
+    lrpc::client::PendingCall pending((*loopback)->binding(), 0);
+    if (!call.taken() || !pending.taken()) return 1;
+    top = call.linkage().index;
+    for (ServedAStack& astack : astacks_of(**loopback)) astack.head->polled.store(1);
+    pending.put_back();
+  }
+  ServerHalf server(**loopback);
+  lrpc_bench_counted(argv[1], std::strtoul(argv[2], nullptr, 10), (*loopback)->client(), server,
+                     server.astacks[top]);
   return failed ? 1 : 0;
 }

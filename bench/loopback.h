@@ -2,6 +2,7 @@
 // stub, and no transfer. What is left of a call when nothing has to be crossed.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -16,7 +17,7 @@ template <class Client, class Impl>
 class Loopback {
  public:
   template <class Serve>
-  static Result<std::unique_ptr<Loopback>> create(Serve&& serve) {
+  static Result<std::unique_ptr<Loopback>> create(Serve&& serve, std::chrono::milliseconds call_timeout = {}) {
     auto pair = shim::make_socket_pair();
     if (!pair) return pair.error();
     std::unique_ptr<Loopback> loopback(new Loopback);
@@ -24,6 +25,7 @@ class Loopback {
       return serving.error();
     ImportOptions options;
     options.gate = Gate::none;
+    options.call_timeout = call_timeout;
     auto client = Client::import_over(std::move(pair->second), options);
     if (!client) return client.error();
     loopback->client_ = std::make_unique<Client>(std::move(*client));

@@ -12,6 +12,7 @@
 
 #include "lrpc/nameserver.h"
 #include "lrpc/server.h"
+#include "async.server.h"
 #include "procedures.h"
 
 namespace lrpc::bench {
@@ -47,6 +48,10 @@ Status await(Readiness& readiness, std::string_view who) {
   for (;;) ::pause();
 }
 
+struct AsyncProcedures {
+  void Null(CallContext& /*context*/) noexcept {}
+};
+
 int run_nameserver(const std::string& socket, Readiness& readiness) {
   nameserver::NameserverOptions options;
   options.socket_path = socket;
@@ -64,6 +69,11 @@ int run_server(const std::string& nameserver, ServerOptions options, Readiness& 
   options.nameserver = nameserver;
   Server server(options);
   if (auto exported = ::Bench::export_to(server, LrpcDomains::kExportedName, procedures); !exported) {
+    readiness.fail(exported.error());
+    return 1;
+  }
+  AsyncProcedures async;
+  if (auto exported = ::AsyncBench::export_to(server, LrpcDomains::kAsyncName, async); !exported) {
     readiness.fail(exported.error());
     return 1;
   }

@@ -33,6 +33,7 @@ class PrivateNameserver {
 class LrpcDomains {
  public:
   static constexpr const char* kExportedName = "bench";
+  static constexpr const char* kAsyncName = "bench-async";
   /// Returns once the name can be imported. The server has `options`, but for its nameserver.
   static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server, const ServerOptions& options = {});
   /// What a client is to import kExportedName with.

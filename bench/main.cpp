@@ -24,7 +24,8 @@ int run(const std::string& what, Session& session) {
   }
   constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
       {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
-  constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {{"figure2", figure2},
+  constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {{"async", async},
+                                                                         {"figure2", figure2},
                                                                          {"matrix", matrix},
                                                                          {"change", change},
                                                                          {"scale", scale},
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   app.add_option("what", what, "Which bench; `all` is the first five")
-      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "figure2", "matrix", "change",
+      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "async", "figure2", "matrix", "change",
                              "scale", "idle", "bpf", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");

@@ -85,6 +85,7 @@ void table4(Session& session);
 void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
+void async(Session& session);
 void idle(Session& session);
 void bpf_cost(Session& session);
 void figure2(Session& session);

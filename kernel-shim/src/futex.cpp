@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <climits>
@@ -48,6 +50,33 @@ Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleepe
 int futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
   const long woken = syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
   return woken < 0 ? 0 : static_cast<int>(woken);
+}
+
+Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept {
+  std::array<futex_waitv, kMostFutexWaits> list{};
+  const std::size_t count = std::min(waits.size(), list.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    list[i].val = waits[i].expected;
+    list[i].uaddr = reinterpret_cast<std::uintptr_t>(waits[i].word);
+    list[i].flags = FUTEX_32 | (waits[i].shared ? 0U : static_cast<std::uint32_t>(FUTEX_PRIVATE_FLAG));
+  }
+  timespec until{};
+  timespec* deadline = nullptr;
+  if (limit.count() >= 0) {
+    until = monotonic_after(limit);
+    deadline = &until;
+  }
+  if (syscall(SYS_futex_waitv, list.data(), count, 0U, deadline, CLOCK_MONOTONIC) >= 0) return Wake::woken;
+  switch (errno) {
+    case EAGAIN: return Wake::changed;
+    case ETIMEDOUT: return Wake::timed_out;
+    case EINTR: return Wake::interrupted;
+    default: {
+      const timespec nap{0, 1'000'000};
+      clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+      return Wake::interrupted;
+    }
+  }
 }
 
 Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::chrono::nanoseconds limit) noexcept {

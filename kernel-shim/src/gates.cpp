@@ -15,20 +15,28 @@ bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yiel
   return false;
 }
 
-Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
-                      std::chrono::nanoseconds limit) noexcept {
+bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
+                    std::uint32_t& expected) noexcept {
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   CallWord word(seen);
-  if (!word.is(Turn::called, generation) || word.revoked()) return Wake::changed;
+  if (!word.is(Turn::called, generation) || word.revoked()) return false;
   if (!word.caller_sleeps()) {
     const CallWord sleeping = word.with(CallWord::kCallerSleeps);
     // CAS, not or: if the server returned meanwhile, its word must stand.
-    if (!head.word.compare_exchange_strong(seen, sleeping.bits(), std::memory_order_acq_rel)) return Wake::changed;
+    if (!head.word.compare_exchange_strong(seen, sleeping.bits(), std::memory_order_acq_rel)) return false;
     word = sleeping;
   }
   // Not the word's revoked bit alone: our own ring may have been stored over it.
-  if (revoked.load(std::memory_order_seq_cst)) return Wake::changed;
-  return futex_wait(head.word, word.futex_value(), Sleeper::caller, limit);
+  if (revoked.load(std::memory_order_seq_cst)) return false;
+  expected = word.futex_value();
+  return true;
+}
+
+Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
+                      std::chrono::nanoseconds limit) noexcept {
+  std::uint32_t expected = 0;
+  if (!announce_sleep(head, generation, revoked, expected)) return Wake::changed;
+  return futex_wait(head.word, expected, Sleeper::caller, limit);
 }
 
 bool abandon(AStackHead& head, std::uint64_t generation) noexcept {

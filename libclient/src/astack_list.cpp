@@ -66,28 +66,64 @@ void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, s
 shim::LinkageRecord* AStackList::take_any() noexcept {
   number_this_thread();
   surrender_own_lease();
-  if (shim::LinkageRecord* record = take_leased()) return record;
+  if (shim::LinkageRecord* record = take_leased(own_lease())) return record;
+  if (shim::LinkageRecord* record = take_spare()) return record;
   if (shim::LinkageRecord* record = pop()) return record;
   return end_a_lease();
 }
 
+void AStackList::put_shared(shim::LinkageRecord& record) noexcept {
+  push(record);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+}
+
+void AStackList::close() noexcept {
+  std::lock_guard lock(ending_);
+  stop_leasing();
+}
+
+void AStackList::Lease::set_wanted(bool is) noexcept {
+  wanted.store(is ? 1 : 0, std::memory_order_release);
+  if (is) {
+    record.fetch_or(kWanted, std::memory_order_relaxed);
+    return;
+  }
+  // Not from under an owner that has just taken its record out: none keeps the bit.
+  std::uintptr_t now = record.load(std::memory_order_relaxed);
+  while (now != kNone && !record.compare_exchange_weak(now, now & ~kWanted, std::memory_order_release)) {
+  }
+}
+
+/// Takes the record out, whatever is wanted. By the owner, or by whoever has seen that it is not in a call.
+shim::LinkageRecord* AStackList::Lease::remove() noexcept {
+  return reinterpret_cast<shim::LinkageRecord*>(record.exchange(kNone, std::memory_order_acquire) & ~kWanted);
+}
+
 void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   Lease& lease = leases_[thread_number];
-  // Lease it to ourselves if we have none: nobody else writes `record` of our lease unless it is set.
-  if (thread_number < kLeasingThreads && lease.record.load(std::memory_order_relaxed) == nullptr &&
-      !leasing_ended_.load(std::memory_order_relaxed)) {
-    lease.record.store(&record, std::memory_order_release);
-  } else {
+  if (lease.leased() == &record) {
+    lease.in_call.store(0, std::memory_order_release);  // it is ours, and wanted
+  } else if (!lease_to(lease, record)) {
     push(record);
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
 }
 
+/// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending it.
+bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
+  if (thread_number >= kLeasingThreads || lease.leased() != nullptr) return false;
+  const std::unique_lock lock(ending_, std::try_to_lock);
+  if (!lock.owns_lock() || leasing_ended_.load(std::memory_order_relaxed)) return false;
+  lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);
+  return true;
+}
+
 void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
   Lease& lease = leases_[thread_number];
-  if (lease.record.load(std::memory_order_relaxed) != &record) return;
-  lease.record.store(nullptr, std::memory_order_relaxed);
+  if (lease.leased() != &record) return;
+  (void)lease.remove();
   lease.in_call.store(0, std::memory_order_release);
 }
 
@@ -95,29 +131,38 @@ void AStackList::stop_leasing() noexcept {
   // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted` stays
   // set, so that each owner surrenders its own at its next call.
   leasing_ended_.store(true, std::memory_order_relaxed);
-  for (Lease& lease : leases_) lease.wanted.store(1, std::memory_order_release);
+  for (Lease& lease : leases_) lease.set_wanted(true);
 }
 
 shim::LinkageRecord* AStackList::end_a_lease() noexcept {
   std::lock_guard lock(ending_);
   if (leasing_ended_.load(std::memory_order_relaxed)) return nullptr;  // owners surrender theirs: not ours to take
   for (Lease& lease : leases_) {
-    if (lease.record.load(std::memory_order_relaxed) == nullptr) continue;
-    lease.wanted.store(1, std::memory_order_relaxed);
+    const bool any = lease.leased() != nullptr || lease.spares.load(std::memory_order_relaxed) != nullptr;
+    if (!any) continue;
+    lease.set_wanted(true);
     if (!shim::heavy_fence()) {
       stop_leasing();
       return nullptr;
     }
-    // Either the owner sees `wanted`, or we see that it is in a call.
-    shim::LinkageRecord* taken = nullptr;
-    if (lease.in_call.load(std::memory_order_acquire) == 0) {
-      taken = lease.record.load(std::memory_order_acquire);
-      lease.record.store(nullptr, std::memory_order_relaxed);
-    }
-    lease.wanted.store(0, std::memory_order_release);
+    // Either the owner sees `wanted`, or we see that it is in a call, or at its spares.
+    shim::LinkageRecord* taken = take_from(lease);
+    lease.set_wanted(false);
     if (taken != nullptr) return taken;
   }
   return nullptr;
+}
+
+/// The oldest spare would be the fairest to take; the newest is the one that can be had without a walk.
+shim::LinkageRecord* AStackList::take_from(Lease& lease) noexcept {
+  if (lease.moving.load(std::memory_order_acquire) == 0) {
+    if (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
+      lease.spares.store(spare->below, std::memory_order_relaxed);
+      return spare;
+    }
+  }
+  if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr;
+  return lease.remove();
 }
 
 std::vector<shim::LinkageRecord*> AStackList::take_idle() {
@@ -136,8 +181,13 @@ void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcep
 
 void AStackList::surrender_own_lease() noexcept {
   Lease& lease = leases_[thread_number];
-  if (!leasing_ended_.load(std::memory_order_relaxed) || lease.in_call.load(std::memory_order_relaxed) != 0) return;
-  if (shim::LinkageRecord* record = lease.record.exchange(nullptr, std::memory_order_relaxed)) push(*record);
+  if (!leasing_ended_.load(std::memory_order_relaxed)) return;
+  while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
+    lease.spares.store(spare->below, std::memory_order_relaxed);
+    push(*spare);
+  }
+  if (lease.in_call.load(std::memory_order_relaxed) != 0) return;
+  if (shim::LinkageRecord* record = lease.remove()) push(*record);
 }
 
 void AStackList::push(shim::LinkageRecord& record) noexcept {
@@ -162,16 +212,24 @@ shim::LinkageRecord* AStackList::pop() noexcept {
 bool AStackList::looks_empty() const noexcept {
   if (static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0) return false;
   for (const Lease& lease : leases_) {
-    if (lease.record.load(std::memory_order_acquire) != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
+    if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
+    if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr) return false;
   }
   return true;
 }
 
-void AStackList::wait(std::chrono::nanoseconds limit) noexcept {
+void AStackList::wait(std::chrono::nanoseconds limit, const shim::FutexWait& also) noexcept {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
   const std::uint32_t seen = returns_.load(std::memory_order_seq_cst);
-  if (looks_empty()) (void)shim::futex_wait_private(returns_, seen, limit);
+  if (looks_empty()) {
+    const std::array<shim::FutexWait, 2> words{{{&returns_, seen, false}, also}};
+    if (also.word == nullptr) {
+      (void)shim::futex_wait_private(returns_, seen, limit);
+    } else {
+      (void)shim::futex_wait_any(words, limit);
+    }
+  }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -139,7 +139,9 @@ BindingObject::~BindingObject() {
 }
 
 void BindingObject::forget_after_fork() noexcept {
+  forgotten_ = true;
   revoked_.store(true, std::memory_order_release);
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close_after_fork();
   parts_.bell.reset();
   parts_.server_pidfd.reset();
 }
@@ -160,7 +162,11 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
     std::chrono::nanoseconds limit = shim::kBoundedSleep;
     if (limited) limit = std::min<std::chrono::nanoseconds>(limit, deadline - Clock::now());
     if (limit.count() <= 0) return nullptr;
-    list.wait(limit);
+    if (any_quarantined_.load(std::memory_order_acquire)) {
+      wait_for_sent(list, limit);
+    } else {
+      list.wait(limit);
+    }
     if (!parts_.watched) check_server();
   }
 }
@@ -171,6 +177,8 @@ Errc BindingObject::why_not_taken() const noexcept {
 }
 
 void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
+  record.quarantined = true;
+  if (forgotten_) return;
   std::lock_guard lock(quarantine_mutex_);
   quarantined_.push_back(&record);
   any_quarantined_.store(true, std::memory_order_release);
@@ -183,11 +191,48 @@ bool BindingObject::release_quarantined(AStackList& list) noexcept {
     if (&lists_[record->astack.astack_class] != &list) return false;
     if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation)) return false;  // T16
     record->quarantined = false;
-    list.put(*record);
+    list.put_shared(*record);
     return released = true;
   });
   any_quarantined_.store(!quarantined_.empty(), std::memory_order_release);
   return released;
+}
+
+std::size_t BindingObject::in_quarantine() noexcept {
+  if (forgotten_) return 0;
+  std::lock_guard lock(quarantine_mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(quarantined_, [](const shim::LinkageRecord* record) {
+    return !shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation);
+  }));
+}
+
+void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds limit) noexcept {
+  // The oldest call of this list that nobody waits for but that is not abandoned: one that was sent one-way.
+  shim::AStackHead* head = nullptr;
+  std::uint64_t generation = 0;
+  {
+    std::lock_guard lock(quarantine_mutex_);
+    for (const shim::LinkageRecord* record : quarantined_) {
+      if (&lists_[record->astack.astack_class] != &list) continue;
+      if (!shim::load_word(*record->astack.head).is(shim::Turn::called, record->generation)) continue;
+      head = record->astack.head;
+      generation = record->generation;
+      break;
+    }
+  }
+  if (head == nullptr) return list.wait(limit);
+  for (std::uint32_t i = 0; i < exchange_looks_; ++i) {
+    if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
+    shim::poll_delay();
+  }
+  shim::FutexWait sent{&head->word, 0, true};
+  if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
+  const auto until = std::chrono::steady_clock::now() + limit;
+  list.wait(limit, sent);
+  if (limit < shim::kBoundedSleep || std::chrono::steady_clock::now() < until) return;
+  // In case the hints lied when it was sent, as for calls that somebody waits for.
+  shim::futex_wake(head->word, shim::Sleeper::estack);
+  ring_bell();
 }
 
 void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }
@@ -201,6 +246,9 @@ void BindingObject::check_server() noexcept {
 }
 
 void BindingObject::revoke() noexcept {
+  if (revoked()) return;
+  // The lists first: whoever finds the binding revoked finds them closed, and the call path need not ask for both.
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
   // T17
   for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);

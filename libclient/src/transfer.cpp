@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lrpc/client/call.h"
+#include "transfer.h"
 
 namespace lrpc::client {
 namespace {
@@ -24,10 +25,6 @@ constexpr std::uint64_t kLongYieldMicroseconds = 100;
 constexpr std::uint16_t kCallsBetweenLooks = 256;
 constexpr std::uint64_t kCostFactor = 20;
 constexpr std::uint64_t kMostCostMicroseconds = 3'000;
-
-constexpr std::uint16_t failed(Errc code) noexcept {
-  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
-}
 
 /// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
 std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
@@ -86,7 +83,8 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   return returned;
 }
 
-/// T4: wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
+}  // namespace
+
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = false;
@@ -95,6 +93,8 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
     binding.ring_bell();
   }
 }
+
+namespace {
 
 /// The deadline passed: leave the A-stack to the server, or take the result that came at the last moment.
 std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
@@ -106,6 +106,8 @@ std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
   linkage.quarantined = true;
   return failed(Errc::call_aborted);
 }
+
+}  // namespace
 
 std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
@@ -134,8 +136,6 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
     }
   }
 }
-
-}  // namespace
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);

@@ -46,16 +46,17 @@ void Scratch::reset_slow() noexcept {
 
 }  // namespace server
 
-const shim::Credentials& CallContext::caller() const noexcept { return astack_->binding->client(); }
-std::uint64_t CallContext::binding_id() const noexcept { return astack_->binding->id(); }
-server::HandleTable& CallContext::handles() const noexcept { return astack_->binding->handles(); }
-server::CallbackPort& CallContext::callback_port() const noexcept { return astack_->binding->callback_port(); }
+const server::ServedAStack& CallContext::astack() const noexcept { return static_cast<const server::ServedAStack&>(*place_); }
+const shim::Credentials& CallContext::caller() const noexcept { return astack().binding->client(); }
+std::uint64_t CallContext::binding_id() const noexcept { return astack().binding->id(); }
+server::HandleTable& CallContext::handles() const noexcept { return astack().binding->handles(); }
+server::CallbackPort& CallContext::callback_port() const noexcept { return astack().binding->callback_port(); }
 
 bool CallContext::abandoned() const noexcept {
-  const shim::CallWord now = shim::load_word(*astack_->head);
+  const shim::CallWord now = shim::load_word(*astack().head);
   const bool still_called =
       ((now.bits() ^ word_) & (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
-  return !still_called || astack_->binding->revoked();
+  return !still_called || astack().binding->revoked();
 }
 
 std::uint64_t CallContext::grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {

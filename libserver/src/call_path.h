@@ -26,21 +26,28 @@ inline void leave_to_estack(ServedAStack& astack, std::uint64_t generation) noex
   shim::futex_wake(astack.head->word, shim::Sleeper::estack);
 }
 
+/// A linkage that is claimed looks like the word of its call, and one bit pair tells that from an abandoned one.
+static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) == shim::CallWord::called(7, 0, 0).bits() &&
+              shim::ServerLinkage::bits(7, shim::ServerLinkage::State::free) == shim::CallWord::returned(7, 0).bits());
+inline constexpr std::uint64_t kCalledOrAbandoned =
+    static_cast<std::uint64_t>(shim::Turn::called) ^ static_cast<std::uint64_t>(shim::Turn::abandoned);
+
 /// The check ladder: the Errc that refuses a call, or ok. `word` is the private copy.
 [[nodiscard]] inline Errc check_call(const ServedAStack& astack, shim::CallWord word) noexcept {
-  if (word.procedure() >= astack.entry_count) return Errc::bad_procedure;
-  if (astack.entries[word.procedure()].astack_class != astack.astack_class) return Errc::bad_procedure;
-  if (astack.binding->revoked()) return Errc::binding_revoked;
+  // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both.
+  if (word.procedure() >= astack.entry_count.load(std::memory_order_acquire)) [[unlikely]] {
+    return astack.binding->revoked() ? Errc::binding_revoked : Errc::bad_procedure;
+  }
+  if (astack.entries[word.procedure()].astack_class != astack.astack_class) [[unlikely]] return Errc::bad_procedure;
   return Errc::ok;
 }
 
 /// f and g: the end of every claimed call.
 inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
-  const std::uint64_t generation = astack.linkage.claimed_generation();
   // f · release the linkage (T8): after g the client may ring again at once.
-  astack.linkage.release(generation);
+  const std::uint64_t returned = astack.linkage.release_claimed();
   // g · return (T9, T10).
-  shim::return_to_caller(*astack.head, shim::CallWord::returned(generation, status));
+  shim::return_to_caller(*astack.head, shim::CallWord(returned | std::uint64_t{status} << 32));
 }
 
 /// Enters the entry stub. An exception that escapes the procedure is call-failed; the server lives.
@@ -70,23 +77,25 @@ template <Scanner kScanner = Scanner::estack>
 inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   const shim::AStackHead& head = *astack.head;
   // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
-  const std::uint64_t generation = astack.linkage.next_generation();
-  if (generation == 0) return Served::nothing;
+  const std::uint64_t seen = astack.linkage.look();
+  if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
+  const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);  // the turn and generation that a call must have
   const shim::CallWord hint = shim::load_word(head);
-  if (!hint.is(shim::Turn::called, generation) && !hint.is(shim::Turn::abandoned, generation)) return Served::nothing;
+  if (!hint.same_turn(call) && !hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
   if constexpr (kScanner == Scanner::poller) {
-    if (hint.procedure() < astack.entry_count && astack.entries[hint.procedure()].may_block) [[unlikely]] {
-      leave_to_estack(astack, generation);
+    if (hint.procedure() < astack.entry_count.load(std::memory_order_acquire) &&
+        astack.entries[hint.procedure()].may_block) [[unlikely]] {
+      leave_to_estack(astack, call >> 8);
       return Served::nothing;
     }
   }
 
   // a · claim (T5). From here on nobody else can execute this generation, and no later one can be claimed before we release.
-  if (!astack.linkage.claim(generation)) return Served::nothing;
+  if (!astack.linkage.claim_from(seen)) return Served::nothing;
 
   // b · load the word once; validate the copy.
   const shim::CallWord word = shim::load_word(head);
-  if (!word.is(shim::Turn::called, generation)) [[unlikely]] return decline(astack, word, Errc::ok);
+  if (!word.same_turn(call)) [[unlikely]] return decline(astack, word, Errc::ok);
   if (const Errc refusal = check_call(astack, word); refusal != Errc::ok) [[unlikely]] return decline(astack, word, refusal);
   if constexpr (kScanner == Scanner::poller) {
     // An honest client does not change the procedure of a call that it has rung.
@@ -95,8 +104,8 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
 
   // ---- the point of no return ----
   // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
-  context.prime(astack, astack.image, astack.tail, word);
-  finish(astack, enter(astack.entries[word.procedure()].stub, astack.binding->impl, context));
+  context.prime(astack, word);
+  finish(astack, enter(astack.entries[word.procedure()].stub, astack.impl, context));
   context.done();
   return Served::returned;
 }

@@ -105,7 +105,9 @@ void EStack::after_call(std::uint16_t caller_processor) {
   const bool soon = now - astack_->last_call < to_ticks(static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;
-  const bool may_block = astack_->binding->entries[context_.procedure()].may_block;
+  // A call that was refused has not primed the context: what it names may be of another interface.
+  const auto& entries = astack_->binding->entries;
+  const bool may_block = context_.procedure() >= entries.size() || entries[context_.procedure()].may_block;
   const bool may_be_polled = (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) && !spent_ && !may_block;
   if (may_be_polled && (astack_->streak >= kHotStreak || gate == shim::Gate::exchange) &&
       poller_.wants_offer(*astack_, now, caller_processor)) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "call_path.h"
+#include "lrpc/shim/asymmetric_fence.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/processor.h"
 #include "stack.h"
@@ -125,7 +126,7 @@ void Poller::take_offers(std::uint64_t now) {
 
 bool Poller::shares_processor_with_caller() const noexcept {
   const std::uint16_t caller = context_.caller_processor();
-  return caller != shim::kNoProcessor && caller == shim::current_processor();
+  return caller < CPU_SETSIZE && caller == shim::current_processor();
 }
 
 bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) const noexcept {
@@ -143,6 +144,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
   for (std::size_t i = 0; i < hot_count_;) {
     ServedAStack& astack = *hot_[i].astack;
+    // So that the next word is on its way while this call is served: its claim and return would wait for no load behind them.
+    if (i + 1 < hot_count_) __builtin_prefetch(hot_[i + 1].astack->head);
     if (serve<Scanner::poller>(astack, context_) == Served::nothing) {
       ++i;
       continue;
@@ -167,10 +170,18 @@ bool Poller::scan(std::uint64_t& last_hit) {
   return hit;
 }
 
+/// For a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did not
+/// wakes the E-stack itself (T4).
+void Poller::last_look(const Hot& hot) {
+  (void)serve<Scanner::poller>(*hot.astack, context_);
+  hot.astack->polled.store(false);
+}
+
 void Poller::demote(std::size_t index) {
   Hot& hot = hot_[index];
-  hot.astack->head->polled.store(0, std::memory_order_release);
-  hot.astack->polled.store(false);
+  hot.astack->head->polled.store(0, std::memory_order_seq_cst);
+  shim::heavy_shared_fence();
+  last_look(hot);
   --hot_count_;
   if (index != hot_count_) hot = std::move(hot_[hot_count_]);
   hot_[hot_count_] = {};
@@ -246,9 +257,10 @@ void Poller::back_off(Why why, std::uint64_t polled) {
 void Poller::cool_down() {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
-    // One last look for a caller that has just rung. One that saw the hint and rings later falls through to the handoff.
-    (void)serve<Scanner::poller>(*hot_[i].astack, context_);
-    hot_[i].astack->polled.store(false);
+  }
+  shim::heavy_shared_fence();
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    last_look(hot_[i]);
     hot_[i] = {};
   }
   hot_count_ = 0;

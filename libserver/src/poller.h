@@ -71,6 +71,7 @@ class Poller {
   void take_offers(std::uint64_t now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
   void drop_cold(std::uint64_t now);
+  void last_look(const Hot& hot);
   void demote(std::size_t index);
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) const noexcept;

@@ -32,7 +32,6 @@ Status authorise(const ServedInterface& interface, const shim::Credentials& clie
 
 ServedBinding::ServedBinding(ServedParts parts)
     : entries(entry_points(*parts.interface)),
-      impl(parts.interface->impl),
       parts_(std::move(parts)),
       astacks_(parts_.region.layout().astack_count()),
       callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
@@ -44,12 +43,14 @@ ServedBinding::ServedBinding(ServedParts parts)
     astacks_[i].astack_class = placed.astack_class;
     astacks_[i].binding = this;
     astacks_[i].entries = entries.data();
-    astacks_[i].entry_count = static_cast<std::uint16_t>(entries.size());
+    astacks_[i].impl = parts_.interface->impl;
+    astacks_[i].entry_count.store(static_cast<std::uint32_t>(entries.size()), std::memory_order_relaxed);
   }
 }
 
 bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
   // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.

@@ -50,15 +50,15 @@ struct EntryPoint {
 };
 
 /// One A-stack as the server knows it; the private half of everything. Same index as in the region.
-struct alignas(128) ServedAStack {
+/// What a call reads fills its first line.
+struct alignas(128) ServedAStack : ArgumentPlace {
   shim::ServerLinkage linkage;
   shim::AStackHead* head = nullptr;
-  std::byte* image = nullptr;
-  std::byte* tail = nullptr;
-  ServedBinding* binding = nullptr;  ///< Whoever touches an A-stack holds a shared_ptr to its binding.
   const EntryPoint* entries = nullptr;  ///< The binding's, by procedure identifier.
-  std::uint16_t entry_count = 0;
+  void* impl = nullptr;                 ///< The binding's.
+  std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
+  ServedBinding* binding = nullptr;  ///< Whoever touches an A-stack holds a shared_ptr to its binding.
   std::atomic<bool> polled{false};        ///< In the poller's hot set (the truth behind the hint in the region).
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
   std::atomic<EStack*> estack{nullptr};   ///< Associated E-stack. Written under the pool's lock.
@@ -100,9 +100,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
 
-  // The call path reads these; constant from construction.
-  const std::vector<EntryPoint> entries;  ///< By procedure identifier.
-  void* const impl;
+  const std::vector<EntryPoint> entries;  ///< By procedure identifier. Constant from construction; the call path reads it.
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.

@@ -94,6 +94,7 @@ struct Procedure {
   std::optional<Number> astacks;
   std::optional<Number> astack_size;
   bool may_block = false;
+  std::optional<Location> one_way;  ///< Where `oneway` stands.
 };
 
 struct Option {

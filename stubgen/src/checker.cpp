@@ -51,6 +51,7 @@ class Checker {
   void parameter(const ast::Parameter& declaration, Scope& scope, Procedure& procedure);
   void attributes(const ast::Parameter& declaration, const Parameter& parameter);
   void raises(const ast::Procedure& declaration, Procedure& procedure);
+  void one_way(const ast::Procedure& declaration, const Procedure& procedure);
   void generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back);
   std::uint64_t in_limits(const ast::Number& number, std::uint64_t low, std::uint64_t high, std::string_view what);
 
@@ -260,6 +261,7 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   procedure.name = declaration.name.text;
   procedure.at = declaration.name.at;
   procedure.may_block = declaration.may_block;
+  procedure.one_way = declaration.one_way.has_value();
   procedure.astacks = interface_.astacks;
   procedure.astack_size = interface_.astack_size;
   if (declaration.astacks) {
@@ -288,6 +290,7 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
     if (item.direction == ast::Direction::out) parameter(item, scope, procedure);
   }
   raises(declaration, procedure);
+  one_way(declaration, procedure);
   // Of two procedures of one name the second was reported; what it generates would be as well.
   if (entered_.contains(&declaration)) generated_names(declaration, procedure, &owner != &interface_);
   owner.procedures.push_back(std::move(procedure));
@@ -363,11 +366,28 @@ void Checker::raises(const ast::Procedure& declaration, Procedure& procedure) {
   }
 }
 
+/// Nobody waits for a one-way call, so nothing can come back from it.
+void Checker::one_way(const ast::Procedure& declaration, const Procedure& procedure) {
+  if (!procedure.one_way) return;
+  for (const Parameter& parameter : procedure.parameters) {
+    if (!parameter.is_out()) continue;
+    diagnostics_.error(parameter.at, fmt::format("'{}' would have to come back, but '{}' is one-way", parameter.name,
+                                                 procedure.name));
+    diagnostics_.note(*declaration.one_way, "take 'oneway' away, or pass the parameter in only");
+  }
+  if (!declaration.raises.empty()) {
+    diagnostics_.error(declaration.raises.front().at,
+                       fmt::format("'{}' is one-way: nobody would hear of an error", procedure.name));
+    diagnostics_.note(*declaration.one_way, "take 'oneway' away, or 'raises'");
+  }
+}
+
 /// The names that the generated code makes up from the procedure's.
 void Checker::generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back) {
   Scope& names = called_back ? callback_names_ : names_;
   Scope& layout_names = called_back ? callback_layout_names_ : layout_names_;
   names.generate(procedure.name + "_remote", declaration.name);
+  if (!procedure.one_way) names.generate(procedure.name + "_outcome", declaration.name);
   if (procedure.results().size() > 1) names.generate(procedure.name + "Results", declaration.name);
   for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_variables"}) {
     layout_names.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);

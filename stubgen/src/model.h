@@ -150,6 +150,7 @@ struct Procedure {
   std::vector<Parameter> parameters;  ///< Those before '->' that are in or inout, then the results.
   std::vector<Raised> raises;
   bool may_block = false;
+  bool one_way = false;  ///< The caller does not wait: no results, no errors.
   std::uint64_t astacks = limits::kDefaultAStacks;
   std::optional<std::uint64_t> astacks_given;
   std::uint64_t astack_size = limits::kDefaultAStackSize;

@@ -93,11 +93,21 @@ ast::Declaration Parser::declaration() {
   if (take_word("handle")) return handle(std::move(doc));
   if (take_word("procedure")) return procedure(std::move(doc));
   if (at_word("callback")) return callback(std::move(doc));
+  if (at_word("oneway")) {
+    const Location where = take().at;
+    if (!take_word("procedure")) {
+      fail(fmt::format("expected 'procedure' after 'oneway', found {}", describe(current_)),
+           "write 'oneway procedure Name(...);'");
+    }
+    ast::Procedure result = procedure(std::move(doc));
+    result.one_way = where;
+    return result;
+  }
   if (at_word("union")) {
     unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");
   }
   fail(fmt::format("expected a declaration, found {}", describe(current_)),
-       "declarations begin with option, enum, type, record, error, handle, procedure or callback");
+       "declarations begin with option, enum, type, record, error, handle, procedure, oneway or callback");
 }
 
 ast::Option Parser::option() {

@@ -23,7 +23,9 @@ std::string place(const Parameter& parameter) {
   return text;
 }
 
-std::string marks(const Procedure& procedure) { return procedure.may_block ? "  may_block" : ""; }
+std::string marks(const Procedure& procedure) {
+  return fmt::format("{}{}", procedure.may_block ? "  may_block" : "", procedure.one_way ? "  oneway" : "");
+}
 
 }  // namespace
 

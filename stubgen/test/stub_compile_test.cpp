@@ -11,6 +11,8 @@
 #include "minimal.server.h"
 #include "names.client.h"
 #include "names.server.h"
+#include "oneway.client.h"
+#include "oneway.server.h"
 #include "options.client.h"
 #include "options.server.h"
 

@@ -48,6 +48,15 @@ TEST_F(Stubs, carry_floats_bools_and_bytes) {
   EXPECT_EQ(bits->e, std::byte{0xfe});
 }
 
+TEST_F(Stubs, that_are_started_give_their_results_when_they_are_finished) {
+  double b = 2.5;
+  auto floats = client().start().Floats(1.25F, b);
+  EXPECT_EQ(b, 2.5);
+  EXPECT_EQ(*floats.finish(), 2.5F);
+  EXPECT_EQ(b, -2.5);
+  EXPECT_EQ(client().start().Upper("eleven long").finish().code(), Errc::argument_too_long);
+}
+
 TEST_F(Stubs, carry_enums_and_ranges) {
   T::Sparse sparse = T::Sparse::Negative;
   const auto enums = client().Enums(T::Small::Two, sparse, T::Wide::Last);

@@ -3,6 +3,8 @@
 
 #include "lrpc/client/binding.h"
 #include "lrpc/client/call.h"
+#include "lrpc/client/completion_queue.h"
+#include "lrpc/client/pending.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/value.h"

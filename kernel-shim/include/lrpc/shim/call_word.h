@@ -60,7 +60,16 @@ class CallWord {
 
   /// True if it is this turn of exactly this generation, whatever the flags say.
   [[nodiscard]] constexpr bool is(Turn turn, std::uint64_t generation) const noexcept {
-    return ((bits_ ^ futex_half(turn, generation)) & (kTurnMask | kGenerationMask << kGenerationShift)) == 0;
+    return same_turn(futex_half(turn, generation));
+  }
+  /// The same, for who has turn and generation at hand as they stand in a word; whatever else is in `bits` is not compared.
+  [[nodiscard]] constexpr bool same_turn(std::uint64_t bits) const noexcept {
+    return ((bits_ ^ bits) & (kTurnMask | kGenerationMask << kGenerationShift)) == 0;
+  }
+
+  /// True if it is the return of the call that was rung with `called`.
+  [[nodiscard]] constexpr bool returns(CallWord called) const noexcept {
+    return same_turn(called.bits_ - static_cast<std::uint64_t>(Turn::called) + static_cast<std::uint64_t>(Turn::returned));
   }
 
   friend constexpr bool operator==(CallWord, CallWord) = default;

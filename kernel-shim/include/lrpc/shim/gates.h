@@ -30,13 +30,14 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   head.word.store(called.bits(), std::memory_order_release);
 }
 
-/// Polls for the return of `generation`, at most `looks` times. True if it came; `word` is the last copy either way.
-[[nodiscard]] inline bool poll_return(const AStackHead& head, std::uint64_t generation, std::uint32_t looks,
-                                      CallWord& word) noexcept {
-  for (std::uint32_t i = 0; i < looks; ++i) {
-    word = load_word(head);
-    if (word.is(Turn::returned, generation)) return true;
+/// Polls for the return of `called`, at most `looks` times. True if it came; `word` is the last copy either way.
+[[nodiscard]] inline bool poll_return(const AStackHead& head, CallWord called, const std::uint32_t& looks, CallWord& word) noexcept {
+  word = load_word(head);
+  if (word.returns(called)) [[likely]] return true;
+  for (std::uint32_t i = 1; i < looks; ++i) {
     poll_delay();
+    word = load_word(head);
+    if (word.returns(called)) return true;
   }
   return false;
 }
@@ -50,6 +51,11 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 
 /// Gives the processor away at most `yields` times, looking for the return of `generation` after each. True if it came.
 [[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields, CallWord& word) noexcept;
+
+/// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it is
+/// `expected`. False if the word is no longer CALLED(generation), or `revoked` is set: look again.
+[[nodiscard]] bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
+                                  std::uint32_t& expected) noexcept;
 
 /// T3: announces the sleep in the word and sleeps on it until it changes, at most `limit`. Returns at once if the word is no
 /// longer CALLED(generation) or `revoked` is set. The caller looks at the word again in any case.

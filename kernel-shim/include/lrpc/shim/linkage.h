@@ -63,6 +63,14 @@ class ServerLinkage {
   [[nodiscard]] static constexpr std::uint64_t bits(std::uint64_t generation, State state) noexcept {
     return generation << 8 | static_cast<std::uint64_t>(state);
   }
+  /// One load: a private copy for is_free(), claimed_after() and claim_from(), which spare the call path the shifts.
+  [[nodiscard]] std::uint64_t look() const noexcept { return bits_.load(std::memory_order_relaxed); }
+  [[nodiscard]] static constexpr bool is_free(std::uint64_t seen) noexcept { return (seen & 0xff) == 0; }
+  /// What a linkage that was seen free becomes by the next claim. Its low half is that of the call's word, but for the flags:
+  /// CallWord::same_turn() compares the two. Precondition: is_free(seen).
+  [[nodiscard]] static constexpr std::uint64_t claimed_after(std::uint64_t seen) noexcept {
+    return seen + bits(1, State::claimed);
+  }
   /// The generation that the next call must have, or 0 while a call is claimed.
   [[nodiscard]] std::uint64_t next_generation() const noexcept {
     const std::uint64_t now = bits_.load(std::memory_order_relaxed);
@@ -73,9 +81,11 @@ class ServerLinkage {
   /// T5: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this A-stack
   /// wrote before its release is seen.
   [[nodiscard]] bool claim(std::uint64_t generation) noexcept {
-    std::uint64_t expected = bits(generation - 1, State::free);
-    return bits_.compare_exchange_strong(expected, bits(generation, State::claimed), std::memory_order_acquire,
-                                         std::memory_order_relaxed);
+    return claim_from(bits(generation - 1, State::free));
+  }
+  /// The same, from a linkage that was seen free.
+  [[nodiscard]] bool claim_from(std::uint64_t seen) noexcept {
+    return bits_.compare_exchange_strong(seen, claimed_after(seen), std::memory_order_acquire, std::memory_order_relaxed);
   }
   /// T8: the call is over: {n, claimed} → {n, free}.
   void release(std::uint64_t generation) noexcept {
@@ -83,6 +93,12 @@ class ServerLinkage {
   }
   /// T7: there was no call n after all: {n, claimed} → {n-1, free}.
   void unclaim(std::uint64_t generation) noexcept { release(generation - 1); }
+  /// T8 for the claimer that has not kept the generation: releases, and returns the turn and generation of RETURNED(n).
+  std::uint32_t release_claimed() noexcept {
+    const std::uint64_t free = bits_.load(std::memory_order_relaxed) - static_cast<std::uint64_t>(State::claimed);
+    bits_.store(free, std::memory_order_release);
+    return static_cast<std::uint32_t>(free);
+  }
 
  private:
   std::atomic<std::uint64_t> bits_{0};

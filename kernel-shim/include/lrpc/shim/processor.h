@@ -18,17 +18,15 @@
 
 namespace lrpc::shim {
 
-/// "Not known", where a processor number is expected.
+/// "Not known", where a processor number is expected. So is every number from CPU_SETSIZE up.
 inline constexpr std::uint16_t kNoProcessor = 0xffff;
 
 /// The processor this thread runs on, from the restartable-sequence area that the kernel keeps up to date (rseq(2), glibc
-/// registers it), or kNoProcessor. Two loads, no system call. Out of date as soon as it is returned: a hint.
+/// registers it), or no processor's number. Two loads, no system call. Out of date as soon as it is returned: a hint.
 [[nodiscard]] inline std::uint16_t current_processor() noexcept {
 #ifdef RSEQ_SIG
-  const auto* area = reinterpret_cast<const struct rseq*>(static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
-  const std::uint32_t processor = *static_cast<const volatile std::uint32_t*>(&area->cpu_id);
-  // Not registered (glibc.pthread.rseq=0, valgrind): a negative number.
-  return processor < kNoProcessor ? static_cast<std::uint16_t>(processor) : kNoProcessor;
+  // The low half tells enough: not registered (glibc.pthread.rseq=0, valgrind) is -1 or -2, larger than any processor.
+  return load_from_thread<offsetof(struct rseq, cpu_id)>(__rseq_offset);
 #else
   return kNoProcessor;
 #endif

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -78,6 +80,31 @@ template <class E>
   return {std::forward<E>(error)};
 }
 
+namespace detail {
+
+/// An Error as a Result holds it: on the call path there is no text, and a pointer that is null costs nothing there.
+class Failure {
+ public:
+  Failure(Errc code) noexcept : code_(code) {}  // NOLINT: implicit by design
+  Failure(Error&& error) noexcept : code_(error.code) {
+    if (!error.text.empty()) [[unlikely]] text_.reset(new (std::nothrow) std::string(std::move(error.text)));
+  }
+  Failure(const Failure& other) : code_(other.code_), text_(other.text_ ? std::make_unique<std::string>(*other.text_) : nullptr) {}
+  Failure(Failure&&) noexcept = default;
+  Failure& operator=(const Failure& other) { return *this = Failure(other); }
+  Failure& operator=(Failure&&) noexcept = default;
+  ~Failure() = default;
+
+  [[nodiscard]] Errc code() const noexcept { return code_; }
+  [[nodiscard]] Error error() const { return {code_, text_ ? *text_ : std::string()}; }
+
+ private:
+  Errc code_;
+  std::unique_ptr<std::string> text_;
+};
+
+}  // namespace detail
+
 /// The outcome of a fallible operation: a T, an Error, or one of the errors that a procedure declares (`raises`).
 ///
 /// Ownership: owns what it holds. Blocking: never. T may be void. With declared errors, `error().code` is Errc::raised
@@ -95,7 +122,7 @@ class [[nodiscard]] Result {
   Result(U&& value) noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
       : held_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}   // NOLINT: implicit by design
-  Result(Errc code) noexcept : held_(std::in_place_index<1>, Error{code, {}}) {}      // NOLINT: implicit by design
+  Result(Errc code) noexcept : held_(std::in_place_index<1>, code) {}                 // NOLINT: implicit by design
   template <class E>
     requires(std::is_same_v<E, Raised> || ...)
   Result(Raise<E> raised) : held_(std::in_place_type<E>, std::move(raised.error)) {}  // NOLINT: implicit by design
@@ -116,12 +143,12 @@ class [[nodiscard]] Result {
   /// Errc::ok with a value, Errc::raised with a declared error, else the error's code.
   [[nodiscard]] Errc code() const noexcept {
     if (held_.index() == 0) return Errc::ok;
-    if (held_.index() == 1) return std::get_if<1>(&held_)->code;
+    if (held_.index() == 1) return std::get_if<1>(&held_)->code();
     return Errc::raised;
   }
   /// The error (a copy). Error{ok} with a value, Error{raised} with a declared error.
   [[nodiscard]] Error error() const {
-    if (held_.index() == 1) return *std::get_if<1>(&held_);
+    if (held_.index() == 1) return std::get_if<1>(&held_)->error();
     return {code(), {}};
   }
   /// The declared error E if it was raised, else null. Owned by this Result.
@@ -132,7 +159,7 @@ class [[nodiscard]] Result {
   }
 
  private:
-  std::variant<value_type, Error, Raised...> held_;
+  std::variant<value_type, detail::Failure, Raised...> held_;
 };
 
 using Status = Result<void>;

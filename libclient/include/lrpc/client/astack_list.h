@@ -1,4 +1,4 @@
-// The A-stacks of one class that are not in a call: a LIFO, and over it one A-stack leased to each thread (LRPC §3.2).
+// The A-stacks of one class that are not in a call: a LIFO, and over it those leased to threads (LRPC §3.2).
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrpc/shim/asymmetric_fence.h"
+#include "lrpc/shim/futex.h"
 #include "lrpc/shim/linkage.h"
 
 namespace lrpc::client {
@@ -31,6 +32,10 @@ void forget_other_threads_numbers() noexcept;
 /// locked instruction; but whoever finds the LIFO empty may end a lease that is not in a call, so an idle thread never
 /// starves another. Lease and its ending are a Dekker pair: the owner writes `in_call` and reads `wanted`, the other writes
 /// `wanted` and reads `in_call`; the owner's fence is free because the other's is a membarrier (asymmetric_fence.h).
+///
+/// That one A-stack serves the thread's synchronous calls, which nest. Calls that are started and finished later take theirs
+/// from the thread's spares, a private stack under the same lease: it is guarded by `moving`, which the owner sets only
+/// while it takes one off or puts one on. Once taken off, a spare belongs to its call and may be put back by any thread.
 class AStackList {
  public:
   AStackList() noexcept = default;
@@ -40,29 +45,67 @@ class AStackList {
   /// Fills the list at bind time. `all` are the binding's records, this list's A-stacks are all[first .. first + count).
   void fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count) noexcept;
 
-  /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls).
-  [[nodiscard]] shim::LinkageRecord* take_leased() noexcept {
-    Lease& lease = leases_[thread_number];
+  struct Lease;
+  /// The calling thread's. Look again after take_any(), which may give the thread its number.
+  [[nodiscard]] Lease& own_lease() noexcept { return leases_[thread_number]; }
+
+  /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once the
+  /// list is closed.
+  [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
     if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
     lease.in_call.store(1, std::memory_order_relaxed);
     shim::light_fence();
-    if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] {
-      shim::LinkageRecord* record = lease.record.load(std::memory_order_relaxed);
-      if (record != nullptr) [[likely]] return record;
+    const std::uintptr_t record = lease.record.load(std::memory_order_acquire);
+    if ((record & Lease::kWanted) == 0) [[likely]] {
+      if (record == 0) __builtin_unreachable();  // none has the bit
+      return reinterpret_cast<shim::LinkageRecord*>(record);
     }
     lease.in_call.store(0, std::memory_order_release);
     return nullptr;
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
   [[nodiscard]] shim::LinkageRecord* take_any() noexcept;
-  /// Puts an A-stack back on top and wakes a waiter if there is one.
-  void put(shim::LinkageRecord& record) noexcept {
-    Lease& lease = leases_[thread_number];
-    if (lease.record.load(std::memory_order_relaxed) != &record) [[unlikely]] return put_slow(record);
+  /// Puts an A-stack back on top and wakes a waiter if there is one. `lease` is the thread's own.
+  void put(Lease& lease, shim::LinkageRecord& record) noexcept {
+    if (lease.record.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(&record)) [[unlikely]] {
+      return put_slow(record);
+    }
     lease.in_call.store(0, std::memory_order_release);
     shim::light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_waiters();
   }
+  /// The top one of this thread's spares, or null. It is nobody's lease any more.
+  [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
+    Lease& lease = own_lease();
+    lease.moving.store(1, std::memory_order_relaxed);
+    shim::light_fence();
+    shim::LinkageRecord* record = nullptr;
+    if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] {
+      record = lease.spares.load(std::memory_order_relaxed);
+      if (record != nullptr) [[likely]] lease.spares.store(record->below, std::memory_order_relaxed);
+    }
+    lease.moving.store(0, std::memory_order_release);
+    return record;
+  }
+  /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if there
+  /// is one.
+  void put_spare(shim::LinkageRecord& record) noexcept {
+    if (thread_number >= kLeasingThreads) [[unlikely]] return put_shared(record);
+    Lease& lease = own_lease();
+    lease.moving.store(1, std::memory_order_relaxed);
+    shim::light_fence();
+    if (lease.wanted.load(std::memory_order_acquire) != 0) [[unlikely]] {
+      lease.moving.store(0, std::memory_order_release);
+      return put_shared(record);
+    }
+    record.below = lease.spares.load(std::memory_order_relaxed);
+    lease.spares.store(&record, std::memory_order_relaxed);
+    lease.moving.store(0, std::memory_order_release);
+    shim::light_fence();  // as in put()
+    if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_waiters();
+  }
+  /// Puts an A-stack that is nobody's lease into the LIFO, where any thread finds it.
+  void put_shared(shim::LinkageRecord& record) noexcept;
   /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put() by
   /// any thread brings it back.
   void give_up(const shim::LinkageRecord& record) noexcept;
@@ -71,22 +114,46 @@ class AStackList {
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.
-  void wait(std::chrono::nanoseconds limit) noexcept;
+  void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, shim::FutexWait()); }
+  /// The same, or for another word to change: `also`, unless it has no word.
+  void wait(std::chrono::nanoseconds limit, const shim::FutexWait& also) noexcept;
   void wake_waiters() noexcept;
+  /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so that every taker comes by
+  /// BindingObject::take_slow(), which says so. Idempotent.
+  void close() noexcept;
+  /// The same in a fork child, where nobody else is and a lock may be held by nobody.
+  void close_after_fork() noexcept { stop_leasing(); }
 
- private:
   struct alignas(64) Lease {
-    std::atomic<shim::LinkageRecord*> record{nullptr};
+    /// In `record`: somebody wants what is leased here. There is no record without an owner's look at this bit, so that one
+    /// load asks for both.
+    static constexpr std::uintptr_t kWanted = 1;
+    static constexpr std::uintptr_t kNone = kWanted;
+
+    /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call; whoever
+    /// holds ending_ sets and clears kWanted, and takes one out that is in no call.
+    std::atomic<std::uintptr_t> record{kNone};
     std::atomic<std::uint8_t> in_call{0};  ///< Written by the owning thread alone.
-    std::atomic<std::uint8_t> wanted{0};   ///< Written under ending_ alone.
+    std::atomic<std::uint8_t> moving{0};   ///< Written by the owning thread alone.
+    std::atomic<std::uint8_t> wanted{0};   ///< Written under ending_ alone; for `spares`.
+    std::atomic<shim::LinkageRecord*> spares{nullptr};  ///< Linked through `below`.
+
+    [[nodiscard]] shim::LinkageRecord* leased() const noexcept {
+      return reinterpret_cast<shim::LinkageRecord*>(record.load(std::memory_order_acquire) & ~kWanted);
+    }
+    void set_wanted(bool is) noexcept;
+    [[nodiscard]] shim::LinkageRecord* remove() noexcept;
   };
 
+ private:
   void put_slow(shim::LinkageRecord& record) noexcept;
+  [[nodiscard]] bool lease_to(Lease& lease, shim::LinkageRecord& record) noexcept;
   void surrender_own_lease() noexcept;
   void stop_leasing() noexcept;
   void push(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] shim::LinkageRecord* pop() noexcept;
   [[nodiscard]] shim::LinkageRecord* end_a_lease() noexcept;
+  [[nodiscard]] static shim::LinkageRecord* take_from(Lease& lease) noexcept;
   [[nodiscard]] bool looks_empty() const noexcept;
 
   /// The last one is nobody's and stays empty, for threads without a number.

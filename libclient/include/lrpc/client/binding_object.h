@@ -60,15 +60,17 @@ class BindingObject {
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
   /// How long a caller polls before it gives an exchange up.
-  [[nodiscard]] std::uint32_t exchange_looks() const noexcept { return exchange_looks_; }
+  [[nodiscard]] const std::uint32_t& exchange_looks() const noexcept { return exchange_looks_; }
 
   /// Step 2 when no A-stack is leased to the thread: any other, or wait for one. Null: see why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
   /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has waited
   /// for call_timeout).
   [[nodiscard]] Errc why_not_taken() const noexcept;
-  /// Puts a record aside until its own RETURNED(generation) is seen.
+  /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.
   void quarantine(shim::LinkageRecord& record) noexcept;
+  /// How many of those the server has not let go of yet.
+  [[nodiscard]] std::size_t in_quarantine() noexcept;
   /// One byte on the bell: "there is a call on an A-stack without E-stack". Never blocks.
   void ring_bell() const noexcept;
   /// Looks whether the server is gone, and revokes if so. For callers whose bounded sleep has ended.
@@ -82,6 +84,8 @@ class BindingObject {
 
   /// In a fork child: the region is not there, so every call must fail before it touches it.
   void forget_after_fork() noexcept;
+  /// True there: not even the call words are.
+  [[nodiscard]] bool forgotten() const noexcept { return forgotten_; }
 
   [[nodiscard]] const InlineServer& inline_server() const noexcept { return inline_server_; }
   /// For Gate::none only.
@@ -92,6 +96,7 @@ class BindingObject {
   Status watch();
   void watcher_saw_end(std::uint64_t watch) noexcept;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
+  void wait_for_sent(AStackList& list, std::chrono::nanoseconds limit) noexcept;
   void schedule_trim() noexcept;
   void trim_idle_tails() noexcept;
 
@@ -102,6 +107,7 @@ class BindingObject {
   InlineServer inline_server_;
   std::unique_ptr<AStackList[]> lists_;
 
+  bool forgotten_ = false;  ///< Written in a fork child alone.
   const pid_t owner_;
   BindingParts parts_;
   std::vector<shim::LinkageRecord> records_;

@@ -30,10 +30,13 @@ class Call {
  public:
   /// 2 · take an A-stack: the one leased to this thread, else one from the procedure's LIFO.
   Call(BindingObject& binding, std::uint16_t astack_class) noexcept
-      : binding_(binding), list_(binding.astacks(astack_class)), linkage_(list_.take_leased()) {
-    if (linkage_ == nullptr || binding.revoked()) [[unlikely]] {
-      if (linkage_ != nullptr) list_.put(*linkage_);
+      : binding_(binding),
+        list_(binding.astacks(astack_class)),
+        lease_(&list_.own_lease()),
+        linkage_(AStackList::take_leased(*lease_)) {
+    if (linkage_ == nullptr) [[unlikely]] {  // among other reasons, because the binding is revoked
       linkage_ = binding.take_slow(list_);
+      lease_ = &list_.own_lease();
       if (linkage_ == nullptr) return;
     }
     linkage_->below = thread_linkages;
@@ -46,10 +49,10 @@ class Call {
   ~Call() {
     if (linkage_ == nullptr) [[unlikely]] return;
     thread_linkages = linkage_->below;
-    if (linkage_->quarantined) [[unlikely]] {
+    if (put_aside_) [[unlikely]] {
       quarantine_astack(binding_, *linkage_);
     } else {
-      list_.put(*linkage_);
+      list_.put(*lease_, *linkage_);
     }
   }
 
@@ -68,31 +71,54 @@ class Call {
   /// 4 · ring, and 5 · wait. Returns the call status: 0, a declared error's index, or a failure (see failure()).
   /// May block for as long as the procedure runs (at most the binding's call_timeout, if it has one).
   [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
+    const shim::CallWord called = next_call(*linkage_, procedure);
+    if (!ring_if_polled(called)) [[unlikely]] return slow(called, false);
+    return wait(called);
+  }
+
+  // transfer()'s two halves at the exchange gate, for who runs the server's half in between (bench/instructions).
+
+  /// 4 · rings by the exchange gate if a poller of the server's domain is believed to scan the word; false: not rung.
+  [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
-    const auto called = shim::CallWord::called(++linkage.generation, procedure, shim::current_processor());
-    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
-      return transfer_slow(binding_, linkage, called, false);
-    }
-    // The exchange gate: a poller of the server's domain is believed to scan this word.
+    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] return false;
     shim::ring_exchange(head, called);
     linkage.estack_may_sleep = true;  // the plain store may have hidden that its E-stack is parked
+    return true;
+  }
+  /// 5 · waits for the return of a call so rung.
+  [[nodiscard]] std::uint16_t wait(shim::CallWord called) noexcept {
+    shim::LinkageRecord& linkage = *linkage_;
     shim::CallWord word;
-    if (shim::poll_return(head, linkage.generation, binding_.exchange_looks(), word)) [[likely]] {
+    if (shim::poll_return(*linkage.astack.head, called, binding_.exchange_looks(), word)) [[likely]] {
       linkage.exchange.succeeded();
       return word.status();
     }
     linkage.exchange.failed();
-    return transfer_slow(binding_, linkage, called, true);
+    return slow(called, true);
   }
+  /// The word of the next call on the A-stack.
+  [[nodiscard]] static shim::CallWord next_call(shim::LinkageRecord& linkage, std::uint16_t procedure) noexcept {
+    return shim::CallWord::called(++linkage.generation, procedure, shim::current_processor());
+  }
+  [[nodiscard]] shim::LinkageRecord& linkage() const noexcept { return *linkage_; }
 
   /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
 
  private:
+  [[nodiscard]] std::uint16_t slow(shim::CallWord called, bool rung) noexcept {
+    const std::uint16_t status = transfer_slow(binding_, *linkage_, called, rung);
+    put_aside_ = linkage_->quarantined;
+    return status;
+  }
+
   BindingObject& binding_;
   AStackList& list_;
+  AStackList::Lease* lease_;
   shim::LinkageRecord* linkage_;
+  bool put_aside_ = false;  ///< The A-stack goes to quarantine.
 };
 
 }  // namespace lrpc::client

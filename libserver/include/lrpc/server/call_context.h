@@ -21,6 +21,12 @@ namespace server {
 struct ServedAStack;
 class ServedBinding;
 
+/// Where the arguments of a call lie: the part of a ServedAStack that generated stubs look at.
+struct ArgumentPlace {
+  std::byte* image = nullptr;
+  std::byte* tail = nullptr;
+};
+
 /// Private memory of an E-stack for copies that are too large for its stack. Grows by need; what is over kKeep is given
 /// back after the call.
 class Scratch {
@@ -60,7 +66,7 @@ class CallContext {
   /// True if nobody waits for the result any more: the caller gave up, or its domain is gone. Bounded work: one load.
   [[nodiscard]] bool abandoned() const noexcept;
   /// The processor the caller says it called from; a hint (shim::kNoProcessor if it did not say).
-  [[nodiscard]] std::uint16_t caller_processor() const noexcept { return processor_; }
+  [[nodiscard]] std::uint16_t caller_processor() const noexcept { return shim::CallWord(word_).processor(); }
 
   /// The procedure's identifier: its place in the PDL.
   [[nodiscard]] std::uint16_t procedure() const noexcept { return shim::CallWord(word_).procedure(); }
@@ -69,8 +75,8 @@ class CallContext {
   [[nodiscard]] bool caller_yields() const noexcept { return shim::CallWord(word_).caller_yields(); }
 
   /// For generated stubs: the argument image and the out-of-band tail. The client may change them at any time.
-  [[nodiscard]] std::byte* image() const noexcept { return image_; }
-  [[nodiscard]] std::byte* tail() const noexcept { return tail_; }
+  [[nodiscard]] std::byte* image() const noexcept { return place_->image; }
+  [[nodiscard]] std::byte* tail() const noexcept { return place_->tail; }
   /// Private memory of this E-stack until the call returns. May be called several times. Throws std::bad_alloc.
   [[nodiscard]] std::span<std::byte> scratch(std::size_t size) { return scratch_.take(size); }
 
@@ -95,12 +101,9 @@ class CallContext {
   [[nodiscard]] server::CallbackPort& callback_port() const noexcept;
 
   /// For the call path: primes the context for one call.
-  void prime(server::ServedAStack& astack, std::byte* image, std::byte* tail, shim::CallWord word) noexcept {
-    astack_ = &astack;
-    image_ = image;
-    tail_ = tail;
+  void prime(const server::ArgumentPlace& astack, shim::CallWord word) noexcept {
+    place_ = &astack;
     word_ = word.bits();
-    processor_ = word.processor();
   }
   /// For the call path: the call is over; what a stub copied is given back.
   void done() noexcept { scratch_.reset(); }
@@ -108,11 +111,10 @@ class CallContext {
  private:
   std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
 
-  server::ServedAStack* astack_ = nullptr;
-  std::byte* image_ = nullptr;
-  std::byte* tail_ = nullptr;
-  std::uint64_t word_ = 0;  ///< The private copy of the call word.
-  std::uint16_t processor_ = 0;
+  [[nodiscard]] const server::ServedAStack& astack() const noexcept;
+
+  const server::ArgumentPlace* place_ = nullptr;  ///< Of a ServedAStack.
+  std::uint64_t word_ = ~std::uint64_t{0};        ///< The private copy of the call word; before the first call it names no processor.
   server::Scratch scratch_;
 };
 

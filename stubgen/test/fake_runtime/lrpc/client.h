@@ -83,7 +83,44 @@ class Call {
   BindingObject& binding_;
 };
 
+/// The call is made when it is started; only its results wait on the A-stack.
+class PendingCall {
+ public:
+  PendingCall(BindingObject& binding, std::uint16_t /*astack_class*/) noexcept : binding_(&binding) {}
+  explicit PendingCall(Errc error) noexcept : error_(error) {}
+  [[nodiscard]] bool taken() const noexcept { return binding_ != nullptr && !binding_->astacks_in_use; }
+  [[nodiscard]] Errc error() const noexcept { return error_; }
+  [[nodiscard]] std::byte* image() const noexcept { return binding_->context().image(); }
+  [[nodiscard]] std::byte* tail() const noexcept { return binding_->context().tail(); }
+  bool ring(std::uint16_t procedure, bool /*may_block*/ = false) noexcept {
+    status_ = Call(*binding_, 0).transfer(procedure);
+    return true;
+  }
+  void leave() noexcept {}
+  [[nodiscard]] std::uint16_t status() const noexcept { return status_; }
+
+ private:
+  BindingObject* binding_ = nullptr;
+  std::uint16_t status_ = 0;
+  Errc error_ = Errc::no_astack;
+};
+
 }  // namespace client
+
+template <class Outcome>
+class [[nodiscard]] Pending {
+ public:
+  Pending(Errc error) noexcept : call_(error) {}  // NOLINT: as the real one
+  Pending(client::PendingCall call, Outcome outcome) noexcept : call_(call), outcome_(outcome) {}
+  typename Outcome::Result_ finish() noexcept {
+    if (!call_.taken()) return call_.error();
+    return outcome_(call_.status(), call_);
+  }
+
+ private:
+  client::PendingCall call_;
+  Outcome outcome_{};
+};
 
 class Binding {
  public:

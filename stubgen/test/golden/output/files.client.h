@@ -19,6 +19,260 @@
 
 namespace Files {
 
+/// Takes the results of a started Null off its A-stack.
+struct Null_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Add off its A-stack.
+struct Add_outcome {
+  using Result_ = lrpc::Result<std::int32_t>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
+    // 7: the caller of this puts the A-stack back.
+    return sum;
+  }
+};
+
+/// Takes the results of a started BigIn off its A-stack.
+struct BigIn_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started BigInOut off its A-stack.
+struct BigInOut_outcome {
+  using Result_ = lrpc::Result<void>;
+  std::array<std::byte, 200>* data_to_ = nullptr;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    std::array<std::byte, 200>& data = *data_to_;
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    std::array<std::byte, 200> data_copy;
+    lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    data = data_copy;
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Open off its A-stack.
+struct Open_outcome {
+  using Result_ = lrpc::Result<OpenResults, NotFound>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        NotFound raised;
+        if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    OpenResults results;
+    results.file.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
+    if (!layout::get_Stat<lrpc::CopyCode::F>(image + 16, results.stat)) [[unlikely]] return lrpc::Errc::bad_result;
+    // 7: the caller of this puts the A-stack back.
+    return results;
+  }
+};
+
+/// Takes the results of a started Write off its A-stack.
+struct Write_outcome {
+  using Result_ = lrpc::Result<Cardinal>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
+    if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
+    // 7: the caller of this puts the A-stack back.
+    return written;
+  }
+};
+
+/// Takes the results of a started Read off its A-stack.
+struct Read_outcome {
+  using Result_ = lrpc::Result<void>;
+  lrpc::Buffer* data_to_ = nullptr;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    lrpc::Buffer& data = *data_to_;
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
+    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Close off its A-stack.
+struct Close_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
+/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+class Starter {
+ public:
+  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(0)) [[unlikely]] return call.error();
+    return {std::move(call), Null_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Add_outcome> Add(std::int32_t a, std::int32_t b) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(1)) [[unlikely]] return call.error();
+    return {std::move(call), Add_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<BigIn_outcome> BigIn(const std::array<std::byte, 200>& data) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(2)) [[unlikely]] return call.error();
+    return {std::move(call), BigIn_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<BigInOut_outcome> BigInOut(std::array<std::byte, 200>& data) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(3)) [[unlikely]] return call.error();
+    return {std::move(call), BigInOut_outcome{&data}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kOpen_name, lrpc::as_bytes(name));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, mode);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(4)) [[unlikely]] return call.error();
+    return {std::move(call), Open_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(5)) [[unlikely]] return call.error();
+    return {std::move(call), Write_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Read_outcome> Read(File file, std::uint32_t count, lrpc::Buffer& data) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(6, true)) [[unlikely]] return call.error();
+    return {std::move(call), Read_outcome{&data}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Close_outcome> Close(File file) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(7)) [[unlikely]] return call.error();
+    return {std::move(call), Close_outcome{}};
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// A small file server: the example of the LRPC paper (§3.5), grown up.
 ///
 /// One binding to Files. Its stubs may be called from any thread, from several at once. Each returns the
@@ -42,6 +296,9 @@ class Client {
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+
+  /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
+  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

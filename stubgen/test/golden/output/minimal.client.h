@@ -19,6 +19,38 @@
 
 namespace Minimal {
 
+/// Takes the results of a started Null off its A-stack.
+struct Null_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
+/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+class Starter {
+ public:
+  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(0)) [[unlikely]] return call.error();
+    return {std::move(call), Null_outcome{}};
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// One binding to Minimal. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
@@ -40,6 +72,9 @@ class Client {
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+
+  /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
+  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

@@ -19,6 +19,218 @@
 
 namespace a::b::Options {
 
+/// Takes the results of a started Default off its A-stack.
+struct Default_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Larger off its A-stack.
+struct Larger_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Smaller off its A-stack.
+struct Smaller_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Small off its A-stack.
+struct Small_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Fixed off its A-stack.
+struct Fixed_outcome {
+  using Result_ = lrpc::Result<std::array<std::byte, 9000>>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    std::array<std::byte, 9000> block_out;
+    lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: the caller of this puts the A-stack back.
+    return block_out;
+  }
+};
+
+/// Takes the results of a started Shared off its A-stack.
+struct Shared_outcome {
+  using Result_ = lrpc::Result<lrpc::String<8000>>;
+  lrpc::Buffer* result_to_ = nullptr;
+  lrpc::Buffer* fits_to_ = nullptr;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    lrpc::Buffer& result = *result_to_;
+    lrpc::Buffer& fits = *fits_to_;
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    lrpc::String<8000> text;
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
+    if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (result_found->size() > result.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
+    if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (fits_found->size() > fits.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
+    (void)result.assign(*result_found);
+    lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
+    (void)fits.assign(*fits_found);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: the caller of this puts the A-stack back.
+    return text;
+  }
+};
+
+/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
+/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+class Starter {
+ public:
+  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(0)) [[unlikely]] return call.error();
+    return {std::move(call), Default_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(1)) [[unlikely]] return call.error();
+    return {std::move(call), Larger_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Smaller_outcome> Smaller(
+      std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_data, data);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(2, true)) [[unlikely]] return call.error();
+    return {std::move(call), Smaller_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(3)) [[unlikely]] return call.error();
+    return {std::move(call), Small_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Fixed_outcome> Fixed(const std::array<std::byte, 9000>& block) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 4);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(4)) [[unlikely]] return call.error();
+    return {std::move(call), Fixed_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Shared_outcome> Shared(
+      std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
+      lrpc::Buffer& fits) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (large.size() > layout::kShared_large.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_large, large);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(5)) [[unlikely]] return call.error();
+    return {std::move(call), Shared_outcome{&result, &fits}};
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// One binding to Options. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
@@ -40,6 +252,9 @@ class Client {
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+
+  /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
+  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

@@ -1,6 +1,7 @@
 // aarch64: see processor.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace lrpc::shim {
@@ -11,6 +12,12 @@ inline void poll_delay() noexcept { asm volatile("isb" ::: "memory"); }
   std::uint64_t value = 0;
   asm volatile("mrs %0, cntvct_el0" : "=r"(value));
   return value;
+}
+
+/// 16 bits at a place that is given from the thread pointer, loaded afresh each time.
+template <std::ptrdiff_t kMember>
+[[nodiscard]] inline std::uint16_t load_from_thread(std::ptrdiff_t offset) noexcept {
+  return *reinterpret_cast<const volatile std::uint16_t*>(static_cast<const char*>(__builtin_thread_pointer()) + offset + kMember);
 }
 
 }  // namespace lrpc::shim

@@ -3,6 +3,7 @@
 
 #include <x86intrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace lrpc::shim {
@@ -12,5 +13,13 @@ namespace lrpc::shim {
 inline void poll_delay() noexcept { _mm_pause(); }
 /// The time stamp counter, unserialised: good for bounds, not for timing single instructions.
 [[nodiscard]] inline std::uint64_t ticks() noexcept { return __rdtsc(); }
+
+/// 16 bits at a place that is given from the thread pointer, loaded afresh each time.
+template <std::ptrdiff_t kMember>
+[[nodiscard]] inline std::uint16_t load_from_thread(std::ptrdiff_t offset) noexcept {
+  std::uint32_t value = 0;
+  asm volatile("movzwl %%fs:%c2(%1), %0" : "=r"(value) : "r"(offset), "i"(kMember));
+  return static_cast<std::uint16_t>(value);
+}
 
 }  // namespace lrpc::shim

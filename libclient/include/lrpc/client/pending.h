@@ -1,0 +1,183 @@
+// Calls that are started now and finished later, and calls that nobody finishes. The numbers are those of call.h.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "lrpc/client/call.h"
+#include "lrpc/shim/asymmetric_fence.h"
+
+namespace lrpc {
+
+class CompletionQueue;
+template <class Outcome>
+class Finishing;
+
+namespace client {
+
+/// One call between its start and its finish: owns the A-stack. What generated starters and lrpc::Pending are made of.
+/// Move-only; belongs to one thread at a time, which need not be the one that started it.
+class PendingCall {
+ public:
+  /// 2 · take an A-stack: one of this thread's spares, else one from the procedure's LIFO. May wait for one, by the binding's
+  /// supply rule; without one, taken() is false and error() says why.
+  PendingCall(BindingObject& binding, std::uint16_t astack_class) noexcept
+      : binding_(&binding), linkage_(binding.astacks(astack_class).take_spare()) {
+    if (linkage_ == nullptr) [[unlikely]] take_slow(astack_class);
+  }
+  /// A call that cannot be made, and why.
+  explicit PendingCall(Errc error) noexcept : error_(error) {}
+  PendingCall(PendingCall&& other) noexcept
+      : binding_(other.binding_),
+        linkage_(std::exchange(other.linkage_, nullptr)),
+        called_(other.called_),
+        error_(std::exchange(other.error_, Errc::invalid_argument)),
+        queue_(std::exchange(other.queue_, nullptr)) {}
+  PendingCall& operator=(PendingCall&& other) noexcept {
+    if (this == &other) return *this;
+    if (linkage_ != nullptr) [[unlikely]] abandon();
+    binding_ = other.binding_;
+    linkage_ = std::exchange(other.linkage_, nullptr);
+    called_ = other.called_;
+    error_ = std::exchange(other.error_, Errc::invalid_argument);
+    queue_ = std::exchange(other.queue_, nullptr);
+    return *this;
+  }
+  PendingCall(const PendingCall&) = delete;
+  PendingCall& operator=(const PendingCall&) = delete;
+  /// A call that was not finished is abandoned (T15): its A-stack is quarantined until the server has let go of it.
+  ~PendingCall() {
+    if (linkage_ != nullptr) [[unlikely]] abandon();
+  }
+
+  [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
+  /// Why there is no call: no_astack, binding_revoked, call_aborted, or what the starter found; invalid_argument once it was
+  /// finished or moved from.
+  [[nodiscard]] Errc error() const noexcept { return error_; }
+  /// 3 and 6 · as in Call.
+  [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
+  [[nodiscard]] std::byte* tail() const noexcept {
+    binding_->note_tail_use();
+    return linkage_->astack.tail;
+  }
+
+  /// 4 · ring. Never blocks. False, with error(): nobody could serve it, and nothing was rung.
+  /// `may_block`: no poller serves the procedure, so it is not left to one to find somebody who does.
+  bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
+    shim::LinkageRecord& linkage = *linkage_;
+    shim::AStackHead& head = *linkage.astack.head;
+    called_ = Call::next_call(linkage, procedure);
+    if (may_block || head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
+      return ring_slow();
+    }
+    shim::ring_exchange(head, called_);
+    linkage.estack_may_sleep = true;
+    // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its last
+    // look, or we see here that the hint is off (T4).
+    shim::light_shared_fence();
+    if (head.polled.load(std::memory_order_relaxed) == 0) [[unlikely]] wake_slow();
+    return true;
+  }
+
+  /// Whether finishing would not wait: the call has returned, or never will. One load of the word; no system call.
+  [[nodiscard]] bool ready() const noexcept {
+    if (linkage_ == nullptr || binding_->revoked()) [[unlikely]] return true;
+    const shim::CallWord word = shim::load_word(*linkage_->astack.head);
+    return !word.same_turn(called_.bits()) || word.revoked();
+  }
+  /// 5 · wait, at most `limit`, without giving the call up. True: ready().
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept;
+  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most the binding's call_timeout, counted
+  /// from when this sleeps first. Precondition: rung.
+  [[nodiscard]] std::uint16_t wait() noexcept {
+    shim::LinkageRecord& linkage = *linkage_;
+    if (binding_->revoked() || queue_ != nullptr) [[unlikely]] return wait_slow();
+    const shim::CallWord word = shim::load_word(*linkage.astack.head);
+    if (!word.returns(called_)) [[unlikely]] return wait_slow();
+    return word.status();
+  }
+  /// 7 · puts the A-stack back, or in quarantine if the call did not come to its end.
+  void put_back() noexcept {
+    shim::LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
+    error_ = Errc::invalid_argument;
+    if (linkage.quarantined) [[unlikely]] return binding_->quarantine(linkage);
+    binding_->astacks(linkage.astack.astack_class).put_spare(linkage);
+  }
+  /// For a one-way call that was rung: lets it go. Its A-stack comes back by itself, once the server has let go of it.
+  void leave() noexcept;
+
+  /// The A-stack's number in the region.
+  [[nodiscard]] std::uint32_t astack() const noexcept { return linkage_->index; }
+
+ private:
+  friend class lrpc::CompletionQueue;
+  void take_slow(std::uint16_t astack_class) noexcept;
+  [[nodiscard]] bool ring_slow() noexcept;
+  void wake_slow() noexcept;
+  [[nodiscard]] std::uint16_t wait_slow() noexcept;
+  [[nodiscard]] bool poll_for_return() noexcept;
+  void abandon() noexcept;
+  void stop_watching() noexcept;
+
+  BindingObject* binding_ = nullptr;
+  shim::LinkageRecord* linkage_ = nullptr;
+  shim::CallWord called_;
+  Errc error_ = Errc::invalid_argument;
+  CompletionQueue* queue_ = nullptr;  ///< That watches it.
+};
+
+/// Puts a call's A-stack back at the end of the scope, when its results have been copied.
+class PutBack {
+ public:
+  explicit PutBack(PendingCall& call) noexcept : call_(call) {}
+  PutBack(const PutBack&) = delete;
+  PutBack& operator=(const PutBack&) = delete;
+  ~PutBack() { call_.put_back(); }
+
+ private:
+  PendingCall& call_;
+};
+
+}  // namespace client
+
+/// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated; `Outcome` knows the results.
+///
+/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. The binding must
+/// outlive it. `in` arguments were copied when the call was started; what was passed by reference (inout arguments, buffers for
+/// results) must stay where it is until finish() or the destructor, and changes in finish() alone.
+template <class Outcome>
+class [[nodiscard]] Pending {
+ public:
+  using Result = typename Outcome::Result_;
+
+  /// For generated starters.
+  Pending(Errc error) noexcept : call_(error) {}  // NOLINT: implicit by design
+  Pending(client::PendingCall call, Outcome outcome) noexcept : call_(std::move(call)), outcome_(outcome) {}
+
+  /// True once finish() would not wait. One load, no system call. Never blocks.
+  [[nodiscard]] bool ready() const noexcept { return call_.ready(); }
+  /// Waits until ready(), at most `limit`. The call goes on in any case. Blocks.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
+  /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
+  /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as long
+  /// as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first.
+  Result finish() noexcept {
+    if (!call_.taken()) [[unlikely]] return call_.error();
+    const std::uint16_t status = call_.wait();
+    const client::PutBack at_end(call_);
+    return outcome_(status, call_);
+  }
+  /// For co_await: `co_await std::move(pending).on(queue)` gives what finish() gives, without blocking. See CompletionQueue.
+  [[nodiscard]] Finishing<Outcome> on(CompletionQueue& queue) && noexcept;
+
+  /// For CompletionQueue.
+  [[nodiscard]] client::PendingCall& call() noexcept { return call_; }
+
+ private:
+  client::PendingCall call_;
+  Outcome outcome_{};
+};
+
+}  // namespace lrpc

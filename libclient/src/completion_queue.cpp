@@ -1,0 +1,169 @@
+#include "lrpc/client/completion_queue.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "lrpc/shim/futex.h"
+#include "lrpc/shim/gates.h"
+
+namespace lrpc {
+namespace {
+
+/// Between two looks while there are more calls than one sleep can wait for.
+constexpr std::chrono::milliseconds kCrowdedLook{1};
+
+}  // namespace
+
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create() {
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) return system_error("eventfd", errno);
+  return std::unique_ptr<CompletionQueue>(new CompletionQueue(std::move(fd)));
+}
+
+CompletionQueue::CompletionQueue(UniqueFd ready_fd) noexcept : owner_(getpid()), ready_fd_(std::move(ready_fd)) {}
+
+CompletionQueue::~CompletionQueue() {
+  if (inert() || !thread_.running()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.fetch_add(1, std::memory_order_release);
+  shim::futex_wake_private(changed_, 1);
+  thread_.join();
+}
+
+bool CompletionQueue::inert() const noexcept { return owner_ != getpid(); }
+
+bool CompletionQueue::Watched::look() const noexcept {
+  const shim::CallWord word = shim::load_word(*linkage->astack.head);
+  return !word.same_turn(called.bits()) || word.revoked() || binding->revoked();
+}
+
+Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
+  if (inert()) return Error{Errc::not_supported, "a fork child has no completion queue of its parent's"};
+  if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
+  {
+    std::lock_guard lock(mutex_);
+    if (!thread_.running()) {
+      const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
+      if (!started) return started.error();
+    }
+    watched_.insert_or_assign(call.linkage_, Watched{call.binding_, call.linkage_, call.called_, std::move(then)});
+    std::erase(ready_, call.linkage_);
+    call.queue_ = this;
+  }
+  changed_.fetch_add(1, std::memory_order_release);
+  shim::futex_wake_private(changed_, 1);
+  return {};
+}
+
+void CompletionQueue::forget(const client::PendingCall& call) noexcept {
+  if (inert()) return;
+  std::lock_guard lock(mutex_);
+  watched_.erase(call.linkage_);
+  std::erase(ready_, call.linkage_);
+}
+
+std::size_t CompletionQueue::run() {
+  if (inert()) return 0;
+  std::uint64_t times = 0;
+  (void)!::read(ready_fd_.get(), &times, sizeof times);
+  std::size_t most = 0;
+  {
+    std::lock_guard lock(mutex_);
+    most = ready_.size();
+  }
+  // One at a time: what one of them runs may destroy another.
+  std::size_t count = 0;
+  for (; count < most; ++count) {
+    std::function<void()> then;
+    {
+      std::lock_guard lock(mutex_);
+      if (ready_.empty()) break;
+      const auto found = watched_.find(ready_.front());
+      ready_.pop_front();
+      then = std::move(found->second.then);
+      watched_.erase(found);
+    }
+    if (then) then();
+  }
+  return count;
+}
+
+std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
+  if (inert()) return 0;
+  pollfd entry{ready_fd_.get(), POLLIN, 0};
+  (void)::poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), INT32_MAX)));
+  return run();
+}
+
+void* CompletionQueue::thread_main(void* queue) {
+  static_cast<CompletionQueue*>(queue)->sleep_on_words();
+  return nullptr;
+}
+
+void CompletionQueue::sleep_on_words() {
+  std::vector<shim::FutexWait> waits;
+  for (;;) {
+    bool news = false;
+    bool again = false;
+    bool crowded = false;
+    // Before the look: what is watched since makes the sleep return at once.
+    waits.assign(1, {&changed_, changed_.load(std::memory_order_acquire), false});
+    {
+      std::lock_guard lock(mutex_);
+      if (stop_) return;
+      for (auto& [linkage, call] : watched_) {
+        if (call.ready) continue;
+        if (call.look()) {
+          call.ready = news = true;
+          ready_.push_back(linkage);
+        } else if (waits.size() == shim::kMostFutexWaits) {
+          crowded = true;
+        } else {
+          shim::AStackHead& head = *call.linkage->astack.head;
+          shim::FutexWait wait{&head.word, 0, true};
+          const bool may_sleep = shim::announce_sleep(head, call.linkage->generation, call.binding->revoked_flag(), wait.expected);
+          if (may_sleep) waits.push_back(wait);
+          again = again || !may_sleep;
+        }
+      }
+    }
+    const std::uint64_t one = 1;
+    if (news) (void)!::write(ready_fd_.get(), &one, sizeof one);
+    if (again) continue;
+    const bool idle = waits.size() == 1 && !crowded;
+    const std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
+                                           : crowded ? std::chrono::nanoseconds(kCrowdedLook)
+                                                     : std::chrono::nanoseconds(shim::kBoundedSleep);
+    if (shim::futex_wait_any(waits, limit) == shim::Wake::timed_out && !crowded) check_servers();
+  }
+}
+
+/// After a bounded sleep: looks whether the servers live, and overrules hints that lied.
+void CompletionQueue::check_servers() noexcept {
+  std::lock_guard lock(mutex_);
+  const client::BindingObject* last = nullptr;
+  for (auto& [linkage, call] : watched_) {
+    if (call.ready || call.binding->revoked()) continue;
+    shim::futex_wake(call.linkage->astack.head->word, shim::Sleeper::estack);
+    if (call.binding == last) continue;
+    last = call.binding;
+    call.binding->check_server();
+    if (!call.binding->revoked()) call.binding->ring_bell();
+  }
+}
+
+namespace client {
+
+void PendingCall::stop_watching() noexcept { std::exchange(queue_, nullptr)->forget(*this); }
+
+}  // namespace client
+}  // namespace lrpc

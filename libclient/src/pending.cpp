@@ -1,0 +1,118 @@
+// The slow halves of calls that are started now and finished later.
+#include "lrpc/client/pending.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "transfer.h"
+
+namespace lrpc::client {
+
+using shim::AStackHead;
+using shim::CallWord;
+using shim::LinkageRecord;
+using Clock = std::chrono::steady_clock;
+
+void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
+  AStackList& list = binding_->astacks(astack_class);
+  linkage_ = binding_->take_slow(list);
+  if (linkage_ == nullptr) {
+    error_ = binding_->why_not_taken();
+    return;
+  }
+  list.give_up(*linkage_);  // it may have been this thread's own lease; now it is the call's alone
+}
+
+bool PendingCall::ring_slow() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  AStackHead& head = *linkage.astack.head;
+  if (binding_->gate() == shim::Gate::none) {
+    if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
+      --linkage.generation;                            // never rung
+      put_back();
+      error_ = Errc::call_failed;
+      return false;
+    }
+    shim::ring_exchange(head, called_);
+    return true;
+  }
+  const bool parked = shim::ring_handoff(head, called_);
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack(*binding_, linkage);
+  return true;
+}
+
+void PendingCall::wake_slow() noexcept { wake_estack(*binding_, *linkage_); }
+
+/// After a plain store only: for as long as a poller may take. True: the word has changed. False: whoever was believed to poll
+/// does not, and the E-stack has been woken.
+bool PendingCall::poll_for_return() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  CallWord word;
+  if (shim::poll_return(*linkage.astack.head, called_, binding_->exchange_looks(), word)) {
+    linkage.exchange.succeeded();
+    return true;
+  }
+  linkage.exchange.failed();
+  wake_estack(*binding_, linkage);
+  return false;
+}
+
+std::uint16_t PendingCall::wait_slow() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  AStackHead& head = *linkage.astack.head;
+  if (queue_ != nullptr) stop_watching();
+  if (binding_->forgotten()) {
+    linkage.quarantined = true;
+    return failed(Errc::call_failed);
+  }
+  if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr) {
+    if (!shim::load_word(head).returns(called_)) server.serve(server.server, linkage.index);
+    const CallWord word = shim::load_word(head);
+    linkage.quarantined = !word.returns(called_);
+    return word.returns(called_) ? word.status() : failed(Errc::call_failed);
+  }
+  if (!ready() && linkage.estack_may_sleep) (void)poll_for_return();
+  return sleep_until_returned(*binding_, linkage);
+}
+
+bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
+  const auto deadline = Clock::now() + limit;
+  while (!ready()) {
+    LinkageRecord& linkage = *linkage_;
+    AStackHead& head = *linkage.astack.head;
+    if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr) {
+      server.serve(server.server, linkage.index);
+      return ready();
+    }
+    if (linkage.estack_may_sleep && poll_for_return()) return true;
+    const auto left = deadline - Clock::now();
+    if (left.count() <= 0) return ready();
+    const auto bound = std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left);
+    if (shim::sleep_for_return(head, linkage.generation, binding_->revoked_flag(), bound) != shim::Wake::timed_out) continue;
+    binding_->check_server();
+    if (bound < shim::kBoundedSleep || binding_->revoked()) continue;
+    wake_estack(*binding_, linkage);  // in case the hints lied, as in sleep_until_returned()
+    binding_->ring_bell();
+  }
+  return true;
+}
+
+void PendingCall::abandon() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  if (queue_ != nullptr) stop_watching();
+  if (binding_->forgotten()) {  // in a fork child the call is not ours
+    linkage_ = nullptr;
+    return;
+  }
+  // Only what has returned may go back (T16); until then it stays where nobody takes it.
+  (void)shim::abandon(*linkage.astack.head, linkage.generation);
+  linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
+  put_back();
+}
+
+void PendingCall::leave() noexcept {
+  LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
+  binding_->quarantine(linkage);
+}
+
+}  // namespace lrpc::client

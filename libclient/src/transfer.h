@@ -1,0 +1,21 @@
+// What the slow halves of synchronous and of started calls share (transfer.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/client/call.h"
+
+namespace lrpc::client {
+
+[[nodiscard]] constexpr std::uint16_t failed(Errc code) noexcept {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+/// T4: wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
+void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+/// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status; marks
+/// the linkage quarantined if the A-stack must not go back.
+[[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+}  // namespace lrpc::client

@@ -1,0 +1,74 @@
+// The parts that a procedure's client side is emitted from, in the order in which a stub runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emit.h"
+#include "moves.h"
+
+namespace lrpc::stubgen {
+
+/// A parameter as the caller passes it. `named` false: as the remote branch, which does not look at it yet, takes it.
+[[nodiscard]] std::string declaration(const Parameter& parameter, bool named);
+/// What the caller passes: arguments, then the destinations of bytes results.
+[[nodiscard]] std::vector<const Parameter*> passed(const Procedure& procedure);
+
+/// Emits what a procedure becomes at its client: its synchronous call stub, or its starter and what finishes the call.
+class CallStub {
+ public:
+  CallStub(Code& code, const Procedure& procedure, std::size_t identifier)
+      : code_(code),
+        procedure_(procedure),
+        identifier_(identifier),
+        local_(locals_of(procedure)),
+        image_(local_("image")),
+        tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")),
+        call_(local_("call")),
+        status_(local_("status")),
+        push_(code, "lrpc::CopyCode::A", "layout::", local_),
+        copy_(code, "lrpc::CopyCode::F", "layout::", local_) {}
+
+  /// `lrpc::Result<...> Add(...)` of class Client. A one-way procedure's stub ends behind the ring.
+  void emit_call();
+  /// `struct Add_outcome`: takes the results off the A-stack.
+  void emit_outcome();
+  /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter.
+  void emit_start();
+
+ private:
+  void head(const std::string& type, std::string_view tail);
+  void remote_bit();
+  void check_arguments();
+  void take_astack(std::string_view kind, std::string_view from);
+  void find_image(bool image, bool tail);
+  void push_arguments();
+  void push_in_place(const Parameter& parameter);
+  void transfer();
+  void send();
+  void judge_status();
+  void copy_results(std::string_view end);
+  void copy_fixed(const Parameter& parameter, const std::string& target);
+  void copy_buffers(const std::vector<const Parameter*>& buffers);
+  void give_results(std::string_view end);
+
+  [[nodiscard]] Place place(std::uint64_t offset) const { return {image_, offset, ""}; }
+  [[nodiscard]] std::string constant(const Parameter& parameter) const {
+    return variable_constant(procedure_, parameter);
+  }
+  /// Where a result waits until all are known to be good: nothing is handed out on failure.
+  [[nodiscard]] std::string copy_name(const Parameter& parameter) const {
+    return parameter.is_in() ? local_(parameter.name + "_copy") : parameter.name;
+  }
+
+  Code& code_;
+  const Procedure& procedure_;
+  std::size_t identifier_;
+  Locals local_;
+  std::string image_, tail_, call_, status_;
+  Moves push_;
+  Moves copy_;
+};
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,247 @@
+// Calls that are started now and finished later: over every gate, in any order, and when things go wrong.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "tasks_service.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::Gate;
+using namespace std::chrono_literals;
+
+using Sum = decltype(std::declval<Tasks::Starter>().Add(0, 0));
+using Nap = decltype(std::declval<Tasks::Starter>().NapFor(0));
+
+class StartedCalls : public testing::TestWithParam<Gate> {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // let the gate settle
+  }
+  LocalTasks tasks_{{.gate = GetParam()}};
+  Tasks::Client& client_ = *tasks_.client;
+};
+
+TEST_P(StartedCalls, give_what_the_synchronous_call_gives) {
+  EXPECT_EQ(client_.start().Add(40, 2).finish().value(), 42);
+  EXPECT_TRUE(client_.start().Null().finish());
+  const auto refused = client_.start().Check(13).finish();
+  ASSERT_NE(refused.raised<Tasks::Refused>(), nullptr);
+  EXPECT_EQ(refused.raised<Tasks::Refused>()->code, 7U);
+  EXPECT_EQ(client_.start().Check(4).finish().value(), 8U);
+}
+
+TEST_P(StartedCalls, are_in_flight_together_and_finished_in_any_order) {
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Sum> sums;
+    for (int i = 0; i < 16; ++i) sums.push_back(client_.start().Add(round, i));
+    std::vector<int> order(sums.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (round % 3 == 1) std::ranges::reverse(order);
+    if (round % 3 == 2) std::ranges::rotate(order, order.begin() + round % 16);
+    for (const int i : order) ASSERT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), round + i);
+  }
+}
+
+TEST_P(StartedCalls, do_not_wait_for_one_another) {
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<Nap> naps;
+  for (int i = 0; i < 8; ++i) naps.push_back(client_.start().NapFor(300));
+  EXPECT_EQ(client_.Add(1, 2).value(), 3) << "a synchronous call between them";
+  for (auto& nap : naps) EXPECT_EQ(nap.finish().value(), 300U);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 2s);
+}
+
+TEST_P(StartedCalls, become_ready_without_being_finished) {
+  auto sum = client_.start().Add(1, 2);
+  for (int i = 0; i < 5000 && !sum.ready(); ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(sum.ready());
+  EXPECT_EQ(sum.finish().value(), 3);
+  EXPECT_TRUE(sum.ready());
+  EXPECT_EQ(sum.finish().code(), Errc::invalid_argument) << "once only";
+}
+
+TEST_P(StartedCalls, can_be_waited_for_a_while_and_go_on) {
+  auto nap = client_.start().NapFor(300);
+  EXPECT_FALSE(nap.ready());
+  EXPECT_FALSE(nap.wait_for(10ms));
+  EXPECT_TRUE(nap.wait_for(60s));
+  EXPECT_EQ(nap.finish().value(), 300U);
+}
+
+TEST_P(StartedCalls, write_to_what_was_passed_by_reference_when_they_are_finished) {
+  std::vector<std::byte> data(100);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i);
+  const auto original = data;
+  lrpc::Buffer buffer(std::span<std::byte>(data), data.size());
+  auto reversed = client_.start().Reverse(buffer);
+  EXPECT_TRUE(reversed.wait_for(60s));
+  EXPECT_EQ(data, original);
+  EXPECT_EQ(reversed.finish().value(), 100U);
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), original.rbegin()));
+}
+
+TEST_P(StartedCalls, say_at_the_finish_why_they_could_not_be_started) {
+  std::vector<std::byte> data(1001);
+  lrpc::Buffer buffer(std::span<std::byte>(data), data.size());
+  auto refused = client_.start().Reverse(buffer);
+  EXPECT_TRUE(refused.ready());
+  EXPECT_EQ(refused.finish().code(), Errc::argument_too_long);
+}
+
+TEST_P(StartedCalls, give_their_astack_back_when_they_are_dropped) {
+  for (int i = 0; i < 200; ++i) {
+    auto dropped = client_.start().Add(i, i);
+    auto kept = client_.start().Add(i, 1);
+    dropped = client_.start().Add(0, 0);
+    ASSERT_EQ(kept.finish().value(), i + 1);
+  }
+  { const auto nap = client_.start().NapFor(50); }
+  std::vector<Sum> sums;
+  for (int i = 0; i < 16; ++i) sums.push_back(client_.start().Add(i, i));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), 2 * i);
+}
+
+TEST_P(StartedCalls, can_be_finished_by_another_thread) {
+  std::vector<Sum> sums;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 12; ++i) sums.push_back(client_.start().Add(i, round));
+    std::thread other([&] {
+      for (int i = 0; i < 12; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), i + round);
+    });
+    other.join();
+    sums.clear();
+  }
+  EXPECT_EQ(client_.Add(1, 1).value(), 2);
+}
+
+TEST_P(StartedCalls, of_many_threads_mix_with_synchronous_ones_on_one_binding) {
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        // Three a thread: together more than there are A-stacks, but nobody waits while it holds all.
+        auto first = client_.start().Add(t, i);
+        const auto between = client_.Add(i, i);
+        if (!between || *between != 2 * i) ++wrong;
+        if (i % 5 == 0) (void)client_.start().Add(0, 0);
+        const auto sum = first.finish();
+        if (!sum || *sum != t + i) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(gates, StartedCalls, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
+                         [](const auto& tested) {
+                           switch (tested.param) {
+                             case Gate::exchange: return "exchange";
+                             case Gate::handoff: return "handoff";
+                             case Gate::sleep: return "sleep";
+                             default: return "adaptive";
+                           }
+                         });
+
+TEST(StartedCallsInline, are_served_when_they_are_finished) {
+  LocalTasks tasks({.gate = Gate::none});
+  Tasks::Client& client = *tasks.client;
+  EXPECT_EQ(client.start().Add(1, 2).finish().code(), Errc::call_failed) << "nobody serves it yet";
+  const auto half = tasks.server.inline_half(client.binding().object().id());
+  client.binding().object().set_inline_server({half.serve, half.server});
+  auto sum = client.start().Add(1, 2);
+  EXPECT_FALSE(sum.ready());
+  EXPECT_EQ(sum.finish().value(), 3);
+}
+
+TEST(StartedCallsSupply, without_an_astack_say_so_when_the_binding_does_not_wait) {
+  LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
+  std::vector<Nap> naps;
+  for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(200));
+  EXPECT_EQ(tasks.client->start().NapFor(0).finish().code(), Errc::no_astack);
+  EXPECT_EQ(tasks.client->NapFor(0).code(), Errc::no_astack);
+  for (auto& nap : naps) EXPECT_TRUE(nap.finish());
+  EXPECT_TRUE(tasks.client->start().NapFor(0).finish());
+}
+
+TEST(StartedCallsSupply, wait_for_an_astack_that_another_thread_holds) {
+  LocalTasks tasks;
+  std::vector<Nap> naps;
+  for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(100));
+  std::thread other([&] {
+    for (auto& nap : naps) EXPECT_TRUE(nap.finish());
+  });
+  EXPECT_EQ(tasks.client->start().NapFor(1).finish().value(), 1U);
+  other.join();
+}
+
+TEST(StartedCallsSupply, take_idle_astacks_from_threads_that_have_them_as_spares) {
+  LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
+  const auto use_all = [&] {
+    std::vector<Nap> naps;
+    for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(1));
+    for (auto& nap : naps) EXPECT_TRUE(nap.finish());
+  };
+  use_all();
+  std::thread(use_all).join();
+  use_all();
+}
+
+TEST(StartedCallsTimeout, are_aborted_at_the_finish_and_their_astacks_come_back) {
+  LocalTasks tasks({.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
+  std::vector<Nap> naps;
+  for (int i = 0; i < 16; ++i) naps.push_back(tasks.client->start().NapFor(1500));
+  for (auto& nap : naps) EXPECT_EQ(nap.finish().code(), Errc::call_aborted);
+  EXPECT_EQ(tasks.client->start().NapFor(0).finish().code(), Errc::no_astack);
+  std::this_thread::sleep_for(1s);
+  for (int i = 0; i < 2000 && !tasks.client->start().NapFor(0).finish(); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(tasks.client->start().NapFor(0).finish());
+}
+
+class StartedCallsDeath : public testing::TestWithParam<std::tuple<Gate, bool>> {};
+
+TEST_P(StartedCallsDeath, of_a_killed_server_all_end_with_call_failed) {
+  TasksProcess server = start_tasks_process(LRPC_TASKS_SERVER);
+  auto client = Tasks::Client::import_over(std::move(server.socket), {.gate = std::get<0>(GetParam()), .watcher = std::get<1>(GetParam())});
+  ASSERT_TRUE(client) << client.error().message();
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(client->Null());
+  std::vector<Nap> naps;
+  for (int i = 0; i < 8; ++i) naps.push_back(client->start().NapFor(60'000));
+  auto dropped = std::make_unique<Nap>(client->start().NapFor(60'000));
+  std::this_thread::sleep_for(50ms);
+  server.process.kill_and_wait();
+  for (auto& nap : naps) EXPECT_EQ(nap.finish().code(), Errc::call_failed);
+  dropped.reset();
+  EXPECT_EQ(client->start().Null().finish().code(), Errc::binding_revoked);
+}
+
+INSTANTIATE_TEST_SUITE_P(gates, StartedCallsDeath,
+                         testing::Combine(testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff), testing::Bool()));
+
+TEST(StartedCallsFork, of_the_parent_are_nothing_to_a_fork_child) {
+  TasksProcess server = start_tasks_process(LRPC_TASKS_SERVER);
+  auto client = Tasks::Client::import_over(std::move(server.socket));
+  ASSERT_TRUE(client) << client.error().message();
+  auto nap = client->start().NapFor(100);
+  auto other = std::make_unique<Nap>(client->start().NapFor(100));
+  const pid_t child = fork();
+  if (child == 0) {
+    other.reset();
+    _exit(nap.ready() && nap.finish().code() == Errc::call_failed ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(nap.finish().value(), 100U);
+  EXPECT_EQ(other->finish().value(), 100U);
+}
+
+}  // namespace
+}  // namespace testing_lrpc

@@ -1,0 +1,143 @@
+// Many started calls at once: a descriptor for poll(2), callbacks, coroutines.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <coroutine>
+#include <thread>
+#include <vector>
+
+#include "tasks_service.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::CompletionQueue;
+using lrpc::Errc;
+using namespace std::chrono_literals;
+using Nap = decltype(std::declval<Tasks::Starter>().NapFor(0));
+
+std::unique_ptr<CompletionQueue> make_queue() {
+  auto queue = CompletionQueue::create();
+  if (!queue) throw std::runtime_error(queue.error().message());
+  return *std::move(queue);
+}
+
+bool readable(int fd, int milliseconds) {
+  pollfd entry{fd, POLLIN, 0};
+  return poll(&entry, 1, milliseconds) == 1;
+}
+
+/// Runs until its first co_await, then wherever the queue runs.
+struct Task {
+  struct promise_type {
+    Task get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+TEST(Completion, makes_a_descriptor_readable_when_a_watched_call_has_returned) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  auto nap = tasks.client->start().NapFor(200);
+  ASSERT_TRUE(queue->watch(nap));
+  EXPECT_FALSE(readable(queue->fd(), 20));
+  EXPECT_TRUE(readable(queue->fd(), 60'000));
+  EXPECT_TRUE(nap.ready());
+  EXPECT_EQ(queue->run(), 1U);
+  EXPECT_FALSE(readable(queue->fd(), 0));
+  EXPECT_EQ(nap.finish().value(), 200U);
+}
+
+TEST(Completion, runs_what_was_asked_for_in_the_order_of_the_returns) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  std::vector<Nap> naps;
+  std::vector<std::uint32_t> seen;
+  naps.reserve(3);
+  for (const std::uint32_t milliseconds : {700U, 10U, 350U}) {
+    naps.push_back(tasks.client->start().NapFor(milliseconds));
+    ASSERT_TRUE(queue->watch(naps.back(), [&seen, &nap = naps.back()] { seen.push_back(nap.finish().value()); }));
+  }
+  while (seen.size() < 3) (void)queue->wait(1s);
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{10, 350, 700}));
+}
+
+TEST(Completion, forgets_calls_that_are_finished_or_dropped_while_they_are_watched) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  int ran = 0;
+  for (int i = 0; i < 50; ++i) {
+    auto finished = tasks.client->start().Add(i, 1);
+    auto dropped = tasks.client->start().Add(i, 2);
+    ASSERT_TRUE(queue->watch(finished, [&] { ++ran; }));
+    ASSERT_TRUE(queue->watch(dropped, [&] { ++ran; }));
+    auto moved = std::move(finished);
+    EXPECT_EQ(moved.finish().value(), i + 1);
+  }
+  (void)queue->wait(50ms);
+  EXPECT_EQ(ran, 0);
+}
+
+TEST(Completion, hears_of_calls_that_have_returned_before_they_are_watched) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  auto sum = tasks.client->start().Add(1, 2);
+  ASSERT_TRUE(sum.wait_for(60s));
+  ASSERT_TRUE(queue->watch(sum));
+  EXPECT_TRUE(readable(queue->fd(), 60'000));
+}
+
+TEST(Completion, hears_of_a_servers_death) {
+  TasksProcess server = start_tasks_process(LRPC_TASKS_SERVER);
+  auto client = Tasks::Client::import_over(std::move(server.socket), {.watcher = false});
+  ASSERT_TRUE(client) << client.error().message();
+  const auto queue = make_queue();
+  std::vector<Nap> naps;
+  naps.reserve(8);
+  int failed = 0;
+  for (int i = 0; i < 8; ++i) {
+    naps.push_back(client->start().NapFor(60'000));
+    ASSERT_TRUE(queue->watch(naps.back(), [&failed, &nap = naps.back()] { failed += nap.finish().code() == Errc::call_failed; }));
+  }
+  std::this_thread::sleep_for(50ms);
+  server.process.kill_and_wait();
+  for (int i = 0; i < 600 && failed < 8; ++i) (void)queue->wait(100ms);
+  EXPECT_EQ(failed, 8);
+}
+
+Task add_up(Tasks::Client& client, CompletionQueue& queue, int& sum, int& done) {
+  for (int i = 0; i < 20; ++i) {
+    const auto next = co_await client.start().Add(sum, i).on(queue);
+    sum = next ? *next : -1'000'000;
+  }
+  ++done;
+}
+
+TEST(Completion, resumes_coroutines_on_the_thread_that_runs_it) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  int done = 0;
+  std::array<int, 5> sums{};
+  for (int& sum : sums) add_up(*tasks.client, *queue, sum, done);
+  for (int i = 0; i < 6000 && done < 5; ++i) (void)queue->wait(10ms);
+  EXPECT_EQ(done, 5);
+  for (const int sum : sums) EXPECT_EQ(sum, 190);
+}
+
+TEST(Completion, gives_a_coroutine_the_error_of_a_call_that_could_not_be_started) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  Errc code = Errc::ok;
+  [](Tasks::Client& client, CompletionQueue& on, Errc& out) -> Task {
+    std::array<std::byte, 1001> data{};
+    lrpc::Buffer buffer{std::span<std::byte>(data), data.size()};
+    out = (co_await client.start().Reverse(buffer).on(on)).code();
+  }(*tasks.client, *queue, code);
+  EXPECT_EQ(code, Errc::argument_too_long);
+}
+
+}  // namespace
+}  // namespace testing_lrpc

@@ -1,0 +1,105 @@
+// One-way calls: sent, executed once, and nobody waits.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "tasks_service.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::Gate;
+using namespace std::chrono_literals;
+
+bool settles(Tasks::Client& client) {
+  for (int i = 0; i < 6000 && client.binding().object().in_quarantine() != 0; ++i) std::this_thread::sleep_for(10ms);
+  return client.binding().object().in_quarantine() == 0;
+}
+
+class OneWay : public testing::TestWithParam<Gate> {
+ protected:
+  LocalTasks tasks_{{.gate = GetParam()}};
+  Tasks::Client& client_ = *tasks_.client;
+};
+
+TEST_P(OneWay, calls_are_executed_exactly_once) {
+  constexpr std::uint32_t kCalls = 3000;
+  for (std::uint32_t i = 0; i < kCalls; ++i) ASSERT_TRUE(client_.Log(i, "a line"));
+  ASSERT_TRUE(settles(client_));
+  for (std::uint32_t i = 0; i < kCalls; ++i) ASSERT_EQ(client_.Logged(i).value(), 1U) << i;
+}
+
+TEST_P(OneWay, calls_of_many_threads_mix_with_others_and_are_executed_exactly_once) {
+  constexpr std::uint32_t kEach = 400;
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < kEach; ++i) {
+        EXPECT_TRUE(client_.Log(t * kEach + i, "x"));
+        if (i % 7 == 0) {
+          EXPECT_EQ(client_.Add(1, 2).value(), 3);
+        }
+        if (i % 11 == 0) {
+          EXPECT_EQ(client_.start().Add(2, 2).finish().value(), 4);
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  ASSERT_TRUE(settles(client_));
+  for (std::uint32_t i = 0; i < 4 * kEach; ++i) ASSERT_EQ(client_.Logged(i).value(), 1U) << i;
+}
+
+TEST_P(OneWay, calls_do_not_wait_for_their_procedures) {
+  const auto began = std::chrono::steady_clock::now();
+  for (std::uint32_t i = 0; i < 16; ++i) ASSERT_TRUE(client_.LogSlowly(i, 3000));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 2500ms);
+}
+
+INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
+                         [](const auto& tested) {
+                           switch (tested.param) {
+                             case Gate::exchange: return "exchange";
+                             case Gate::handoff: return "handoff";
+                             case Gate::sleep: return "sleep";
+                             default: return "adaptive";
+                           }
+                         });
+
+TEST(OneWaySupply, more_calls_than_astacks_wait_for_the_first_to_be_executed) {
+  LocalTasks tasks;
+  for (std::uint32_t i = 0; i < 40; ++i) ASSERT_TRUE(tasks.client->LogSlowly(i, 20));
+  ASSERT_TRUE(settles(*tasks.client));
+  for (std::uint32_t i = 0; i < 40; ++i) EXPECT_EQ(tasks.client->Logged(i).value(), 1U);
+}
+
+TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_not_wait) {
+  LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
+  for (std::uint32_t i = 0; i < 16; ++i) ASSERT_TRUE(tasks.client->LogSlowly(i, 300));
+  EXPECT_EQ(tasks.client->LogSlowly(16, 0).code(), Errc::no_astack);
+  ASSERT_TRUE(settles(*tasks.client));
+  EXPECT_TRUE(tasks.client->LogSlowly(17, 0));
+}
+
+TEST(OneWayErrors, are_those_of_sending_only) {
+  LocalTasks tasks;
+  EXPECT_EQ(tasks.client->Log(1, std::string(201, 'x')).code(), Errc::argument_too_long);
+  EXPECT_TRUE(tasks.client->LogAndThrow(2));
+  ASSERT_TRUE(settles(*tasks.client));
+  EXPECT_EQ(tasks.client->Logged(2).value(), 1U);
+}
+
+TEST(OneWayErrors, say_that_the_server_is_gone) {
+  TasksProcess server = start_tasks_process(LRPC_TASKS_SERVER);
+  auto client = Tasks::Client::import_over(std::move(server.socket));
+  ASSERT_TRUE(client) << client.error().message();
+  ASSERT_TRUE(client->Log(1, "x"));
+  server.process.kill_and_wait();
+  for (int i = 0; i < 6000 && !client->binding().revoked(); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(client->Log(2, "x").code(), Errc::binding_revoked);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
