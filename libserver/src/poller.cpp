@@ -98,6 +98,18 @@ void Poller::take_offers(std::uint64_t now) {
     offer.astack->head->polled.store(1, std::memory_order_release);
     hot_[hot_count_++] = std::move(offer);
   }
+  if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
+}
+
+void Poller::take_back_remembered(std::uint64_t now) {
+  for (const Remembered& one : remembered_) {
+    auto binding = one.binding.lock();
+    if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
+    if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
+    one.astack->head->polled.store(1, std::memory_order_release);
+    hot_[hot_count_++] = {std::move(binding), one.astack, now};
+  }
+  remembered_.clear();
 }
 
 bool Poller::shares_processor_with_caller() const noexcept {
@@ -173,7 +185,9 @@ Poller::Why Poller::poll() {
       }
     }
     const std::uint64_t now = shim::ticks();
-    if (!hit && now - looked > gap) return Why::evicted;
+    // With an offer it was one of our own E-stacks that ran here: it brings work.
+    const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
+    if (!hit && !own && now - looked > gap) return Why::evicted;
     looked = now;
     if (hot_count_ == 0 || now - last_hit > window || stop_.load(std::memory_order_relaxed)) return Why::idle;
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
@@ -192,8 +206,10 @@ void Poller::cool_down(Why why) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
   }
   shim::heavy_shared_fence();
+  remembered_.clear();
   for (std::size_t i = 0; i < hot_count_; ++i) {
     last_look(hot_[i]);
+    if (why == Why::idle && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
     hot_[i] = {};
   }
   hot_count_ = 0;
