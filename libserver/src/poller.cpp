@@ -122,6 +122,18 @@ void Poller::take_offers(std::uint64_t now) {
     offer.astack->head->polled.store(1, std::memory_order_release);
     hot_[hot_count_++] = std::move(offer);
   }
+  if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
+}
+
+void Poller::take_back_remembered(std::uint64_t now) {
+  for (const Remembered& one : remembered_) {
+    auto binding = one.binding.lock();
+    if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
+    if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
+    one.astack->head->polled.store(1, std::memory_order_release);
+    hot_[hot_count_++] = {std::move(binding), one.astack, now};
+  }
+  remembered_.clear();
 }
 
 bool Poller::shares_processor_with_caller() const noexcept {
@@ -222,9 +234,11 @@ Poller::Why Poller::poll() {
     const std::uint64_t now = shim::ticks();
     mark_ = now;
     if (now - looked > gap) [[unlikely]] {
-      // Calls that took so long, or a processor taken away? The kernel counts.
+      // Calls that took so long, or a processor taken away? The kernel counts. With an offer it was one of our own E-stacks
+      // that ran here: it brings work.
       const std::uint64_t times = shim::involuntary_switches();
-      if (times != switched_out) return Why::evicted;
+      const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
+      if (times != switched_out && !own) return Why::evicted;
       switched_out = times;
     }
     looked = now;
@@ -259,8 +273,10 @@ void Poller::cool_down() {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
   }
   shim::heavy_shared_fence();
+  remembered_.clear();
   for (std::size_t i = 0; i < hot_count_; ++i) {
     last_look(hot_[i]);
+    if (why == Why::idle && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
     hot_[i] = {};
   }
   hot_count_ = 0;

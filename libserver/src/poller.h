@@ -69,6 +69,7 @@ class Poller {
   static void* thread_main(void* poller);
   void run();
   void take_offers(std::uint64_t now);
+  void take_back_remembered(std::uint64_t now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
   void drop_cold(std::uint64_t now);
   void last_look(const Hot& hot);
@@ -98,6 +99,12 @@ class Poller {
   // The poller thread's own.
   std::array<Hot, kHotSet> hot_{};
   std::size_t hot_count_ = 0;
+  /// What was hot when the poller parked for want of calls: a caller with many calls in flight comes back with all of them.
+  struct Remembered {
+    std::weak_ptr<ServedBinding> binding;
+    ServedAStack* astack = nullptr;
+  };
+  std::vector<Remembered> remembered_;
   std::uint32_t offers_seen_ = 0;
   std::uint64_t mark_ = 0;           ///< ticks() at the last look at the clock.
   std::uint64_t back_off_ = 0;       ///< After the last eviction, in ticks(); 0: none of late.
