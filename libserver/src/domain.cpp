@@ -32,6 +32,7 @@ Domain::Domain(ServerOptions options)
       processors_(own_processors()),
       poller_(options_, processors_),
       estacks_(options_, processors_, poller_),
+      traps_(options_),
       clerk_(*this),
       watcher_("lrpc-clerk") {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
@@ -51,6 +52,7 @@ Domain::~Domain() {
   }
   poller_.stop();
   estacks_.stop();  // waits for running procedures
+  traps_.stop();    // so does this
   for (auto& [id, binding] : ending) binding->handles().close_all();
 }
 
@@ -105,6 +107,7 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);
   binding->revoke();
+  traps_.end(*binding);
   binding->handles().close_all();
   return binding;
 }
@@ -121,13 +124,15 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
   for (int i = 0; i < kRingsPerLook && !ended; ++i) {
     auto news = shim::receive_bell(binding->bell());
     if (news && !news->has_value()) break;
-    ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring; nobody takes offers yet
+    ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
+    if (!news || !news->has_value()) continue;
+    if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->offered));
   }
   if (ended) {
     end_binding(binding->id());
     return;
   }
-  if (binding->gate() == shim::Gate::none) return;
+  if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
   // c, T13 · find the E-stack of each A-stack with a call; associate one where there is none.
   for (ServedAStack& astack : binding->astacks()) {
     if (astack.estack.load() != nullptr) continue;
@@ -145,6 +150,8 @@ ServerStatistics Domain::statistics() {
     counted.bindings = bindings_.size();
   }
   counted.estacks = estacks_.alive();
+  counted.trap_listeners = traps_.alive();
+  counted.traps_refused = traps_.refused();
   counted.estacks_associated = estacks_.associated();
   counted.estacks_reclaimed = estacks_.reclaimed();
   counted.poller_hits = poller_.hits();

@@ -15,6 +15,7 @@
 #include "lrpc/shim/watcher.h"
 #include "poller.h"
 #include "served_binding.h"
+#include "trap_server.h"
 
 namespace lrpc::server {
 
@@ -49,6 +50,7 @@ class Domain {
   const cpu_set_t processors_;
   Poller poller_;
   EStackPool estacks_;
+  TrapServer traps_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
   std::atomic<std::uint64_t> next_id_{0};

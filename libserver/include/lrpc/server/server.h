@@ -28,6 +28,7 @@ struct ServerOptions {
   /// has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
   std::size_t estack_size = 1024 * 1024;
   /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
+  /// As many sealed clients (trap gate) may be served beside, each by a thread of its own.
   std::size_t max_estacks = 256;
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
@@ -66,6 +67,8 @@ struct ServerStatistics {
   std::uint64_t poller_hits = 0;       ///< Calls picked up by a poller (domain caching).
   std::uint64_t poller_misses = 0;     ///< Calls on a polled A-stack that the poller did not get.
   std::uint64_t poller_evictions = 0;  ///< Times the poller saw that it had been switched out and backed off.
+  std::uint64_t trap_listeners = 0;    ///< Sealed client domains that are served now: a thread each.
+  std::uint64_t traps_refused = 0;     ///< Traps that were no call: a wrong process, binding or A-stack.
 };
 
 /// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.
