@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -51,8 +52,16 @@ bool parse(const std::string& text, std::array<int, 4>& numbers) noexcept {
 
 }  // namespace
 
+std::array<std::uint64_t, 2> in_registers(const Nonce& nonce) noexcept {
+  std::array<std::uint64_t, 2> halves{};
+  static_assert(sizeof halves == sizeof nonce);
+  std::memcpy(halves.data(), nonce.data(), sizeof halves);
+  return halves;
+}
+
 long trap(const TrapRegisters& registers) noexcept {
-  const long result = syscall(kTrapNumber, registers.binding, registers.procedure, registers.astack, registers.generation);
+  const long result = syscall(kTrapNumber, registers.binding[0], registers.binding[1], registers.procedure, registers.astack,
+                              registers.generation);
   return result == -1 ? -errno : result;
 }
 

@@ -64,7 +64,10 @@ bool TrapListener::receive(Trap& trap) noexcept {
   trap = {.id = told.id,
           .pid = static_cast<pid_t>(told.pid),
           .number = told.data.nr,
-          .registers = {told.data.args[0], told.data.args[1], told.data.args[2], told.data.args[3]}};
+          .registers = {.binding = {told.data.args[0], told.data.args[1]},
+                        .procedure = told.data.args[2],
+                        .astack = told.data.args[3],
+                        .generation = told.data.args[4]}};
   return true;
 }
 

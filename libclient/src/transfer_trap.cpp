@@ -23,7 +23,7 @@ std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage
   shim::AStackHead& head = *linkage.astack.head;
   // 4 · ring: a plain store (T1) is enough, nobody sleeps on the word. The trap tells the server.
   if (!rung) shim::ring_exchange(head, called);
-  const shim::TrapRegisters registers{.binding = binding.id(),
+  const shim::TrapRegisters registers{.binding = shim::in_registers(binding.nonce()),
                                       .procedure = called.procedure(),
                                       .astack = linkage.index,
                                       .generation = linkage.generation};

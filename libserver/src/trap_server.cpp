@@ -64,7 +64,7 @@ int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept 
   // The kernel's word on who calls: the process that was bound, and no child of it that shares its filter.
   if (trap.pid != binding.client().pid || trap.number != shim::kTrapNumber) return EPERM;
   const shim::TrapRegisters& registers = trap.registers;
-  if (registers.binding != binding.id() || registers.astack >= binding.astacks().size()) return EINVAL;
+  if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size()) return EINVAL;
   ServedAStack& astack = binding.astacks()[registers.astack];
   if (registers.generation != astack.linkage.next_generation()) return 0;  // executed already: the word says how it went
   const shim::CallWord word = shim::load_word(*astack.head);

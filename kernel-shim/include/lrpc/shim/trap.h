@@ -22,11 +22,14 @@ inline constexpr long kTrapNumber = 0x4c52;
 
 /// What a trap carries in registers (LRPC §3.2): the kernel copies them, so that nobody can change them behind a check.
 struct TrapRegisters {
-  std::uint64_t binding = 0;
+  std::array<std::uint64_t, 2> binding{};  ///< The Binding Object's nonce, the one name that both sides have for it.
   std::uint64_t procedure = 0;
   std::uint64_t astack = 0;
   std::uint64_t generation = 0;
 };
+
+/// A nonce as registers carry it.
+[[nodiscard]] std::array<std::uint64_t, 2> in_registers(const Nonce& nonce) noexcept;
 
 // ---- The client's half ----
 
