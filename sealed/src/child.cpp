@@ -66,7 +66,7 @@ struct Kept {
   int program = -1;
   int bell = -1;
 };
-Kept arrange(const ChildPlan& plan, Inheritance& inheritance) noexcept {
+Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   std::array<int, Inheritance::kFds> fds{};
   const ssize_t got = receive_packet(plan.control, &inheritance, sizeof inheritance, fds);
   if (got != static_cast<ssize_t>(sizeof inheritance)) _exit(1);  // the launcher knows why
@@ -77,14 +77,23 @@ Kept arrange(const ChildPlan& plan, Inheritance& inheritance) noexcept {
     if (moved[i] < 0) give_up(plan, Step::arranging, errno);
   }
   if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) give_up(plan, Step::arranging, errno);
-  // The control socket may be in the way; it is not needed any more where it is overwritten only after the last report
-  // that could be made about this.
+  // The control socket may be in the way itself.
   const int control = fcntl(plan.control, F_DUPFD_CLOEXEC, kOutOfTheWay);
   if (control < 0 || dup2(moved[0], shim::kSealedRegionFd) < 0 || dup2(moved[1], shim::kSealedDescriptionFd) < 0) {
     give_up(plan, Step::arranging, errno);
   }
-  const_cast<ChildPlan&>(plan).control = control;
+  plan.control = control;
   return {moved[3], moved[2]};
+}
+
+/// The handlers are those of the program that we were forked from: none may run here, once signals are let through again.
+void forget_handlers() noexcept {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int number = 1; number < _NSIG; ++number) {
+    struct sigaction now {};
+    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) (void)sigaction(number, &standard, nullptr);
+  }
 }
 
 }  // namespace
@@ -95,6 +104,7 @@ void run_child(ChildPlan& plan) noexcept {
   const Kept kept = arrange(plan, inheritance);
   plan.environment.front() = inheritance.variable.data();
 
+  forget_handlers();
   sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   const int listener = install_filter(plan.filter.data(), plan.filter.size());
   if (listener < 0) give_up(plan, Step::sealing, -listener);

@@ -342,10 +342,10 @@ TEST(TrapServer, ends_although_a_client_takes_traps_from_under_its_hands) {
     thief = fork();
     if (thief == 0) be_a_thief(world);
     for (int i = 0; i < 300 && server.statistics().trap_listeners == 0; ++i) std::this_thread::sleep_for(10ms);
-    for (int i = 0; i < 100 && !robbed; ++i) {
-      std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 250 && !robbed; ++i) {
+      std::this_thread::sleep_for(4ms);
       kill(-thief, SIGSTOP);
-      std::this_thread::sleep_for(5ms);
+      std::this_thread::sleep_for(4ms);
       robbed = a_thread_waits_in_ioctl();
       if (!robbed) kill(-thief, SIGCONT);
     }

@@ -66,6 +66,9 @@ int run_sealed(const RunOptions& options) {
   const int status = domain->wait();
   running = nullptr;
   report.finish();
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
+    fmt::print(stderr, "lrpc: killed: a system call of another architecture, which has no name here\n");
+  }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
