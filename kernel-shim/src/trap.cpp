@@ -26,7 +26,9 @@ class Mapping {
     if (*this) munmap(memory_, size_);
   }
   explicit operator bool() const noexcept { return memory_ != MAP_FAILED; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {static_cast<const std::byte*>(memory_), size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(memory_), size_};
+  }
 
  private:
   void* memory_;
@@ -60,8 +62,8 @@ std::array<std::uint64_t, 2> in_registers(const Nonce& nonce) noexcept {
 }
 
 long trap(const TrapRegisters& registers) noexcept {
-  const long result = syscall(kTrapNumber, registers.binding[0], registers.binding[1], registers.procedure, registers.astack,
-                              registers.generation);
+  const long result = syscall(kTrapNumber, registers.binding[0], registers.binding[1], registers.procedure,
+                              registers.astack, registers.generation);
   return result == -1 ? -errno : result;
 }
 

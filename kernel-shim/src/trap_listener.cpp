@@ -23,7 +23,8 @@
 namespace lrpc::shim {
 namespace {
 
-/// By the name that the kernel gives it. Asked of the descriptor by ioctl alone, a file of the peer's own making could answer.
+/// By the name that the kernel gives it. Asked of the descriptor by ioctl alone, a file of the peer's own making
+/// could answer.
 bool is_listener(int fd) noexcept {
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   std::array<char, 64> target{};
@@ -34,11 +35,12 @@ bool is_listener(int fd) noexcept {
 }  // namespace
 
 Result<TrapListener> TrapListener::take(UniqueFd fd) {
-  if (!fd || !is_listener(fd.get())) return Error{Errc::bad_message, "what was offered as a trap is no seccomp listener"};
+  if (!fd || !is_listener(fd.get()))
+    return Error{Errc::bad_message, "what was offered as a trap is no seccomp listener"};
   TrapListener listener(std::move(fd));
   seccomp_notif_sizes sizes{};
-  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0 || sizes.seccomp_notif > listener.received_.size() ||
-      sizes.seccomp_notif_resp > listener.received_.size()) {
+  if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) != 0 ||
+      sizes.seccomp_notif > listener.received_.size() || sizes.seccomp_notif_resp > listener.received_.size()) {
     return Error{Errc::not_supported, "this kernel's seccomp notifications are of an unknown size"};
   }
   (void)ioctl(listener.fd_.get(), SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);

@@ -14,7 +14,8 @@ constexpr std::uint16_t failed(Errc code) noexcept {
 
 }  // namespace
 
-std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called, bool rung) noexcept {
+std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
+                            bool rung) noexcept {
   if (!binding.sealed()) {  // nobody listens yet, see lrpc::seal()
     if (!rung) --linkage.generation;
     linkage.quarantined = rung;
@@ -32,8 +33,8 @@ std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage
     const long outcome = shim::trap(registers);
     const shim::CallWord word = shim::load_word(head);
     if (word.is(shim::Turn::returned, linkage.generation)) return word.status();
-    // A signal came before the server had seen the trap, or so the kernel says. Should the call have been claimed all the
-    // same, the second trap finds its generation spent: it is executed once.
+    // A signal came before the server had seen the trap, or so the kernel says. Should the call have been claimed all
+    // the same, the second trap finds its generation spent: it is executed once.
     if (outcome == -EINTR && !word.revoked()) continue;
     // The server closed its listener, refused, or answered without returning: no call can be trusted to it any more.
     linkage.quarantined = true;

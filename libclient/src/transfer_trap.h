@@ -8,6 +8,7 @@
 namespace lrpc::client {
 
 /// Rings and traps; returns the call status. `rung`: the word already says CALLED.
-std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called, bool rung) noexcept;
+std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
+                            bool rung) noexcept;
 
 }  // namespace lrpc::client

@@ -17,7 +17,8 @@ namespace lrpc::server {
 TrapServer::TrapServer(const ServerOptions& options) noexcept : options_(options) {}
 
 Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
-  if (binding->gate() != shim::Gate::trap) return Error{Errc::not_permitted, "the binding was not imported for the trap gate"};
+  if (binding->gate() != shim::Gate::trap)
+    return Error{Errc::not_permitted, "the binding was not imported for the trap gate"};
   auto traps = shim::TrapListener::take(std::move(offered));
   if (!traps) return traps.error();
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -34,7 +35,8 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listeners_.back());
   shim::Thread thread;
-  if (Status started = thread.start(procedure_thread("lrpc-trap", options_.estack_size), &TrapServer::thread_main, hold.get());
+  if (Status started =
+          thread.start(procedure_thread("lrpc-trap", options_.estack_size), &TrapServer::thread_main, hold.get());
       !started) {
     listeners_.pop_back();
     return started;
@@ -64,9 +66,11 @@ int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept 
   // The kernel's word on who calls: the process that was bound, and no child of it that shares its filter.
   if (trap.pid != binding.client().pid || trap.number != shim::kTrapNumber) return EPERM;
   const shim::TrapRegisters& registers = trap.registers;
-  if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size()) return EINVAL;
+  if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size())
+    return EINVAL;
   ServedAStack& astack = binding.astacks()[registers.astack];
-  if (registers.generation != astack.linkage.next_generation()) return 0;  // executed already: the word says how it went
+  if (registers.generation != astack.linkage.next_generation())
+    return 0;  // executed already: the word says how it went
   const shim::CallWord word = shim::load_word(*astack.head);
   if (!word.is(shim::Turn::called, registers.generation) || word.procedure() != registers.procedure) return EINVAL;
   (void)serve(astack, listener.context);
@@ -84,7 +88,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
     if (error != 0) refused_.fetch_add(1, std::memory_order_relaxed);
     listener->traps.answer(trap, error);
   }
-  listener->traps.close();  // a caller that still waits returns with call-failed
+  listener->traps.close();              // a caller that still waits returns with call-failed
   std::shared_ptr<ServedBinding> last;  // let go of outside the lock, it may unmap; and before stop() may return
   {
     std::lock_guard lock(mutex_);

@@ -18,8 +18,8 @@ namespace lrpc::server {
 
 /// All trap listeners of a server domain. Thread-safe.
 ///
-/// A sealed domain has one thread, so one of ours serves all its A-stacks: like an E-stack, but it sleeps in poll(2) and not
-/// on a word that the client maps. It ends with its binding.
+/// A sealed domain has one thread, so one of ours serves all its A-stacks: like an E-stack, but it sleeps in poll(2)
+/// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
   explicit TrapServer(const ServerOptions& options) noexcept;
@@ -27,8 +27,8 @@ class TrapServer {
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
 
-  /// What came on the bell of a binding with the trap gate. Refused, and closed, if it is no listener, the binding has one
-  /// already or was imported for another gate, or there are as many listeners as E-stacks allowed.
+  /// What came on the bell of a binding with the trap gate. Refused, and closed, if it is no listener, the binding
+  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed.
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
   void end(const ServedBinding& binding);
@@ -44,7 +44,8 @@ class TrapServer {
   /// hands; nobody waits for such a thread: it is abandoned, and touches nothing any more.
   enum class State : std::uint8_t { serving, receiving, abandoned };
   struct Listener {
-    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken) noexcept
+    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken,
+             UniqueFd woken) noexcept
         : server(owner), binding(std::move(served)), traps(std::move(taken)), wake(std::move(woken)) {}
     TrapServer& server;
     std::shared_ptr<ServedBinding> binding;

@@ -86,7 +86,8 @@ Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   return {moved[3], moved[2]};
 }
 
-/// The handlers are those of the program that we were forked from: none may run here, once signals are let through again.
+/// The handlers are those of the program that we were forked from: none may run here, once signals are let through
+/// again.
 void forget_handlers() noexcept {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;

@@ -1,5 +1,5 @@
-// The child's half of starting a sealed domain: between fork and exec. It makes system calls and nothing else, because the
-// process it was forked from may have had threads in the middle of anything.
+// The child's half of starting a sealed domain: between fork and exec. It makes system calls and nothing else,
+// because the process it was forked from may have had threads in the middle of anything.
 //
 //   child                                        launcher
 //   connects, sends the import request itself,
@@ -42,15 +42,15 @@ struct Inheritance {
 
 /// What the child needs, made before the fork. Nothing in it is changed or allocated after that.
 struct ChildPlan {
-  int control = -1;                     ///< Its end of the control socket.
-  int program = -1;                     ///< To execute.
-  int socket = -1;                      ///< To ask on (a private binding), or -1:
-  std::vector<std::string> nameservers; ///< the paths to connect to, in order.
-  std::vector<std::byte> request;       ///< The encoded ImportRequest.
+  int control = -1;                      ///< Its end of the control socket.
+  int program = -1;                      ///< To execute.
+  int socket = -1;                       ///< To ask on (a private binding), or -1:
+  std::vector<std::string> nameservers;  ///< the paths to connect to, in order.
+  std::vector<std::byte> request;        ///< The encoded ImportRequest.
   std::vector<sock_filter> filter;
-  std::vector<char*> arguments;         ///< Null at the end.
-  std::vector<char*> environment;       ///< The first is to be the inheritance's, null at the end.
-  sigset_t mask{};                      ///< The program's signal mask.
+  std::vector<char*> arguments;    ///< Null at the end.
+  std::vector<char*> environment;  ///< The first is to be the inheritance's, null at the end.
+  sigset_t mask{};                 ///< The program's signal mask.
 };
 
 [[noreturn]] void run_child(ChildPlan& plan) noexcept;

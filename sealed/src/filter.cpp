@@ -1,5 +1,6 @@
-// The list is of what a program needs that computes: memory, time, its own signals, its three inherited streams. Nothing on
-// it makes a descriptor, a process or a thread, or touches another process. docs/TRAP.md explains each group.
+// The list is of what a program needs that computes: memory, time, its own signals, its three inherited streams.
+// Nothing on it makes a descriptor, a process or a thread, or touches another process. docs/TRAP.md explains each
+// group.
 #include "filter.h"
 
 #include <asm/ioctls.h>
@@ -45,16 +46,18 @@ struct Rule {
   std::vector<Condition> conditions = {};
 };
 
-constexpr std::uint64_t kStreams = 2;                                ///< Descriptors 0 to 2.
-constexpr std::uint64_t kInherited = shim::kSealedDescriptionFd;     ///< And the binding's two, until they are read.
+constexpr std::uint64_t kStreams = 2;                             ///< Descriptors 0 to 2.
+constexpr std::uint64_t kInherited = shim::kSealedDescriptionFd;  ///< And the binding's two, until they are read.
 constexpr std::uint64_t kFutexFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
-constexpr std::uint64_t kLastClock = 11;                             ///< CLOCK_TAI; behind it are other processes' clocks.
-constexpr std::uint64_t kLastAdvice = 25;                            ///< MADV_COLLAPSE; far behind it MADV_HWPOISON.
+constexpr std::uint64_t kLastClock = 11;   ///< CLOCK_TAI; behind it are other processes' clocks.
+constexpr std::uint64_t kLastAdvice = 25;  ///< MADV_COLLAPSE; far behind it MADV_HWPOISON.
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> kRules = {
       // Memory. Nothing that can be written ever becomes executable, nor does anything new: no PROT_EXEC at all.
-      {"brk"}, {"munmap"}, {"mremap"},
+      {"brk"},
+      {"munmap"},
+      {"mremap"},
       {"mmap", {without(2, PROT_EXEC)}},
       {"mprotect", {without(2, PROT_EXEC)}},
       {"madvise", {at_most(2, kLastAdvice)}},
@@ -68,24 +71,47 @@ const std::vector<Rule>& rules() {
       {"clock_gettime", {at_most(0, kLastClock)}},
       {"clock_getres", {at_most(0, kLastClock)}},
       {"clock_nanosleep", {at_most(0, kLastClock)}},
-      {"gettimeofday"}, {"time"}, {"nanosleep"}, {"restart_syscall"}, {"sched_yield"}, {"getcpu"},
+      {"gettimeofday"},
+      {"time"},
+      {"nanosleep"},
+      {"restart_syscall"},
+      {"sched_yield"},
+      {"getcpu"},
       {"sched_getaffinity", {equal(0, 0)}},
       {"getrandom"},
       // The program's own signals and its end.
-      {"rt_sigaction"}, {"rt_sigprocmask"}, {"rt_sigreturn"}, {"sigaltstack"}, {"exit"}, {"exit_group"},
+      {"rt_sigaction"},
+      {"rt_sigprocmask"},
+      {"rt_sigreturn"},
+      {"sigaltstack"},
+      {"exit"},
+      {"exit_group"},
       // Who it is.
-      {"getpid"}, {"gettid"}, {"getppid"}, {"getuid"}, {"geteuid"}, {"getgid"}, {"getegid"},
+      {"getpid"},
+      {"gettid"},
+      {"getppid"},
+      {"getuid"},
+      {"geteuid"},
+      {"getgid"},
+      {"getegid"},
       // What the C library does when a program starts.
-      {"set_tid_address"}, {"set_robust_list"}, {"rseq"},
+      {"set_tid_address"},
+      {"set_robust_list"},
+      {"rseq"},
       {"prlimit64", {equal(0, 0), equal(2, 0)}},  // to read limits, not to set them
 #ifdef __x86_64__
       {"arch_prctl", {equal(0, 0x1002)}},  // ARCH_SET_FS
       {"arch_prctl", {equal(0, 0x3001)}},  // ARCH_CET_STATUS, asked by some
 #endif
-      // The three streams, and the binding's two descriptors while they are there. fstat says nothing about anybody else.
-      {"read", {at_most(0, kStreams)}}, {"readv", {at_most(0, kStreams)}},
-      {"write", {at_most(0, kStreams)}}, {"writev", {at_most(0, kStreams)}},
-      {"lseek", {at_most(0, kInherited)}}, {"fstat", {at_most(0, kInherited)}}, {"close"},
+      // The three streams, and the binding's two descriptors while they are there. fstat says nothing about anybody
+      // else.
+      {"read", {at_most(0, kStreams)}},
+      {"readv", {at_most(0, kStreams)}},
+      {"write", {at_most(0, kStreams)}},
+      {"writev", {at_most(0, kStreams)}},
+      {"lseek", {at_most(0, kInherited)}},
+      {"fstat", {at_most(0, kInherited)}},
+      {"close"},
       {"fcntl", {at_most(0, kInherited), equal(1, F_GETFD)}},
       {"fcntl", {at_most(0, kInherited), equal(1, F_GETFL)}},
       {"fcntl", {at_most(0, kInherited), equal(1, F_GET_SEALS)}},
@@ -140,7 +166,8 @@ Status add_all(const Context& context, const std::vector<std::string>& allow, st
 
 }  // namespace
 
-Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow, std::optional<int> send_on) {
+Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
+                                             std::optional<int> send_on) {
   const Context context(action_of(refuse));
   if (context.filter == nullptr) return Error{Errc::system_error, "libseccomp makes no filter"};
   // A system call of another architecture (32 bits, x32) has other numbers: there is no asking what it was.
@@ -149,19 +176,22 @@ Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<st
 
   const UniqueFd file(memfd_create("lrpc-filter", MFD_CLOEXEC));
   if (!file) return system_error("memfd_create", errno);
-  if (const int err = seccomp_export_bpf(context.filter, file.get()); err != 0) return system_error("seccomp_export_bpf", -err);
+  if (const int err = seccomp_export_bpf(context.filter, file.get()); err != 0)
+    return system_error("seccomp_export_bpf", -err);
   const off_t size = lseek(file.get(), 0, SEEK_END);
   if (size <= 0 || static_cast<std::size_t>(size) % sizeof(sock_filter) != 0) {
     return Error{Errc::system_error, "seccomp_export_bpf wrote something else than a filter"};
   }
   std::vector<sock_filter> filter(static_cast<std::size_t>(size) / sizeof(sock_filter));
-  if (pread(file.get(), filter.data(), static_cast<std::size_t>(size), 0) != size) return system_error("reading the filter", errno);
+  if (pread(file.get(), filter.data(), static_cast<std::size_t>(size), 0) != size)
+    return system_error("reading the filter", errno);
   return filter;
 }
 
 int install_filter(const sock_filter* filter, std::size_t size) noexcept {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
-  sock_fprog program{static_cast<unsigned short>(size), const_cast<sock_filter*>(filter)};  // NOLINT: the kernel only reads
+  sock_fprog program{static_cast<unsigned short>(size),
+                     const_cast<sock_filter*>(filter)};  // NOLINT: the kernel only reads
   // Without WAIT_KILLABLE_RECV a signal would end a trap whose call is being executed.
   constexpr unsigned long kFlags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
   const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kFlags, &program);
@@ -171,12 +201,14 @@ int install_filter(const sock_filter* filter, std::size_t size) noexcept {
 Error why_not_installed(int err) {
   switch (err) {
     case EBUSY:
-      return {Errc::not_supported,
-              "a seccomp filter with a listener is in place already (a container's, or this process was started sealed): "
-              "Linux allows one for a process, and it cannot be removed"};
+      return {
+          Errc::not_supported,
+          "a seccomp filter with a listener is in place already (a container's, or this process was started sealed): "
+          "Linux allows one for a process, and it cannot be removed"};
     case EINVAL:
       return {Errc::not_supported,
-              "this kernel cannot do the trap gate: it needs seccomp user notification with WAIT_KILLABLE_RECV, Linux 5.19"};
+              "this kernel cannot do the trap gate: it needs seccomp user notification with WAIT_KILLABLE_RECV, Linux "
+              "5.19"};
     case ENOSYS:
     case EPERM:
       return {Errc::not_supported, "this kernel, or a filter that is in place, does not allow seccomp filters"};

@@ -18,8 +18,8 @@ enum class Refuse : std::uint8_t {
   kill,   ///< The process ends with SIGSYS.
 };
 
-/// The filter for this processor. `allow`: further system calls by name. `send_on`: a descriptor that sendmsg may be used
-/// on, to be closed before anything untrusted runs. Errors: invalid_argument (an unknown name), system_error.
+/// The filter for this processor. `allow`: further system calls by name. `send_on`: a descriptor that sendmsg may be
+/// used on, to be closed before anything untrusted runs. Errors: invalid_argument (an unknown name), system_error.
 Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
                                              std::optional<int> send_on = std::nullopt);
 

@@ -28,7 +28,8 @@ constexpr milliseconds kPause{50};
 Result<shim::OwnedInterfaceId> describe(const std::string& nameserver, const std::string& name) {
   auto socket = shim::connect_nameserver(nameserver);
   if (!socket) return socket.error();
-  if (Status sent = shim::send_message(socket->get(), {.request = 1, .body = shim::DescribeRequest{name}, .fds = {}}); !sent) {
+  if (Status sent = shim::send_message(socket->get(), {.request = 1, .body = shim::DescribeRequest{name}, .fds = {}});
+      !sent) {
     return sent.error();
   }
   auto answer = shim::receive_message(socket->get(), kAnswerTime);
@@ -68,7 +69,8 @@ Status Launcher::prepare() {
     return Error{Errc::invalid_argument, "'" + options_.name + "' is not a name that a sealed program could import"};
   }
   if (options_.socket && options_.pdl == nullptr) {
-    return Error{Errc::invalid_argument, "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
+    return Error{Errc::invalid_argument,
+                 "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
   }
   auto program = open_program(arguments_.front());
   if (!program) return program.error();
@@ -105,9 +107,10 @@ Status Launcher::find_interface() {
   if (options_.pdl != nullptr) {
     const InterfaceId& id = options_.pdl->interface;
     request_.interface = {std::string(id.name), id.major, id.minor, id.hash};
-    request_.timeout_ms = options_.timeout.count() < 0
-                              ? shim::ImportRequest::kForever
-                              : static_cast<std::uint32_t>(std::min<std::int64_t>(options_.timeout.count(), 0xffff'fffe));
+    request_.timeout_ms =
+        options_.timeout.count() < 0
+            ? shim::ImportRequest::kForever
+            : static_cast<std::uint32_t>(std::min<std::int64_t>(options_.timeout.count(), 0xffff'fffe));
     return {};
   }
   const auto began = Clock::now();
@@ -182,10 +185,12 @@ Status Launcher::introduce() {
   if (!description) return description.error();
   Inheritance inheritance;
   const std::string variable = std::string(shim::kSealedVariable) + '=' + description->variable;
-  if (variable.size() >= inheritance.variable.size()) return Error{Errc::limit_reached, "the binding's description is too long"};
+  if (variable.size() >= inheritance.variable.size())
+    return Error{Errc::limit_reached, "the binding's description is too long"};
   std::ranges::copy(variable, inheritance.variable.begin());
   const std::array<int, Inheritance::kFds> given{fds.front().get(), description->memory.get(), bell_.get()};
-  if (send_packet(control_.get(), &inheritance, sizeof inheritance, given) < 0) return system_error("the child's inheritance", errno);
+  if (send_packet(control_.get(), &inheritance, sizeof inheritance, given) < 0)
+    return system_error("the child's inheritance", errno);
   return {};
 }
 
@@ -197,7 +202,8 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
   shim::BinderMessage& message = **answer;
   if (auto* failed = std::get_if<shim::Failed>(&message.body)) return Error{failed->code, std::move(failed->text)};
-  if (message.fds_lost) return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
+  if (message.fds_lost)
+    return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
   auto* bound = std::get_if<shim::Bound>(&message.body);
   if (bound == nullptr || message.fds.size() != (options_.socket ? 2U : 3U)) {
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
@@ -206,11 +212,13 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   return std::move(*bound);
 }
 
-/// The child ended before the program ran: it has reported why, or its status is the errno of one of its last two calls.
+/// The child ended before the program ran: it has reported why, or its status is the errno of one of its last two
+/// calls.
 Error Launcher::why_not_started() {
   Report report;
   if (receive_packet(control_.get(), &report, sizeof report, {}, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report)) {
-    return report.step == Step::sealing ? why_not_installed(report.err) : system_error("arranging descriptors", report.err);
+    return report.step == Step::sealing ? why_not_installed(report.err)
+                                        : system_error("arranging descriptors", report.err);
   }
   const int status = supervisor_->status();
   if (!WIFEXITED(status)) return {Errc::system_error, "the child of the launcher was killed before the program ran"};

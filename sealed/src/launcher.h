@@ -21,7 +21,8 @@ class Launcher {
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
-  /// Everything that can be known to fail before there is a child. Blocks until the name is there, at most options.timeout.
+  /// Everything that can be known to fail before there is a child. Blocks until the name is there, at most
+  /// options.timeout.
   Status prepare();
   /// Forks, and returns when the program runs, bound and sealed. On failure the child is gone.
   Status start();
@@ -44,9 +45,9 @@ class Launcher {
   shim::ImportRequest request_;
   ChildPlan plan_;
   UniqueFd program_;
-  UniqueFd control_;        ///< Our end.
+  UniqueFd control_;  ///< Our end.
   UniqueFd childs_control_;
-  UniqueFd bell_;           ///< Ours, too, as long as the program runs: the server sees the hang-up when we go.
+  UniqueFd bell_;  ///< Ours, too, as long as the program runs: the server sees the hang-up when we go.
   UniqueFd pidfd_;
   pid_t pid_ = -1;
   std::unique_ptr<Supervisor> supervisor_;

@@ -44,14 +44,16 @@ Result<UniqueFd> open_program(const std::string& name) {
   ElfW(Ehdr) header{};
   const bool is_elf = pread(file.get(), &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
                       std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_phentsize == sizeof(ElfW(Phdr));
-  if (!is_elf) return Error{Errc::invalid_argument, "'" + name + "' is no program for this processor that could run sealed"};
+  if (!is_elf)
+    return Error{Errc::invalid_argument, "'" + name + "' is no program for this processor that could run sealed"};
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) segment{};
     const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
     if (pread(file.get(), &segment, sizeof segment, at) != static_cast<ssize_t>(sizeof segment)) break;
     if (segment.p_type != PT_INTERP) continue;
-    return Error{Errc::invalid_argument, "'" + name + "' is linked dynamically, and a sealed program cannot open its libraries: "
-                                         "link it with -static-pie (lrpc_sealed_program() in CMake)"};
+    return Error{Errc::invalid_argument, "'" + name +
+                                             "' is linked dynamically, and a sealed program cannot open its libraries: "
+                                             "link it with -static-pie (lrpc_sealed_program() in CMake)"};
   }
   return file;
 }

@@ -8,7 +8,8 @@
 
 namespace lrpc::sealed {
 
-/// Finds and opens it, and checks that it can run sealed: an ELF executable that needs no interpreter. invalid_argument.
+/// Finds and opens it, and checks that it can run sealed: an ELF executable that needs no interpreter.
+/// invalid_argument.
 Result<UniqueFd> open_program(const std::string& name);
 
 }  // namespace lrpc::sealed

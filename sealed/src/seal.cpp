@@ -29,7 +29,8 @@ Status seal(Binding& binding, const SealOptions& options) {
   if (object.gate() != Gate::trap) return Error{Errc::invalid_argument, "seal: import the binding with Gate::trap"};
   if (object.sealed()) return Error{Errc::invalid_argument, "seal: this domain is sealed already"};
   if (const auto threads = threads_of_this_process(); threads > 1) {
-    return Error{Errc::invalid_argument, "seal: this process has " + std::to_string(threads) + " threads, and only one can be sealed"};
+    return Error{Errc::invalid_argument,
+                 "seal: this process has " + std::to_string(threads) + " threads, and only one can be sealed"};
   }
   UniqueFd send_on(fcntl(object.bell(), F_DUPFD_CLOEXEC, kFirstSendFd));
   if (!send_on) return system_error("seal: dup of the bell", errno);
@@ -40,8 +41,10 @@ Status seal(Binding& binding, const SealOptions& options) {
   const int installed = sealed::install_filter(filter->data(), filter->size());
   if (installed < 0) return sealed::why_not_installed(-installed);
   const UniqueFd listener(installed);
-  // Our own copy of the listener closes with this function: when the server closes its own, traps fail instead of waiting.
-  if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get()); !offered) return offered;
+  // Our own copy of the listener closes with this function: when the server closes its own, traps fail instead of
+  // waiting.
+  if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get()); !offered)
+    return offered;
   object.set_sealed();
   return {};
 }

@@ -15,7 +15,8 @@ namespace lrpc {
 
 /// One thread does it all, because a tracer is a thread: fork, supervise, reap.
 struct SealedDomain::Impl {
-  Impl(std::vector<std::string> arguments, SealedOptions options) : launcher(std::move(arguments), std::move(options)) {}
+  Impl(std::vector<std::string> arguments, SealedOptions options)
+      : launcher(std::move(arguments), std::move(options)) {}
 
   static void* thread_main(void* self) {
     static_cast<Impl*>(self)->run();
@@ -49,7 +50,8 @@ struct SealedDomain::Impl {
 Result<SealedDomain> SealedDomain::start(std::vector<std::string> arguments, SealedOptions options) {
   auto impl = std::make_unique<Impl>(std::move(arguments), std::move(options));
   if (Status prepared = impl->launcher.prepare(); !prepared) return prepared.error();
-  if (Status running = impl->thread.start({.name = "lrpc-sealed"}, &Impl::thread_main, impl.get()); !running) return running.error();
+  if (Status running = impl->thread.start({.name = "lrpc-sealed"}, &Impl::thread_main, impl.get()); !running)
+    return running.error();
   std::unique_lock lock(impl->mutex);
   impl->changed.wait(lock, [&] { return impl->started.has_value(); });
   const Status started = *impl->started;

@@ -28,8 +28,9 @@ Status Supervisor::seize() noexcept {
   constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXEC;
   if (ptrace(PTRACE_SEIZE, pid_, nullptr, kOptions) == 0) return {};
   if (errno != EPERM) return system_error("ptrace of the sealed program", errno);
-  return Error{Errc::not_supported, "not allowed to trace the sealed program, which is how refusals are told: a debugger has this "
-                                    "process, or kernel.yama.ptrace_scope or a container's policy forbids ptrace(2)"};
+  return Error{Errc::not_supported,
+               "not allowed to trace the sealed program, which is how refusals are told: a debugger has this "
+               "process, or kernel.yama.ptrace_scope or a container's policy forbids ptrace(2)"};
 }
 
 bool Supervisor::wait_for_start() noexcept {
@@ -64,9 +65,7 @@ bool Supervisor::next_event() noexcept {
 void Supervisor::on_event(int event, int signal) noexcept {
   switch (event) {
     case PTRACE_EVENT_SECCOMP: return on_system_call();
-    case PTRACE_EVENT_EXEC:
-      phase_ = Phase::running;
-      return go_on();
+    case PTRACE_EVENT_EXEC: phase_ = Phase::running; return go_on();
     case PTRACE_EVENT_STOP:
       // Stopped by SIGSTOP and its like: it stays so until SIGCONT.
       if (signal != SIGTRAP) {
@@ -78,7 +77,9 @@ void Supervisor::on_event(int event, int signal) noexcept {
   }
 }
 
-void Supervisor::go_on(int signal) const noexcept { (void)ptrace(PTRACE_CONT, pid_, nullptr, static_cast<long>(signal)); }
+void Supervisor::go_on(int signal) const noexcept {
+  (void)ptrace(PTRACE_CONT, pid_, nullptr, static_cast<long>(signal));
+}
 
 /// The two calls that our own half of the start makes under the filter, in their order, once each.
 bool Supervisor::is_part_of_start(long number) noexcept {

@@ -137,15 +137,24 @@ int main(int argc, char** argv) {
     return other.code() == Errc::name_unknown ? 0 : 1;
   }
   auto client = import_or_exit(argv[2]);
-  if (what == "call") arguments_and_results(client);
-  else if (what == "refused") what_is_refused(client);
-  else if (what == "storm") count_under_signals(client, false);
-  else if (what == "storm-restarted") count_under_signals(client, true);
-  else if (what == "garbage") registers_full_of_garbage(client);
-  else if (what == "server-dies") the_server_dies(client);
-  else if (what == "abort") std::abort();
-  else if (what == "loop") for (;;) EXPECT(client.Null());
-  else return 2;
+  if (what == "call")
+    arguments_and_results(client);
+  else if (what == "refused")
+    what_is_refused(client);
+  else if (what == "storm")
+    count_under_signals(client, false);
+  else if (what == "storm-restarted")
+    count_under_signals(client, true);
+  else if (what == "garbage")
+    registers_full_of_garbage(client);
+  else if (what == "server-dies")
+    the_server_dies(client);
+  else if (what == "abort")
+    std::abort();
+  else if (what == "loop")
+    for (;;) EXPECT(client.Null());
+  else
+    return 2;
   EXPECT(Conformance::Client::import(argv[2]).code() == Errc::limit_reached);  // one binding, once
   return failures == 0 ? 0 : 1;
 }

@@ -119,8 +119,8 @@ TEST_F(Trap, binds_privately_to_a_host_without_any_name) {
 
 TEST_F(Trap, refuses_and_names_what_a_sealed_program_may_not_do) {
   EXPECT_EQ(run({"refused", "host"}), 0);
-  for (const char* name : {"socket", "io_uring_setup", "kill", "execve", "execveat", "ptrace", "dup", "memfd_create", "mmap",
-                           "system call 12345"}) {
+  for (const char* name : {"socket", "io_uring_setup", "kill", "execve", "execveat", "ptrace", "dup", "memfd_create",
+                           "mmap", "system call 12345"}) {
     EXPECT_TRUE(was_refused(name)) << name;
   }
   EXPECT_TRUE(was_refused("open") || was_refused("openat"));
@@ -172,8 +172,9 @@ TEST_P(Storm, executes_each_call_once_whatever_signals_come) {
   close(out[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(signals, Storm, testing::Values("storm", "storm-restarted"),
-                         [](const auto& tested) { return std::string(tested.param) == "storm" ? "interrupting" : "restarting"; });
+INSTANTIATE_TEST_SUITE_P(signals, Storm, testing::Values("storm", "storm-restarted"), [](const auto& tested) {
+  return std::string(tested.param) == "storm" ? "interrupting" : "restarting";
+});
 
 TEST_F(Trap, frees_everything_of_a_killed_program) {
   for (int i = 0; i < 5; ++i) {
@@ -248,7 +249,8 @@ TEST_F(Trap, is_refused_clearly_where_a_listener_is_in_place_already) {
               sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
               const sock_fprog filter{1, allow};
               prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-              if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter) < 0) return 2;
+              if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter) < 0)
+                return 2;
               const auto second = start({"status", "0"});
               if (second.code() != Errc::not_supported) return 3;
               return second.error().message().find("in place already") != std::string::npos ? 0 : 4;
@@ -279,19 +281,21 @@ TEST_F(Trap, lets_a_process_seal_itself) {
 
 /// A client made by hand, whose children share its filter: the kernel tells the server who really calls.
 TEST_F(Trap, serves_no_process_but_the_one_that_was_bound) {
-  EXPECT_EQ(in_a_child([&] {
-              auto client = world_.import("host", {.gate = Gate::trap});
-              if (!client || !lrpc::seal(client->binding(), {.allow = {"clone", "wait4", "clone3"}})) return 2;
-              const auto id = lrpc::shim::in_registers(client->binding().object().nonce());
-              const pid_t impostor = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
-              if (impostor == 0) {
-                syscall(SYS_exit_group, lrpc::shim::trap({.binding = id, .procedure = 0, .astack = 0, .generation = 1}) == -EPERM ? 0 : 1);
-              }
-              int status = 0;
-              if (syscall(SYS_wait4, impostor, &status, 0, nullptr) != impostor) return 3;
-              return WIFEXITED(status) && WEXITSTATUS(status) == 0 && client->Null() ? 0 : 4;
-            }),
-            0);
+  EXPECT_EQ(
+      in_a_child([&] {
+        auto client = world_.import("host", {.gate = Gate::trap});
+        if (!client || !lrpc::seal(client->binding(), {.allow = {"clone", "wait4", "clone3"}})) return 2;
+        const auto id = lrpc::shim::in_registers(client->binding().object().nonce());
+        const pid_t impostor = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+        if (impostor == 0) {
+          syscall(SYS_exit_group,
+                  lrpc::shim::trap({.binding = id, .procedure = 0, .astack = 0, .generation = 1}) == -EPERM ? 0 : 1);
+        }
+        int status = 0;
+        if (syscall(SYS_wait4, impostor, &status, 0, nullptr) != impostor) return 3;
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0 && client->Null() ? 0 : 4;
+      }),
+      0);
 }
 
 /// Whether a thread of this process sits in ioctl(2), as the server's does that was robbed of a trap.
@@ -309,7 +313,8 @@ bool a_thread_waits_in_ioctl() {
   auto client = world.import("host", {.gate = Gate::trap});
   sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(lrpc::shim::kTrapNumber), 0, 1),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program{4, filter};
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const auto listener =

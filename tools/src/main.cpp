@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
                  "/run/lrpc/lrpcd.sock)");
   int status = 0;
 
-  app.add_subcommand("list", "List the names that are exported")->callback([&] { status = lrpc::tools::list_names(nameserver); });
+  app.add_subcommand("list", "List the names that are exported")->callback([&] {
+    status = lrpc::tools::list_names(nameserver);
+  });
 
   std::string name;
   auto* describe = app.add_subcommand("describe", "Print the declaration of the interface behind a name");
@@ -31,7 +33,8 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->take_all();
   run->add_flag("--kill", run_options.kill, "Kill it at the first refused system call");
-  run->add_option("PROGRAM", run_options.command, "The program, linked with -static-pie, and its arguments, behind --")->required();
+  run->add_option("PROGRAM", run_options.command, "The program, linked with -static-pie, and its arguments, behind --")
+      ->required();
   run->callback([&] {
     run_options.nameserver = nameserver;
     status = lrpc::tools::run_sealed(run_options);

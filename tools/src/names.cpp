@@ -14,7 +14,8 @@ constexpr std::chrono::milliseconds kAnswerTime{10'000};
 /// One request to the nameserver, and the answer that is an `Answer`.
 template <class Answer>
 Result<Answer> ask(int socket, shim::BinderBody request) {
-  if (Status sent = shim::send_message(socket, {.request = 1, .body = std::move(request), .fds = {}}); !sent) return sent.error();
+  if (Status sent = shim::send_message(socket, {.request = 1, .body = std::move(request), .fds = {}}); !sent)
+    return sent.error();
   auto answer = shim::receive_message(socket, kAnswerTime);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
@@ -52,8 +53,8 @@ int list_names(const std::string& nameserver) {
   }
   fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", "NAME", widest_name, "INTERFACE", widest_interface, "PID", "UID");
   for (const auto& one : names) {
-    fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", one.name, widest_name, version_of(one.interface), widest_interface, one.server.pid,
-               one.server.uid);
+    fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", one.name, widest_name, version_of(one.interface), widest_interface,
+               one.server.pid, one.server.uid);
   }
   return 0;
 }

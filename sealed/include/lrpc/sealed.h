@@ -1,8 +1,8 @@
 // Sealed client domains (design §5, trap): programs whose only way out is the call.
 //
-// SealedDomain starts a program under a seccomp filter that allows what a computing plug-in needs and turns one system call
-// number into the call to the one server that it is bound to. seal() does the same to the calling process. The filter,
-// what it allows and what it protects from: docs/TRAP.md.
+// SealedDomain starts a program under a seccomp filter that allows what a computing plug-in needs and turns one
+// system call number into the call to the one server that it is bound to. seal() does the same to the calling
+// process. The filter, what it allows and what it protects from: docs/TRAP.md.
 #pragma once
 
 #include <sys/types.h>
@@ -47,18 +47,18 @@ struct SealedOptions {
   std::function<void(const Refusal&)> on_refused{};
 };
 
-/// A program that runs sealed. Move-only. Its destructor kills the program if it has not ended; so does the kernel if this
-/// process dies.
+/// A program that runs sealed. Move-only. Its destructor kills the program if it has not ended; so does the kernel if
+/// this process dies.
 ///
 /// The program is a child of this process and traced by it (ptrace(2)), which is how refusals are seen: nothing of this
 /// process may wait for all children (waitpid(-1)) meanwhile.
 class SealedDomain {
  public:
-  /// Starts `arguments[0]` (looked up in $PATH if it has no slash), which must be linked statically: a sealed program could
-  /// not open its libraries. It inherits the environment and descriptors 0, 1 and 2, nothing else. Returns when the program
-  /// runs, bound and sealed; blocks up to options.timeout for the name.
-  /// Errors: invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener that is
-  /// in place already: Linux allows one), and those of Binding::import.
+  /// Starts `arguments[0]` (looked up in $PATH if it has no slash), which must be linked statically: a sealed program
+  /// could not open its libraries. It inherits the environment and descriptors 0, 1 and 2, nothing else. Returns when
+  /// the program runs, bound and sealed; blocks up to options.timeout for the name.
+  /// Errors: invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener
+  /// that is in place already: Linux allows one), and those of Binding::import.
   static Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options);
 
   SealedDomain(SealedDomain&&) noexcept;
@@ -85,8 +85,9 @@ struct SealOptions {
   bool kill_on_refusal = false;
 };
 
-/// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported with
-/// Gate::trap, and the process must have one thread. Irrevocable, also if the offer to the server then fails (peer_gone).
+/// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported
+/// with Gate::trap, and the process must have one thread. Irrevocable, also if the offer to the server then fails
+/// (peer_gone).
 /// Errors: invalid_argument, not_supported, system_error, peer_gone.
 Status seal(Binding& binding, const SealOptions& options = {});
 

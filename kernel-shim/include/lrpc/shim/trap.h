@@ -1,8 +1,8 @@
 // The trap gate (design §5): a sealed client domain traps into the kernel, and the kernel tells the server who called.
 //
 // One system call number that no kernel knows is the trap. The seccomp filter of the sealed domain makes it a user
-// notification: the caller stops, the server reads the call's registers and the caller's pid from the listener, serves the
-// call on the A-stack, and answers; then the caller goes on. docs/TRAP.md has the whole story.
+// notification: the caller stops, the server reads the call's registers and the caller's pid from the listener,
+// serves the call on the A-stack, and answers; then the caller goes on. docs/TRAP.md has the whole story.
 #pragma once
 
 #include <sys/types.h>
@@ -33,8 +33,8 @@ struct TrapRegisters {
 
 // ---- The client's half ----
 
-/// Traps. Returns when the server has answered: 0, or a negative errno. -ENOSYS: there is no server (any more); -EINTR: a
-/// signal came before the server had seen the trap. The outcome of the call stands in the call word.
+/// Traps. Returns when the server has answered: 0, or a negative errno. -ENOSYS: there is no server (any more);
+/// -EINTR: a signal came before the server had seen the trap. The outcome of the call stands in the call word.
 long trap(const TrapRegisters& registers) noexcept;
 
 /// Where a sealed program finds its binding; "region fd:description fd:size:size".
@@ -54,7 +54,8 @@ struct SealedDescription {
   std::string variable;
 };
 Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, const Bound& bound);
-/// The reverse, in the program: takes (and closes) the descriptors that `variable` names. bad_message if they are not it.
+/// The reverse, in the program: takes (and closes) the descriptors that `variable` names. bad_message if they are not
+/// it.
 Result<SealedBinding> read_sealed_binding(const std::string& variable);
 
 // ---- The server's half ----
@@ -72,10 +73,11 @@ class TrapListener {
  public:
   /// Takes a descriptor that another domain has sent. bad_message: it is no seccomp listener; not_supported.
   static Result<TrapListener> take(UniqueFd fd);
-  /// Waits until there is a trap, or `wake` or `gone` is readable. True: there may be a trap. False: there will be none.
+  /// Waits until there is a trap, or `wake` or `gone` is readable. True: there may be a trap. False: there will be
+  /// none.
   [[nodiscard]] bool wait(int wake, int gone) noexcept;
-  /// The trap that wait() announced; false if it has vanished (its caller was interrupted). Does not block, unless another
-  /// holder of the listener was faster: then until the next trap or the end of the sealed domain.
+  /// The trap that wait() announced; false if it has vanished (its caller was interrupted). Does not block, unless
+  /// another holder of the listener was faster: then until the next trap or the end of the sealed domain.
   [[nodiscard]] bool receive(Trap& trap) noexcept;
   /// Lets the caller go on: its trap returns 0 or -`error`.
   void answer(const Trap& trap, int error) noexcept;
