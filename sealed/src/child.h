@@ -15,9 +15,9 @@
 #pragma once
 
 #include <linux/filter.h>
-#include <signal.h>
 
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,8 +1,8 @@
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 #include <optional>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "supervisor.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -9,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include "filter.h"
@@ -132,8 +132,8 @@ std::string Supervisor::peek_string(std::uint64_t address) const {
   std::array<char, 16> text{};
   iovec here{text.data(), text.size()};
   // Two parts, so that an empty string at the end of a page can be read: each is read whole or not at all.
-  const std::array<iovec, 2> there{{{reinterpret_cast<void*>(address), 1},  // NOLINT: an address of the other process
-                                    {reinterpret_cast<void*>(address + 1), text.size() - 1}}};
+  auto* const begin = reinterpret_cast<char*>(address);  // NOLINT: an address of the other process
+  const std::array<iovec, 2> there{{{begin, 1}, {begin + 1, text.size() - 1}}};
   const ssize_t got = process_vm_readv(pid_, &here, 1, there.data(), there.size(), 0);
   if (got <= 0) return "?";
   return {text.data(), strnlen(text.data(), static_cast<std::size_t>(got))};

@@ -100,6 +100,7 @@ TEST_F(Trap, serves_ordinary_bindings_beside_sealed_ones) {
     for (int i = 0; !stop; ++i) ASSERT_EQ(ordinary->Add(i, 1).value(), i + 1);
   });
   std::vector<std::thread> runs;
+  runs.reserve(3);
   for (int i = 0; i < 3; ++i) runs.emplace_back([&] { EXPECT_EQ(run({"call", "host"}), 0); });
   for (auto& one : runs) one.join();
   stop = true;

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <mutex>
