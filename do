@@ -26,7 +26,7 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 # ---- what must be installed ----
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
-  libspdlog-dev libsodium-dev liburing-dev)
+  libspdlog-dev libsodium-dev liburing-dev libseccomp-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 test_packages=(valgrind spin) # tests that need them skip without
 format_packages=(clang-format)
@@ -169,7 +169,7 @@ run_tests() {
 # ---- sources ----
 
 sources() { # the C++ sources, one a line
-  find kernel-shim libclient libserver nameserver stubgen tools netrpc bench tests examples \
+  find kernel-shim libclient libserver nameserver sealed stubgen tools netrpc bench tests examples \
     \( -name '*.h' -o -name '*.cpp' \) -not -path '*/golden/*' 2>/dev/null | sort
 }
 

@@ -107,7 +107,6 @@ void table4(Session& session) {
     print_note("skipped: two-cores rows, and unpinned rows of the exchange and adaptive gates: " +
                session.cores().describe() + ".");
   }
-  print_note("skipped: the trap gate, which the libraries do not offer between two domains yet.");
   const Table table(row_columns());
   fmt::print("\n");
   table.print_head();

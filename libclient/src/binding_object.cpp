@@ -131,7 +131,7 @@ BindingObject::~BindingObject() {
     Library& library = Library::get();
     library.watcher.unwatch(pidfd_watch_);
     library.watcher.unwatch(bell_watch_);
-    ::shutdown(parts_.bell.get(), SHUT_RDWR);  // a fork child may hold it, too; the server must see the end now
+    if (parts_.bell) ::shutdown(parts_.bell.get(), SHUT_RDWR);  // a fork child may hold it, too; the server must see the end now
     // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
     std::lock_guard lock(library.mutex);
     library.bindings.erase(this);
@@ -238,6 +238,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
 void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }
 
 void BindingObject::check_server() noexcept {
+  if (parts_.gate == shim::Gate::trap) return;  // the next trap says so
   std::array<pollfd, 2> fds{{{parts_.server_pidfd.get(), POLLIN, 0}, {parts_.bell.get(), POLLRDHUP, 0}}};
   if (poll(fds.data(), fds.size(), 0) <= 0) return;
   const bool dead = (fds[0].revents & POLLIN) != 0;
@@ -257,6 +258,7 @@ void BindingObject::revoke() noexcept {
 
 void BindingObject::schedule_trim() noexcept {
   if (tails_used_.exchange(true)) return;
+  if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
   (void)Library::get().watcher.post(
       [this] {
         Library& library = Library::get();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lrpc/client/binding.h"
+#include "sealed_import.h"
 
 namespace lrpc {
 namespace {
@@ -84,7 +85,7 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, 
   parts.gate = options.gate;
   parts.wait_for_astack = options.supply == AStackSupply::wait;
   parts.call_timeout = options.call_timeout;
-  parts.watched = options.watcher;
+  parts.watched = options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
   parts.on_revoked = options.on_revoked;
   if (!is_private) {
     parts.server = bound->server;
@@ -106,7 +107,9 @@ bool hung_up(int socket) {
 }
 
 Status check(const ImportOptions& options) {
-  if (options.gate == Gate::trap) return Error{Errc::not_supported, "the trap gate is not available yet: use another gate"};
+  if (options.gate == Gate::trap && options.call_timeout.count() > 0) {
+    return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
+  }
   return {};
 }
 
@@ -132,6 +135,7 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
     return Error{Errc::invalid_argument, "'" + std::string(name) +
                                              "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
   }
+  if (client::in_sealed_domain()) return client::import_sealed(name, pdl, options);
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
   const auto began = Clock::now();

@@ -6,6 +6,7 @@
 
 #include "lrpc/client/call.h"
 #include "transfer.h"
+#include "transfer_trap.h"
 
 namespace lrpc::client {
 namespace {
@@ -139,6 +140,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
+  if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()
     --linkage.generation;  // never rung
     return failed(Errc::call_failed);

@@ -25,6 +25,7 @@ Domain::Domain(ServerOptions options)
       grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
+      traps_(options_),
       clerk_(*this),
       private_sockets_(*this),
       watcher_("lrpc-clerk") {
@@ -46,6 +47,7 @@ Domain::~Domain() {
   }
   poller_.stop();
   estacks_.stop();  // waits for running procedures
+  traps_.stop();    // so does this
   for (auto& [id, binding] : ending) binding->handles().close_all();
 }
 
@@ -54,8 +56,9 @@ Status Domain::room_for(const shim::Credentials& client) {
   if (bindings_.size() >= options_.max_bindings) {
     return Error{Errc::limit_reached, "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
   }
-  const auto of_client = std::ranges::count(bindings_, client.pid, [](const auto& one) { return one.second->client().pid; });
-  if (static_cast<std::size_t>(of_client) < options_.max_bindings_per_client_process) return {};
+  const auto counted = bindings_of_.find(client.pid);
+  const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
+  if (of_client < options_.max_bindings_per_client_process) return {};
   return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
                                         " bindings to the server, as many as it lets one process have"};
 }
@@ -66,6 +69,7 @@ Status Domain::add_binding(ServedParts parts) {
   {
     std::lock_guard lock(mutex_);
     bindings_.emplace(binding->id(), binding);
+    ++bindings_of_[binding->client().pid];
   }
   auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
   if (!bell) {
@@ -97,10 +101,13 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
     if (found == bindings_.end()) return nullptr;
     binding = std::move(found->second);
     bindings_.erase(found);
+    const auto counted = bindings_of_.find(binding->client().pid);
+    if (--counted->second == 0) bindings_of_.erase(counted);
   }
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);
   binding->revoke();
+  traps_.end(*binding);
   binding->handles().close_all();
   return binding;
 }
@@ -120,12 +127,13 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
     ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
     if (!news) continue;
     if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
+    if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->offered));
   }
   if (ended) {
     end_binding(binding->id());
     return;
   }
-  if (binding->gate() == shim::Gate::none) return;
+  if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
   // c, T13 · find the E-stack of each A-stack with a call; associate one where there is none.
   for (ServedAStack& astack : binding->astacks()) {
     if (astack.estack.load() != nullptr) continue;
@@ -143,6 +151,8 @@ ServerStatistics Domain::statistics() {
     counted.bindings = bindings_.size();
   }
   counted.estacks = estacks_.alive();
+  counted.trap_listeners = traps_.alive();
+  counted.traps_refused = traps_.refused();
   counted.estacks_associated = estacks_.associated();
   counted.estacks_reclaimed = estacks_.reclaimed();
   counted.estacks_released = estacks_.released();

@@ -16,6 +16,7 @@
 #include "poller_grant.h"
 #include "private_sockets.h"
 #include "served_binding.h"
+#include "trap_server.h"
 
 namespace lrpc::server {
 
@@ -53,8 +54,10 @@ class Domain {
   PollerGrant grant_;
   Poller poller_;
   EStackPool estacks_;
+  TrapServer traps_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
+  std::map<pid_t, std::size_t> bindings_of_;  ///< By client process: so that an import costs the same however many there are.
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;
   PrivateSockets private_sockets_;

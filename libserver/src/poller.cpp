@@ -95,7 +95,7 @@ void Poller::run() {
     const std::uint64_t began = shim::ticks();
     grant_.begin_polling();
     const Why why = looks_crowded(1) ? Why::crowded : poll();
-    cool_down();
+    cool_down(why);
     back_off(why, shim::ticks() - began);
     grant_.end_polling(hits(), evictions());
   }
@@ -268,7 +268,7 @@ void Poller::back_off(Why why, std::uint64_t polled) {
   }
 }
 
-void Poller::cool_down() {
+void Poller::cool_down(Why why) {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
   }

@@ -79,7 +79,7 @@ class Poller {
   [[nodiscard]] bool looks_crowded(unsigned spare) const noexcept;
   [[nodiscard]] Why poll();
   void back_off(Why why, std::uint64_t polled);
-  void cool_down();
+  void cool_down(Why why);
   void wait_for_offers();
 
   PollerGrant& grant_;

@@ -87,6 +87,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   ServedBinding& operator=(const ServedBinding&) = delete;
 
   [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
+  [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
   [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }

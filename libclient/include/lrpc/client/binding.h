@@ -30,7 +30,9 @@ struct ImportOptions {
   /// nameserver that goes away meanwhile; one that was never there is no_nameserver at once.
   std::chrono::milliseconds timeout{0};
   /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the server
-  /// plays along). `none` is for calls within one thread (Server::inline_half); `trap` is not_supported yet.
+  /// plays along). `none` is for calls within one thread (Server::inline_half). `trap` is for a process that is going to
+  /// seal itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported; it takes no call_timeout
+  /// and has no watcher. A program that was started sealed asks for nothing: the trap is the only gate there.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
   /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined until
@@ -49,7 +51,8 @@ struct ImportOptions {
 /// there, every call returns Errc::binding_revoked.
 class Binding {
  public:
-  /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision).
+  /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a program
+  /// that was started as a sealed domain: takes the one binding that was made for it, once.
   /// Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch, not_permitted, timed_out,
   /// peer_gone, limit_reached, remote_unavailable (`name@host`), bad_message, system_error; the text says what to do.
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});

@@ -82,6 +82,12 @@ class BindingObject {
     if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]] schedule_trim();
   }
 
+  /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.
+  [[nodiscard]] bool sealed() const noexcept { return sealed_.load(std::memory_order_acquire); }
+  void set_sealed() noexcept { sealed_.store(true, std::memory_order_release); }
+  /// The client's end of the bell; -1 in a sealed program.
+  [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
+
   /// In a fork child: the region is not there, so every call must fail before it touches it.
   void forget_after_fork() noexcept;
   /// True there: not even the call words are.
@@ -111,6 +117,7 @@ class BindingObject {
   const pid_t owner_;
   BindingParts parts_;
   std::vector<shim::LinkageRecord> records_;
+  std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
   std::atomic<bool> trimming_{false};  ///< The watcher holds idle A-stacks for a moment.
   std::mutex quarantine_mutex_;

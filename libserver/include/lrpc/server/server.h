@@ -30,6 +30,7 @@ struct ServerOptions {
   /// has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
   std::size_t estack_size = 1024 * 1024;
   /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
+  /// As many sealed clients (trap gate) may be served beside, each by a thread of its own.
   std::size_t max_estacks = 256;
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of the clerk.
   std::chrono::milliseconds estack_idle{30'000};
@@ -78,6 +79,8 @@ struct ServerStatistics {
   std::uint64_t poller_evictions = 0;  ///< Times the poller saw that it had been switched out and backed off.
   std::uint32_t granted_pollers = 0;   ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.
   bool allocator_page = false;         ///< A nameserver's allocator rules. Without, or while it sleeps, the own rule holds.
+  std::uint64_t trap_listeners = 0;    ///< Sealed client domains that are served now: a thread each.
+  std::uint64_t traps_refused = 0;     ///< Traps that were no call: a wrong process, binding or A-stack.
 };
 
 /// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.

@@ -1,0 +1,228 @@
+#include "launcher.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "filter.h"
+#include "lrpc/shim/trap.h"
+#include "program.h"
+
+namespace lrpc::sealed {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// What the nameserver and the clerk may take to answer.
+constexpr milliseconds kAnswerTime{10'000};
+/// Between two looks for a name that is not there yet.
+constexpr milliseconds kPause{50};
+
+Result<shim::OwnedInterfaceId> describe(const std::string& nameserver, const std::string& name) {
+  auto socket = shim::connect_nameserver(nameserver);
+  if (!socket) return socket.error();
+  if (Status sent = shim::send_message(socket->get(), {.request = 1, .body = shim::DescribeRequest{name}, .fds = {}});
+      !sent) {
+    return sent.error();
+  }
+  auto answer = shim::receive_message(socket->get(), kAnswerTime);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
+  if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(described->interface);
+  if (const auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, failed->text};
+  return Error{Errc::bad_message, "the nameserver's answer makes no sense"};
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> all;
+  for (const std::string& one : strings) all.push_back(const_cast<char*>(one.c_str()));  // NOLINT: exec takes it so
+  all.push_back(nullptr);
+  return all;
+}
+
+/// The environment, with a first place for the inheritance. The nameserver's socket is of no use in there.
+std::vector<std::string> environment_of_program() {
+  std::vector<std::string> all{""};
+  const std::string ours = std::string(shim::kSealedVariable) + '=';
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string variable = *one;
+    if (!variable.starts_with(ours)) all.push_back(variable);
+  }
+  return all;
+}
+
+}  // namespace
+
+Launcher::Launcher(std::vector<std::string> arguments, SealedOptions options)
+    : arguments_(std::move(arguments)), options_(std::move(options)), variables_(environment_of_program()) {}
+
+Status Launcher::prepare() {
+  if (arguments_.empty()) return Error{Errc::invalid_argument, "which program is to be started sealed?"};
+  if (!shim::valid_name(options_.name)) {
+    return Error{Errc::invalid_argument, "'" + options_.name + "' is not a name that a sealed program could import"};
+  }
+  if (options_.socket && options_.pdl == nullptr) {
+    return Error{Errc::invalid_argument,
+                 "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
+  }
+  auto program = open_program(arguments_.front());
+  if (!program) return program.error();
+  program_ = *std::move(program);
+  auto filter = make_filter(Refuse::trace, options_.allow);
+  if (!filter) return filter.error();
+  if (Status found = find_interface(); !found) return found;
+
+  request_.gate = shim::Gate::trap;
+  shim::ImportRequest wire = request_;
+  if (options_.socket) wire.name.clear();  // a private binding has none; what the program calls it stays between us
+  auto request = shim::encode({.request = 1, .body = wire, .fds = {}});
+  if (!request) return request.error();
+  auto control = shim::make_socket_pair();
+  if (!control) return control.error();
+  control_ = std::move(control->first);
+  childs_control_ = std::move(control->second);
+
+  plan_.control = childs_control_.get();
+  plan_.program = program_.get();
+  plan_.socket = options_.socket.get();
+  plan_.nameservers = options_.nameserver.empty() ? shim::nameserver_sockets() : std::vector{options_.nameserver};
+  plan_.request = *std::move(request);
+  plan_.filter = *std::move(filter);
+  plan_.arguments = pointers(arguments_);
+  plan_.environment = pointers(variables_);
+  pthread_sigmask(SIG_SETMASK, nullptr, &plan_.mask);
+  return {};
+}
+
+/// What the name is bound to must be known to import it; `lrpc run` does not, so the nameserver is asked.
+Status Launcher::find_interface() {
+  request_.name = options_.name;
+  if (options_.pdl != nullptr) {
+    const InterfaceId& id = options_.pdl->interface;
+    request_.interface = {std::string(id.name), id.major, id.minor, id.hash};
+    request_.timeout_ms =
+        options_.timeout.count() < 0
+            ? shim::ImportRequest::kForever
+            : static_cast<std::uint32_t>(std::min<std::int64_t>(options_.timeout.count(), 0xffff'fffe));
+    return {};
+  }
+  const auto began = Clock::now();
+  for (;;) {
+    auto described = describe(options_.nameserver, options_.name);
+    if (described) {
+      request_.interface = *std::move(described);
+      return {};
+    }
+    const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone;
+    const bool time_over = options_.timeout.count() >= 0 && Clock::now() - began >= options_.timeout;
+    if (!may_come || time_over) return described.error();
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Status Launcher::start() {
+  if (Status forked = fork_child(); !forked) return forked;
+  Status done = introduce();
+  if (done) {
+    plan_.socket = -1;
+    options_.socket.reset();
+    if (supervisor_->wait_for_start()) return {};
+    done = why_not_started();
+    pid_ = -1;  // it has been reaped
+  }
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+  }
+  return done;
+}
+
+Status Launcher::fork_child() {
+  pid_ = fork();
+  if (pid_ < 0) return system_error("fork", errno);
+  if (pid_ == 0) run_child(plan_);
+  childs_control_.reset();
+  program_.reset();
+  auto pidfd = shim::open_pidfd(pid_);
+  if (!pidfd) return pidfd.error();
+  pidfd_ = *std::move(pidfd);
+  supervisor_ = std::make_unique<Supervisor>(pid_, options_.kill_on_refusal, options_.on_refused);
+  return {};
+}
+
+/// The child has asked to be bound; we take the answer for it, and give it what it is to inherit.
+Status Launcher::introduce() {
+  Report report;
+  std::array<int, 1> connection{};
+  if (receive_packet(control_.get(), &report, sizeof report, connection) != static_cast<ssize_t>(sizeof report)) {
+    return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
+  }
+  const UniqueFd socket(connection[0]);
+  if (report.step != Step::asked || !socket) {
+    if (report.step == Step::connecting) {
+      // It says why in more words than an errno has.
+      auto again = shim::connect_nameserver(options_.nameserver);
+      if (!again) return again.error();
+    }
+    return system_error("asking for the binding", report.err);
+  }
+  if (Status seized = supervisor_->seize(); !seized) return seized;
+
+  std::vector<UniqueFd> fds;
+  auto bound = receive_bound(socket.get(), fds);
+  if (!bound) return bound.error();
+  bell_ = std::move(fds.back());
+  auto description = shim::describe_sealed_binding(request_, *bound);
+  if (!description) return description.error();
+  Inheritance inheritance;
+  const std::string variable = std::string(shim::kSealedVariable) + '=' + description->variable;
+  if (variable.size() >= inheritance.variable.size())
+    return Error{Errc::limit_reached, "the binding's description is too long"};
+  std::ranges::copy(variable, inheritance.variable.begin());
+  const std::array<int, Inheritance::kFds> given{fds.front().get(), description->memory.get(), bell_.get()};
+  if (send_packet(control_.get(), &inheritance, sizeof inheritance, given) < 0)
+    return system_error("the child's inheritance", errno);
+  return {};
+}
+
+/// `fds`: the region first, the bell last.
+Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
+  const milliseconds patience = options_.timeout.count() < 0 ? milliseconds(-1) : options_.timeout + kAnswerTime;
+  auto answer = shim::receive_message(socket, patience);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
+  shim::BinderMessage& message = **answer;
+  if (auto* failed = std::get_if<shim::Failed>(&message.body)) return Error{failed->code, std::move(failed->text)};
+  if (message.fds_lost)
+    return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
+  auto* bound = std::get_if<shim::Bound>(&message.body);
+  if (bound == nullptr || message.fds.size() != (options_.socket ? 2U : 3U)) {
+    return Error{Errc::bad_message, "the answer to an import is not a binding"};
+  }
+  fds = std::move(message.fds);
+  return std::move(*bound);
+}
+
+/// The child ended before the program ran: it has reported why, or its status is the errno of one of its last two
+/// calls.
+Error Launcher::why_not_started() {
+  Report report;
+  if (receive_packet(control_.get(), &report, sizeof report, {}, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report)) {
+    return report.step == Step::sealing ? why_not_installed(report.err)
+                                        : system_error("arranging descriptors", report.err);
+  }
+  const int status = supervisor_->status();
+  if (!WIFEXITED(status)) return {Errc::system_error, "the child of the launcher was killed before the program ran"};
+  return system_error("executing '" + arguments_.front() + "'", WEXITSTATUS(status));
+}
+
+}  // namespace lrpc::sealed

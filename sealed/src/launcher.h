@@ -1,0 +1,56 @@
+// Starts one sealed domain: the parent's half (child.h has the other, and the order of things).
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "child.h"
+#include "lrpc/sealed.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/fd.h"
+#include "supervisor.h"
+
+namespace lrpc::sealed {
+
+/// Used in this order: prepare() anywhere, start() on the thread that then uses the supervisor.
+class Launcher {
+ public:
+  Launcher(std::vector<std::string> arguments, SealedOptions options);
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  /// Everything that can be known to fail before there is a child. Blocks until the name is there, at most
+  /// options.timeout.
+  Status prepare();
+  /// Forks, and returns when the program runs, bound and sealed. On failure the child is gone.
+  Status start();
+
+  // Valid after start().
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  [[nodiscard]] UniqueFd take_pidfd() noexcept { return std::move(pidfd_); }
+  [[nodiscard]] Supervisor& supervisor() noexcept { return *supervisor_; }
+
+ private:
+  Status find_interface();
+  Status fork_child();
+  Status introduce();
+  Result<shim::Bound> receive_bound(int socket, std::vector<UniqueFd>& fds);
+  [[nodiscard]] Error why_not_started();
+
+  const std::vector<std::string> arguments_;
+  SealedOptions options_;
+  std::vector<std::string> variables_;  ///< The program's environment.
+  shim::ImportRequest request_;
+  ChildPlan plan_;
+  UniqueFd program_;
+  UniqueFd control_;  ///< Our end.
+  UniqueFd childs_control_;
+  UniqueFd bell_;  ///< Ours, too, as long as the program runs: the server sees the hang-up when we go.
+  UniqueFd pidfd_;
+  pid_t pid_ = -1;
+  std::unique_ptr<Supervisor> supervisor_;
+};
+
+}  // namespace lrpc::sealed

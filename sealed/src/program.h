@@ -1,0 +1,15 @@
+// The program of a sealed domain, before it is started.
+#pragma once
+
+#include <string>
+
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::sealed {
+
+/// Finds and opens it, and checks that it can run sealed: an ELF executable that needs no interpreter.
+/// invalid_argument.
+Result<UniqueFd> open_program(const std::string& name);
+
+}  // namespace lrpc::sealed

@@ -1,0 +1,52 @@
+// Sealing the calling process.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+
+#include "filter.h"
+#include "lrpc/sealed.h"
+#include "lrpc/shim/bell.h"
+
+namespace lrpc {
+namespace {
+
+/// A number for the descriptor that the filter lets us send on: nothing else has it before, nothing can have it after.
+constexpr int kFirstSendFd = 200;
+
+std::ptrdiff_t threads_of_this_process() {
+  std::error_code err;
+  const std::filesystem::directory_iterator tasks("/proc/self/task", err);
+  return err ? 1 : std::distance(begin(tasks), end(tasks));
+}
+
+}  // namespace
+
+Status seal(Binding& binding, const SealOptions& options) {
+  client::BindingObject& object = binding.object();
+  if (object.gate() != Gate::trap) return Error{Errc::invalid_argument, "seal: import the binding with Gate::trap"};
+  if (object.sealed()) return Error{Errc::invalid_argument, "seal: this domain is sealed already"};
+  if (const auto threads = threads_of_this_process(); threads > 1) {
+    return Error{Errc::invalid_argument,
+                 "seal: this process has " + std::to_string(threads) + " threads, and only one can be sealed"};
+  }
+  UniqueFd send_on(fcntl(object.bell(), F_DUPFD_CLOEXEC, kFirstSendFd));
+  if (!send_on) return system_error("seal: dup of the bell", errno);
+  const auto refuse = options.kill_on_refusal ? sealed::Refuse::kill : sealed::Refuse::error;
+  auto filter = sealed::make_filter(refuse, options.allow, send_on.get());
+  if (!filter) return filter.error();
+
+  const int installed = sealed::install_filter(filter->data(), filter->size());
+  if (installed < 0) return sealed::why_not_installed(-installed);
+  const UniqueFd listener(installed);
+  // Our own copy of the listener closes with this function: when the server closes its own, traps fail instead of
+  // waiting.
+  if (Status offered = shim::offer_on_bell(send_on.get(), shim::BellMessage::trap, listener.get()); !offered)
+    return offered;
+  object.set_sealed();
+  return {};
+}
+
+}  // namespace lrpc

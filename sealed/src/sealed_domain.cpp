@@ -1,0 +1,90 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "launcher.h"
+#include "lrpc/sealed.h"
+#include "lrpc/shim/thread.h"
+
+namespace lrpc {
+
+/// One thread does it all, because a tracer is a thread: fork, supervise, reap.
+struct SealedDomain::Impl {
+  Impl(std::vector<std::string> arguments, SealedOptions options)
+      : launcher(std::move(arguments), std::move(options)) {}
+
+  static void* thread_main(void* self) {
+    static_cast<Impl*>(self)->run();
+    return nullptr;
+  }
+  void run() noexcept {
+    const Status status = launcher.start();
+    {
+      std::lock_guard lock(mutex);
+      started = status;
+      if (!status) ended = 0;
+      pidfd = launcher.take_pidfd();
+      changed.notify_all();
+    }
+    if (!status) return;
+    const int how = launcher.supervisor().wait_for_end();
+    std::lock_guard lock(mutex);
+    ended = how;
+    changed.notify_all();
+  }
+
+  sealed::Launcher launcher;
+  shim::Thread thread;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Status> started;
+  std::optional<int> ended;
+  UniqueFd pidfd;
+};
+
+Result<SealedDomain> SealedDomain::start(std::vector<std::string> arguments, SealedOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(arguments), std::move(options));
+  if (Status prepared = impl->launcher.prepare(); !prepared) return prepared.error();
+  if (Status running = impl->thread.start({.name = "lrpc-sealed"}, &Impl::thread_main, impl.get()); !running)
+    return running.error();
+  std::unique_lock lock(impl->mutex);
+  impl->changed.wait(lock, [&] { return impl->started.has_value(); });
+  const Status started = *impl->started;
+  lock.unlock();
+  SealedDomain domain(std::move(impl));
+  if (!started) return started.error();
+  return domain;
+}
+
+SealedDomain::SealedDomain(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+SealedDomain::SealedDomain(SealedDomain&&) noexcept = default;
+SealedDomain& SealedDomain::operator=(SealedDomain&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
+
+SealedDomain::~SealedDomain() {
+  if (impl_ == nullptr) return;
+  signal(SIGKILL);
+  impl_->thread.join();
+}
+
+pid_t SealedDomain::pid() const noexcept { return impl_->launcher.pid(); }
+
+void SealedDomain::signal(int number) noexcept {
+  // By pidfd: the supervisor may reap the program at any time, and its pid may become somebody else's.
+  if (impl_->pidfd) (void)syscall(SYS_pidfd_send_signal, impl_->pidfd.get(), number, nullptr, 0U);
+}
+
+int SealedDomain::wait() noexcept {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return impl_->ended.has_value(); });
+  return *impl_->ended;
+}
+
+}  // namespace lrpc

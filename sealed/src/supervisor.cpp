@@ -1,0 +1,142 @@
+#include "supervisor.h"
+
+#include <fcntl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "filter.h"
+
+#if defined(__x86_64__)
+#include "arch/x86_64.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64.h"
+#else
+#error "lrpc knows x86-64 and aarch64; add sealed/src/arch/<yours>.h with refuse_system_call()"
+#endif
+
+namespace lrpc::sealed {
+
+Status Supervisor::seize() noexcept {
+  // Only system calls that the filter refuses stop the program; the trap and those that it allows run at full speed.
+  constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXEC;
+  if (ptrace(PTRACE_SEIZE, pid_, nullptr, kOptions) == 0) return {};
+  if (errno != EPERM) return system_error("ptrace of the sealed program", errno);
+  return Error{Errc::not_supported,
+               "not allowed to trace the sealed program, which is how refusals are told: a debugger has this "
+               "process, or kernel.yama.ptrace_scope or a container's policy forbids ptrace(2)"};
+}
+
+bool Supervisor::wait_for_start() noexcept {
+  while (phase_ != Phase::running) {
+    if (!next_event()) return false;
+  }
+  return true;
+}
+
+int Supervisor::wait_for_end() noexcept {
+  while (next_event()) {
+  }
+  return status_;
+}
+
+/// One stop of the program; false: it has ended.
+bool Supervisor::next_event() noexcept {
+  int status = 0;
+  if (waitpid(pid_, &status, __WALL) < 0) {
+    if (errno == EINTR) return true;
+    status_ = W_EXITCODE(0, SIGKILL);  // somebody else has reaped it: how it ended is not known
+    return false;
+  }
+  if (!WIFSTOPPED(status)) {
+    status_ = status;
+    return false;
+  }
+  on_event(status >> 16, WSTOPSIG(status));
+  return true;
+}
+
+void Supervisor::on_event(int event, int signal) noexcept {
+  switch (event) {
+    case PTRACE_EVENT_SECCOMP: return on_system_call();
+    case PTRACE_EVENT_EXEC: phase_ = Phase::running; return go_on();
+    case PTRACE_EVENT_STOP:
+      // Stopped by SIGSTOP and its like: it stays so until SIGCONT.
+      if (signal != SIGTRAP) {
+        (void)ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
+        return;
+      }
+      return go_on();
+    default: return go_on(signal);  // a signal is about to be delivered: let it
+  }
+}
+
+void Supervisor::go_on(int signal) const noexcept {
+  (void)ptrace(PTRACE_CONT, pid_, nullptr, static_cast<long>(signal));
+}
+
+/// The two calls that our own half of the start makes under the filter, in their order, once each.
+bool Supervisor::is_part_of_start(long number) noexcept {
+  if (phase_ == Phase::arranging && number == SYS_sendmsg) {
+    phase_ = Phase::offered;
+    return true;
+  }
+  if (phase_ == Phase::offered && number == SYS_execveat) {
+    phase_ = Phase::started;
+    return true;
+  }
+  return false;
+}
+
+void Supervisor::on_system_call() noexcept {
+  __ptrace_syscall_info info{};
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, pid_, sizeof info, &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_SECCOMP) {
+    ::kill(pid_, SIGKILL);  // cannot be; and what is not refused would be executed
+    return go_on();
+  }
+  const auto number = static_cast<long>(info.seccomp.nr);
+  const std::uint64_t* arguments = info.seccomp.args;
+  // abort(3) sends the signal to itself; the registers say so, and nobody can change them now.
+  const auto self = static_cast<std::uint64_t>(pid_);
+  const bool to_itself = number == SYS_tgkill && arguments[0] == self && arguments[1] == self;
+  if (to_itself || is_part_of_start(number)) return go_on();
+
+  try {
+    const bool worth_telling = is_worth_telling(number, arguments);
+    if (worth_telling && on_refused_) on_refused_({.pid = pid_, .number = number, .name = name_of_system_call(number)});
+    if (worth_telling && kill_on_refusal_) ::kill(pid_, SIGKILL);
+  } catch (...) {  // out of memory, or the program's callback: refused all the same
+  }
+  if (!refuse_system_call(pid_)) ::kill(pid_, SIGKILL);
+  go_on();
+}
+
+/// The C library asks, whatever the program does, what kind of file a stream is (by name, the empty one), and where the
+/// program lies. It does without an answer, and nobody wants to read of it.
+bool Supervisor::is_worth_telling(long number, const std::uint64_t* arguments) const {
+  if (number == SYS_newfstatat) return (arguments[3] & AT_EMPTY_PATH) == 0 || !peek_string(arguments[1]).empty();
+#ifdef SYS_readlink
+  if (number == SYS_readlink) return peek_string(arguments[0]) != "/proc/self/exe";
+#endif
+  if (number == SYS_readlinkat) return peek_string(arguments[1]) != "/proc/self/exe";
+  return true;
+}
+
+std::string Supervisor::peek_string(std::uint64_t address) const {
+  std::array<char, 16> text{};
+  iovec here{text.data(), text.size()};
+  // Two parts, so that an empty string at the end of a page can be read: each is read whole or not at all.
+  auto* const begin = reinterpret_cast<char*>(address);  // NOLINT: an address of the other process
+  const std::array<iovec, 2> there{{{begin, 1}, {begin + 1, text.size() - 1}}};
+  const ssize_t got = process_vm_readv(pid_, &here, 1, there.data(), there.size(), 0);
+  if (got <= 0) return "?";
+  return {text.data(), strnlen(text.data(), static_cast<std::size_t>(got))};
+}
+
+}  // namespace lrpc::sealed

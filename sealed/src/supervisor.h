@@ -1,0 +1,46 @@
+// Watches over a sealed program: lets it get through its own start, then refuses what the filter does not allow.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+#include "lrpc/sealed.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::sealed {
+
+/// The tracer of one program; used by one thread alone (ptrace(2) knows tracers by thread).
+class Supervisor {
+ public:
+  Supervisor(pid_t pid, bool kill_on_refusal, std::function<void(const Refusal&)> on_refused) noexcept
+      : pid_(pid), kill_on_refusal_(kill_on_refusal), on_refused_(std::move(on_refused)) {}
+
+  /// Traces the child, which waits for us before it puts itself under the filter. If we die, the kernel kills it.
+  Status seize() noexcept;
+  /// Until the program runs: then true; or until it has ended before that, false.
+  [[nodiscard]] bool wait_for_start() noexcept;
+  /// Until the program has ended. Its status as waitpid(2) gives it.
+  int wait_for_end() noexcept;
+  /// After the end.
+  [[nodiscard]] int status() const noexcept { return status_; }
+
+ private:
+  enum class Phase : std::uint8_t { arranging, offered, started, running };
+
+  [[nodiscard]] bool next_event() noexcept;
+  void on_event(int event, int signal) noexcept;
+  void on_system_call() noexcept;
+  [[nodiscard]] bool is_part_of_start(long number) noexcept;
+  [[nodiscard]] bool is_worth_telling(long number, const std::uint64_t* arguments) const;
+  [[nodiscard]] std::string peek_string(std::uint64_t address) const;
+  void go_on(int signal = 0) const noexcept;
+
+  const pid_t pid_;
+  const bool kill_on_refusal_;
+  const std::function<void(const Refusal&)> on_refused_;
+  Phase phase_ = Phase::arranging;
+  int status_ = 0;
+};
+
+}  // namespace lrpc::sealed

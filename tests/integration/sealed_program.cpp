@@ -1,0 +1,160 @@
+// What the trap tests run sealed: one behaviour a run, chosen by the first argument. Exit status 0: it was as expected.
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance.client.h"
+#include "lrpc/shim/trap.h"
+
+namespace {
+
+using lrpc::Errc;
+
+int failures = 0;
+
+void expect(bool truth, const char* what) {
+  if (truth) return;
+  std::fprintf(stderr, "sealed program: not so: %s\n", what);
+  ++failures;
+}
+#define EXPECT(...) expect(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
+
+Conformance::Client import_or_exit(const char* name) {
+  auto client = Conformance::Client::import(name);
+  if (!client) {
+    std::fprintf(stderr, "sealed program: %s\n", client.error().message().c_str());
+    std::exit(10);
+  }
+  return *std::move(client);
+}
+
+void arguments_and_results(Conformance::Client& client) {
+  EXPECT(client.Null());
+  for (int i = 0; i < 1000; ++i) EXPECT(client.Add(i, 2 * i).value() == 3 * i);
+  std::array<std::byte, 200> data{};
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i);
+  auto reversed = data;
+  EXPECT(client.BigInOut(reversed));
+  std::ranges::reverse(reversed);
+  EXPECT(reversed == data);
+  EXPECT(client.Greet("sealed").value().str() == "hello, sealed");
+  std::vector<std::byte> big(1'000'000, std::byte{3});  // goes through the out-of-band tail
+  EXPECT(client.Sum(big).value() == 3'000'000);
+  EXPECT(client.Check(101).code() == Errc::raised);
+  EXPECT(client.Throw().code() == Errc::exception_escaped);
+  const auto counter = client.Open(40);
+  EXPECT(counter.has_value() && client.Advance(*counter, 2).value() == 42);
+  EXPECT(client.NapFor(30));
+  const auto caller = client.Caller();
+  EXPECT(caller.has_value() && caller->pid == getpid() && caller->uid == getuid());
+}
+
+void what_is_refused(Conformance::Client& client) {
+  const auto refused = [](long result) { return result == -1 && errno == EPERM; };
+  EXPECT(refused(open("/etc/passwd", O_RDONLY)));
+  EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0)));
+  EXPECT(refused(fork()));
+  io_uring_params parameters{};
+  EXPECT(refused(syscall(SYS_io_uring_setup, 8, &parameters)));
+  EXPECT(refused(kill(getppid(), 0)));
+  EXPECT(refused(execl("/bin/true", "true", nullptr)));
+  EXPECT(refused(syscall(SYS_execveat, 4, "", nullptr, nullptr, AT_EMPTY_PATH)));
+  EXPECT(refused(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr)));
+  EXPECT(refused(dup(1)));
+  EXPECT(refused(static_cast<long>(syscall(SYS_memfd_create, "x", 0))));
+  EXPECT(mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
+  EXPECT(refused(syscall(12345)));
+  EXPECT(client.Add(20, 22).value() == 42);
+}
+
+volatile sig_atomic_t signals_seen = 0;
+void count_signal(int) { signals_seen = signals_seen + 1; }
+
+/// Called while the test sends signals by the thousand. `restart`: the kernel restarts interrupted calls by itself.
+void count_under_signals(Conformance::Client& client, bool restart) {
+  struct sigaction action {};
+  action.sa_handler = count_signal;
+  action.sa_flags = restart ? SA_RESTART : 0;
+  sigaction(SIGUSR1, &action, nullptr);
+  if (write(STDOUT_FILENO, "ready\n", 6) != 6) std::exit(11);
+  const std::uint64_t before = client.Count().value();
+  constexpr std::uint64_t kCalls = 30'000;
+  for (std::uint64_t i = 1; i <= kCalls; ++i) {
+    EXPECT(client.Count().value() == before + i);
+    if (i % 300 == 0) EXPECT(client.NapFor(3));
+    if (failures > 3) return;
+  }
+  EXPECT(signals_seen > 50);
+}
+
+void registers_full_of_garbage(Conformance::Client& client) {
+  std::mt19937_64 random(4711);
+  const auto binding = lrpc::shim::in_registers(client.binding().object().nonce());
+  for (int i = 0; i < 20'000; ++i) {
+    lrpc::shim::TrapRegisters registers{{random(), random()}, random(), random(), random()};
+    if (i % 2 == 0) registers.binding = binding;
+    if (i % 4 == 0) registers.astack = random() % 64;
+    if (i % 8 == 0) registers.generation = random() % 3;
+    if (i % 16 == 0) registers.procedure = random() % 8;
+    (void)lrpc::shim::trap(registers);
+  }
+  // None of it was a call, so calls go on as if nothing had happened.
+  EXPECT(client.Add(20, 22).value() == 42);
+}
+
+void the_server_dies(Conformance::Client& client) {
+  if (write(STDOUT_FILENO, "ready\n", 6) != 6) std::exit(11);
+  EXPECT(client.SleepFor(60'000).code() == Errc::call_failed);
+  EXPECT(client.Null().code() == Errc::binding_revoked);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const std::string_view what = argv[1];
+  if (what == "status") return std::atoi(argv[2]);
+  if (what == "another-name") {
+    const auto other = Conformance::Client::import(argv[2]);
+    std::fprintf(stderr, "%s\n", other.error().message().c_str());
+    return other.code() == Errc::name_unknown ? 0 : 1;
+  }
+  auto client = import_or_exit(argv[2]);
+  if (what == "call")
+    arguments_and_results(client);
+  else if (what == "refused")
+    what_is_refused(client);
+  else if (what == "storm")
+    count_under_signals(client, false);
+  else if (what == "storm-restarted")
+    count_under_signals(client, true);
+  else if (what == "garbage")
+    registers_full_of_garbage(client);
+  else if (what == "server-dies")
+    the_server_dies(client);
+  else if (what == "abort")
+    std::abort();
+  else if (what == "loop")
+    for (;;) EXPECT(client.Null());
+  else
+    return 2;
+  EXPECT(Conformance::Client::import(argv[2]).code() == Errc::limit_reached);  // one binding, once
+  return failures == 0 ? 0 : 1;
+}

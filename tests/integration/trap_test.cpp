@@ -1,0 +1,367 @@
+// The trap gate (design §5): programs that run sealed, and the server that serves them beside others.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "conformance_service.h"
+#include "lrpc/sealed.h"
+#include "lrpc/shim/bell.h"
+#include "lrpc/shim/trap.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::Gate;
+using lrpc::SealedDomain;
+using lrpc::SealedOptions;
+using namespace std::chrono_literals;
+
+/// A server in this process, so that its statistics can be seen, and what sealed programs were refused.
+class Trap : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto exported = Conformance::export_to(server_, "host", service_);
+    ASSERT_TRUE(exported) << exported.error().message();
+    auto started = start({"status", "0"});
+    if (started.code() == Errc::not_supported) GTEST_SKIP() << started.error().message();
+    ASSERT_TRUE(started) << started.error().message();
+    EXPECT_EQ(started->wait(), 0);
+  }
+
+  lrpc::Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options = {}) {
+    arguments.insert(arguments.begin(), LRPC_TEST_SEALED);
+    if (options.name.empty()) options.name = "host";
+    options.nameserver = world_.nameserver();
+    options.on_refused = [this](const lrpc::Refusal& refusal) {
+      std::lock_guard lock(mutex_);
+      refused_.push_back(refusal.name);
+    };
+    return SealedDomain::start(std::move(arguments), std::move(options));
+  }
+  /// Its exit status; -1000 - signal if it was killed, -2 if it could not be started.
+  int run(std::vector<std::string> arguments, SealedOptions options = {}) {
+    auto domain = start(std::move(arguments), std::move(options));
+    EXPECT_TRUE(domain) << domain.error().message();
+    if (!domain) return -2;
+    const int status = domain->wait();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1000 - WTERMSIG(status);
+  }
+  /// Everything of sealed programs is gone again.
+  void expect_nothing_left() {
+    for (int i = 0; i < 300; ++i) {
+      const auto now = server_.statistics();
+      if (now.bindings == 0 && now.trap_listeners == 0) return;
+      std::this_thread::sleep_for(10ms);
+    }
+    EXPECT_EQ(server_.statistics().bindings, 0U);
+    EXPECT_EQ(server_.statistics().trap_listeners, 0U);
+  }
+  bool was_refused(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    return std::ranges::find(refused_, name) != refused_.end();
+  }
+
+  World world_;
+  ConformanceService service_;
+  lrpc::Server server_{{.nameserver = world_.nameserver()}};
+  std::mutex mutex_;
+  std::vector<std::string> refused_;
+};
+
+TEST_F(Trap, carries_arguments_and_results_of_a_sealed_program) {
+  EXPECT_EQ(run({"call", "host"}), 0);
+  EXPECT_TRUE(refused_.empty()) << refused_.front();
+  EXPECT_EQ(server_.statistics().traps_refused, 0U);
+  EXPECT_EQ(server_.statistics().estacks, 0U);
+  expect_nothing_left();
+}
+
+TEST_F(Trap, serves_ordinary_bindings_beside_sealed_ones) {
+  auto ordinary = world_.import("host");
+  ASSERT_TRUE(ordinary);
+  std::atomic<bool> stop{false};
+  std::thread caller([&] {
+    for (int i = 0; !stop; ++i) ASSERT_EQ(ordinary->Add(i, 1).value(), i + 1);
+  });
+  std::vector<std::thread> runs;
+  runs.reserve(3);
+  for (int i = 0; i < 3; ++i) runs.emplace_back([&] { EXPECT_EQ(run({"call", "host"}), 0); });
+  for (auto& one : runs) one.join();
+  stop = true;
+  caller.join();
+}
+
+TEST_F(Trap, binds_privately_to_a_host_without_any_name) {
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server_, std::move(ends->first), service_));
+  SealedOptions options;
+  options.name = "plug-in.host";
+  options.socket = std::move(ends->second);
+  options.pdl = &Conformance::kPdl;
+  EXPECT_EQ(run({"call", "plug-in.host"}, std::move(options)), 0);
+}
+
+TEST_F(Trap, refuses_and_names_what_a_sealed_program_may_not_do) {
+  EXPECT_EQ(run({"refused", "host"}), 0);
+  for (const char* name : {"socket", "io_uring_setup", "kill", "execve", "execveat", "ptrace", "dup", "memfd_create",
+                           "mmap", "system call 12345"}) {
+    EXPECT_TRUE(was_refused(name)) << name;
+  }
+  EXPECT_TRUE(was_refused("open") || was_refused("openat"));
+  EXPECT_TRUE(was_refused("fork") || was_refused("clone"));
+}
+
+TEST_F(Trap, kills_at_the_first_refusal_if_told_to) {
+  SealedOptions options;
+  options.kill_on_refusal = true;
+  EXPECT_EQ(run({"refused", "host"}, std::move(options)), -1000 - SIGKILL);
+  EXPECT_EQ(refused_.size(), 1U);
+  expect_nothing_left();
+}
+
+TEST_F(Trap, allows_more_system_calls_only_by_name) {
+  SealedOptions options;
+  options.allow = {"dup", "no_such_call"};
+  EXPECT_EQ(start({"status", "0"}, std::move(options)).code(), Errc::invalid_argument);
+  SealedOptions known;
+  known.allow = {"dup"};
+  EXPECT_EQ(run({"refused", "host"}, std::move(known)), 1);
+  EXPECT_FALSE(was_refused("dup"));
+}
+
+class Storm : public Trap, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Storm, executes_each_call_once_whatever_signals_come) {
+  int out[2];
+  ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+  const int saved = dup(STDOUT_FILENO);
+  dup2(out[1], STDOUT_FILENO);
+  auto domain = start({GetParam(), "host"});
+  dup2(saved, STDOUT_FILENO);
+  close(saved);
+  close(out[1]);
+  ASSERT_TRUE(domain) << domain.error().message();
+  char ready = 0;
+  ASSERT_EQ(read(out[0], &ready, 1), 1);
+  std::atomic<bool> stop{false};
+  std::thread signals([&] {
+    while (!stop) {
+      domain->signal(SIGUSR1);
+      std::this_thread::sleep_for(300us);
+    }
+  });
+  EXPECT_EQ(domain->wait(), 0);
+  stop = true;
+  signals.join();
+  close(out[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(signals, Storm, testing::Values("storm", "storm-restarted"), [](const auto& tested) {
+  return std::string(tested.param) == "storm" ? "interrupting" : "restarting";
+});
+
+TEST_F(Trap, frees_everything_of_a_killed_program) {
+  for (int i = 0; i < 5; ++i) {
+    auto domain = start({"loop", "host"});
+    ASSERT_TRUE(domain) << domain.error().message();
+    std::this_thread::sleep_for(20ms);
+    domain->signal(SIGKILL);
+    EXPECT_EQ(WTERMSIG(domain->wait()), SIGKILL);
+  }
+  { auto dropped = start({"loop", "host"}); }  // its destructor kills
+  expect_nothing_left();
+}
+
+TEST_F(Trap, fails_the_call_when_the_server_dies) {
+  Process mortal = world_.start_server({"mortal"});
+  int out[2];
+  ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+  const int saved = dup(STDOUT_FILENO);
+  dup2(out[1], STDOUT_FILENO);
+  SealedOptions options;
+  options.name = "mortal";
+  auto domain = start({"server-dies", "mortal"}, std::move(options));
+  dup2(saved, STDOUT_FILENO);
+  close(saved);
+  close(out[1]);
+  ASSERT_TRUE(domain) << domain.error().message();
+  char ready = 0;
+  ASSERT_EQ(read(out[0], &ready, 1), 1);
+  close(out[0]);
+  std::this_thread::sleep_for(50ms);
+  mortal.kill_and_wait();
+  EXPECT_EQ(domain->wait(), 0);
+}
+
+TEST_F(Trap, lets_garbage_in_the_registers_harm_nobody) {
+  EXPECT_EQ(run({"garbage", "host"}), 0);
+  EXPECT_GT(server_.statistics().traps_refused, 10'000U);
+  EXPECT_EQ(run({"call", "host"}), 0);
+}
+
+TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere"}), 0); }
+
+TEST_F(Trap, passes_exit_status_and_fatal_signals_on) {
+  EXPECT_EQ(run({"status", "7"}), 7);
+  EXPECT_EQ(run({"abort", "host"}), -1000 - SIGABRT);
+}
+
+TEST_F(Trap, says_why_a_program_cannot_run_sealed) {
+  SealedOptions options;
+  options.name = "host";
+  options.nameserver = world_.nameserver();
+  const auto dynamic = SealedDomain::start({"/proc/self/exe"}, std::move(options));
+  EXPECT_EQ(dynamic.code(), Errc::invalid_argument);
+  EXPECT_NE(dynamic.error().message().find("-static-pie"), std::string::npos) << dynamic.error().message();
+  SealedOptions nowhere;
+  nowhere.name = "nobody-exports-this";
+  EXPECT_EQ(start({"status", "0"}, std::move(nowhere)).code(), Errc::name_unknown);
+}
+
+/// Runs `body` in a child that has one thread. Its exit status.
+template <class Body>
+int in_a_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+#ifndef __SANITIZE_THREAD__  // its runtime has a thread of its own, and does not like threads in fork children
+
+TEST_F(Trap, is_refused_clearly_where_a_listener_is_in_place_already) {
+  EXPECT_EQ(in_a_child([&] {
+              sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+              const sock_fprog filter{1, allow};
+              prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+              if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter) < 0)
+                return 2;
+              const auto second = start({"status", "0"});
+              if (second.code() != Errc::not_supported) return 3;
+              return second.error().message().find("in place already") != std::string::npos ? 0 : 4;
+            }),
+            0);
+}
+
+TEST_F(Trap, lets_a_process_seal_itself) {
+  EXPECT_EQ(in_a_child([&] {
+              auto client = world_.import("host", {.gate = Gate::trap});
+              if (!client) return 2;
+              if (client->Null().code() != Errc::not_supported) return 3;  // nobody listens yet
+              if (!lrpc::seal(client->binding())) return 4;
+              for (int i = 0; i < 1000; ++i) {
+                const auto sum = client->Add(i, 1);
+                if (!sum || *sum != i + 1) return 5;
+              }
+              if (client->Caller()->pid != getpid()) return 6;
+              if (open("/dev/null", O_RDONLY) >= 0 || errno != EPERM) return 7;
+              if (lrpc::seal(client->binding()).code() != Errc::invalid_argument) return 8;
+              return 0;
+            }),
+            0);
+  expect_nothing_left();
+}
+
+/// A client made by hand, whose children share its filter: the kernel tells the server who really calls.
+TEST_F(Trap, serves_no_process_but_the_one_that_was_bound) {
+  EXPECT_EQ(
+      in_a_child([&] {
+        auto client = world_.import("host", {.gate = Gate::trap});
+        if (!client || !lrpc::seal(client->binding(), {.allow = {"clone", "wait4", "clone3"}})) return 2;
+        const auto id = lrpc::shim::in_registers(client->binding().object().nonce());
+        const pid_t impostor = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+        if (impostor == 0) {
+          syscall(SYS_exit_group,
+                  lrpc::shim::trap({.binding = id, .procedure = 0, .astack = 0, .generation = 1}) == -EPERM ? 0 : 1);
+        }
+        int status = 0;
+        if (syscall(SYS_wait4, impostor, &status, 0, nullptr) != impostor) return 3;
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0 && client->Null() ? 0 : 4;
+      }),
+      0);
+}
+
+/// Whether a thread of this process sits in ioctl(2), as the server's does that was robbed of a trap.
+bool a_thread_waits_in_ioctl() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream call(task.path() / "syscall");
+    if (std::string number; call >> number && number == std::to_string(SYS_ioctl)) return true;
+  }
+  return false;
+}
+
+/// A client made by hand that keeps its listener. Its children trap without end, one of them takes the traps from under
+/// the server's hands; those that trap are the process group.
+[[noreturn]] void be_a_thief(const World& world) {
+  auto client = world.import("host", {.gate = Gate::trap});
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(lrpc::shim::kTrapNumber), 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{4, filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  const auto listener =
+      static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
+  if (!client || listener < 0) _exit(1);
+  if (!lrpc::shim::offer_on_bell(client->binding().object().bell(), lrpc::shim::BellMessage::trap, listener)) _exit(1);
+  if (fork() == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+      seccomp_notif stolen{};
+      if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &stolen) != 0) continue;
+      seccomp_notif_resp answer{};
+      answer.id = stolen.id;
+      (void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    }
+  }
+  setpgid(0, 0);
+  if (fork() == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) (void)lrpc::shim::trap({});
+}
+
+TEST(TrapServer, ends_although_a_client_takes_traps_from_under_its_hands) {
+  World world;
+  ConformanceService service;
+  pid_t thief = -1;
+  bool robbed = false;
+  {
+    lrpc::Server server({.nameserver = world.nameserver()});
+    ASSERT_TRUE(Conformance::export_to(server, "host", service));
+    thief = fork();
+    if (thief == 0) be_a_thief(world);
+    for (int i = 0; i < 300 && server.statistics().trap_listeners == 0; ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 250 && !robbed; ++i) {
+      std::this_thread::sleep_for(4ms);
+      kill(-thief, SIGSTOP);
+      std::this_thread::sleep_for(4ms);
+      robbed = a_thread_waits_in_ioctl();
+      if (!robbed) kill(-thief, SIGCONT);
+    }
+  }  // here the server ends, or does not
+  kill(-thief, SIGKILL);
+  waitpid(thief, nullptr, 0);
+  if (!robbed) GTEST_SKIP() << "the server was always faster";
+}
+
+#endif
+
+}  // namespace
+}  // namespace testing_lrpc

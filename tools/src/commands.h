@@ -1,0 +1,32 @@
+// The subcommands of lrpc. Each prints what it has to say and returns the exit status.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::tools {
+
+/// Exit statuses of the command itself; `run` otherwise passes the program's on.
+inline constexpr int kFailed = 1;
+inline constexpr int kNotStarted = 125;
+
+int list_names(const std::string& nameserver);
+int describe_name(const std::string& nameserver, const std::string& name);
+
+struct RunOptions {
+  std::string nameserver;
+  std::string name;
+  double timeout_seconds = 0;
+  std::vector<std::string> allow;
+  bool kill = false;
+  std::vector<std::string> command;
+};
+int run_sealed(const RunOptions& options);
+
+/// "lrpc: ..." on the standard error; returns `status`.
+int complain(const Error& error, int status = kFailed);
+
+}  // namespace lrpc::tools

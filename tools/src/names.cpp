@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "commands.h"
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::tools {
+namespace {
+
+constexpr std::chrono::milliseconds kAnswerTime{10'000};
+
+/// One request to the nameserver, and the answer that is an `Answer`.
+template <class Answer>
+Result<Answer> ask(int socket, shim::BinderBody request) {
+  if (Status sent = shim::send_message(socket, {.request = 1, .body = std::move(request), .fds = {}}); !sent)
+    return sent.error();
+  auto answer = shim::receive_message(socket, kAnswerTime);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
+  if (auto* wanted = std::get_if<Answer>(&(*answer)->body)) return std::move(*wanted);
+  if (const auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, failed->text};
+  return Error{Errc::bad_message, "the nameserver's answer makes no sense"};
+}
+
+std::string version_of(const shim::OwnedInterfaceId& interface) {
+  return fmt::format("{} {}.{}", interface.name, interface.major, interface.minor);
+}
+
+}  // namespace
+
+int complain(const Error& error, int status) {
+  fmt::print(stderr, "lrpc: {}\n", error.message());
+  return status;
+}
+
+int list_names(const std::string& nameserver) {
+  auto socket = shim::connect_nameserver(nameserver);
+  if (!socket) return complain(socket.error());
+  std::vector<shim::ListedName> names;
+  for (bool more = true; more;) {
+    auto page = ask<shim::Listed>(socket->get(), shim::ListRequest{names.empty() ? "" : names.back().name});
+    if (!page) return complain(page.error());
+    more = page->more && !page->names.empty();
+    std::ranges::move(page->names, std::back_inserter(names));
+  }
+  std::size_t widest_name = 4;
+  std::size_t widest_interface = 9;
+  for (const auto& one : names) {
+    widest_name = std::max(widest_name, one.name.size());
+    widest_interface = std::max(widest_interface, version_of(one.interface).size());
+  }
+  fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", "NAME", widest_name, "INTERFACE", widest_interface, "PID", "UID");
+  for (const auto& one : names) {
+    fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", one.name, widest_name, version_of(one.interface), widest_interface,
+               one.server.pid, one.server.uid);
+  }
+  return 0;
+}
+
+int describe_name(const std::string& nameserver, const std::string& name) {
+  auto socket = shim::connect_nameserver(nameserver);
+  if (!socket) return complain(socket.error());
+  const auto described = ask<shim::Described>(socket->get(), shim::DescribeRequest{name});
+  if (!described) return complain(described.error());
+  fmt::print("{}{}", described->text, described->text.ends_with('\n') ? "" : "\n");
+  return 0;
+}
+
+}  // namespace lrpc::tools

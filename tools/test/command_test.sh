@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# command_test.sh LRPC LRPCD SERVER SEALED: the command against a nameserver and a server of its own.
+set -euo pipefail
+lrpc=$1 lrpcd=$2 server=$3 sealed=$4
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-command.XXXXXX")
+started=()
+finish() {
+  for process in "${started[@]}"; do kill "$process" 2>/dev/null || true; done
+  wait
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() { echo "not so: $*"; exit 1; }
+status_of() { local status=0; "$@" >"$work/out" 2>"$work/err" || status=$?; echo $status; }
+
+export LRPC_SOCKET=$work/lrpcd.sock
+[[ $(status_of "$lrpc" list) == 1 ]] || fail "list without a nameserver fails"
+grep -q "no nameserver" "$work/err" || fail "and says so"
+"$lrpcd" --socket "$LRPC_SOCKET" --log-level off &
+started+=($!)
+for _ in {1..100}; do [[ -S $LRPC_SOCKET ]] && break; sleep 0.1; done
+"$server" host >/dev/null &
+started+=($!)
+for _ in {1..100}; do "$lrpc" list | grep -q '^host ' && break; sleep 0.1; done
+
+"$lrpc" list | grep -Eq '^host +Conformance 2\.1 +[0-9]+ +[0-9]+$' || fail "list names the interface"
+"$lrpc" describe host | grep -q 'interface Conformance' || fail "describe prints the declaration"
+[[ $(status_of "$lrpc" describe nobody) == 1 ]] || fail "describe of an unknown name fails"
+[[ $(status_of "$lrpc" run --bind host -- "$sealed" status 0) != 0 ]] || fail "run wants --sealed"
+
+status=$(status_of "$lrpc" run --sealed --bind host -- "$sealed" status 7)
+if [[ $status == 125 ]] && grep -Eq 'ptrace|kernel|in place' "$work/err"; then
+  echo "skipped: $(cat "$work/err")"
+  exit 77
+fi
+[[ $status == 7 ]] || fail "run passes the exit status on ($status)"
+[[ $(status_of "$lrpc" run --sealed --bind host -- "$sealed" call host) == 0 ]] || fail "a sealed program calls"
+[[ ! -s $work/err ]] || fail "nothing was refused of it: $(cat "$work/err")"
+[[ $(status_of "$lrpc" run --sealed --bind host -- "$sealed" refused host) == 0 ]] || fail "it goes on after refusals"
+grep -q 'refused: socket ' "$work/err" || fail "refusals are named"
+[[ $(status_of "$lrpc" run --sealed --kill --bind host -- "$sealed" refused host) == 137 ]] || fail "--kill kills"
+[[ $(status_of "$lrpc" run --sealed --bind host -- /bin/sh) == 125 ]] || fail "a dynamic program is not started"
+grep -q 'static-pie' "$work/err" || fail "and it is said how to link it"
+[[ $(status_of "$lrpc" run --sealed --bind nobody -- "$sealed" status 0) == 125 ]] || fail "an unknown name"
+[[ $(status_of "$lrpc" run --sealed --bind host -- "$work/no-such-program") == 125 ]] || fail "no such program"
+
+"$lrpc" run --sealed --bind host -- "$sealed" loop host &
+loop=$!
+sleep 0.3
+kill -TERM $loop
+status=0
+wait $loop || status=$?
+[[ $status == 143 ]] || fail "a signal is passed on ($status)"
+echo "all is well"
