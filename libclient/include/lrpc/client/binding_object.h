@@ -85,8 +85,6 @@ class BindingObject {
   /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.
   [[nodiscard]] bool sealed() const noexcept { return sealed_.load(std::memory_order_acquire); }
   void set_sealed() noexcept { sealed_.store(true, std::memory_order_release); }
-  /// The client's end of the bell; -1 in a sealed program.
-  [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
 
   /// In a fork child: the region is not there, so every call must fail before it touches it.
   void forget_after_fork() noexcept;
