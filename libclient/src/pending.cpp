@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "transfer.h"
+#include "transfer_trap.h"
 
 namespace lrpc::client {
 
@@ -34,6 +35,17 @@ bool PendingCall::ring_slow() noexcept {
       return false;
     }
     shim::ring_exchange(head, called_);
+    return true;
+  }
+  if (binding_->gate() == shim::Gate::trap) {
+    if (!binding_->sealed()) {  // nobody listens yet, see lrpc::seal()
+      --linkage.generation;
+      put_back();
+      error_ = Errc::not_supported;
+      return false;
+    }
+    // The kernel keeps this thread until the call has returned.
+    (void)transfer_trap(*binding_, linkage, called_, false);
     return true;
   }
   const bool parked = shim::ring_handoff(head, called_);

@@ -63,6 +63,7 @@ const std::vector<Rule>& rules() {
       {"madvise", {at_most(2, kLastAdvice)}},
       {"membarrier", {equal(0, MEMBARRIER_CMD_PRIVATE_EXPEDITED)}},
       {"membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)}},
+      {"membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)}},  // lets others fence us, not us others
       // Waiting, time, randomness.
       {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAIT)}},
       {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAKE)}},

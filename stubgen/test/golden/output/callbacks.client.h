@@ -140,6 +140,75 @@ struct Entry {
 
 }  // namespace Callback
 
+/// Takes the results of a started Copy off its A-stack.
+struct Copy_outcome {
+  using Result_ = lrpc::Result<std::uint64_t, Cancelled>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        Cancelled raised;
+        layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
+    // 7: the caller of this puts the A-stack back.
+    return copied;
+  }
+};
+
+/// Takes the results of a started Stop off its A-stack.
+struct Stop_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
+/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+class Starter {
+ public:
+  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kCopy_name, lrpc::as_bytes(name));
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(0, true)) [[unlikely]] return call.error();
+    return {std::move(call), Copy_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(1)) [[unlikely]] return call.error();
+    return {std::move(call), Stop_outcome{}};
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// Copies slowly, and says how far it is.
 ///
 /// One binding to Callbacks. Its stubs may be called from any thread, from several at once. Each returns the
@@ -163,6 +232,9 @@ class Client {
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+
+  /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
+  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

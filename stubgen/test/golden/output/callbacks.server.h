@@ -30,6 +30,113 @@ namespace c::d::Callbacks {
 /// What a client that copies is told and asked.
 namespace Callback {
 
+/// Takes the results of a started Progress off its A-stack.
+struct Progress_outcome {
+  using Result_ = lrpc::Result<void, Cancelled>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        Cancelled raised;
+        layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Takes the results of a started Confirm off its A-stack.
+struct Confirm_outcome {
+  using Result_ = lrpc::Result<ConfirmResults>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    std::byte* const image = call.image();
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    ConfirmResults results;
+    results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
+    if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::Errc::bad_result;
+    if (!layout::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
+    // 7: the caller of this puts the A-stack back.
+    return results;
+  }
+};
+
+/// Takes the results of a started Stop off its A-stack.
+struct Stop_outcome {
+  using Result_ = lrpc::Result<void>;
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: the caller of this puts the A-stack back.
+    return {};
+  }
+};
+
+/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
+/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
+class Starter {
+ public:
+  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(0)) [[unlikely]] return call.error();
+    return {std::move(call), Progress_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Confirm_outcome> Confirm(
+      std::string_view question, const std::array<bool, 3>& flags) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kConfirm_question, lrpc::as_bytes(question));
+    for (std::size_t i = 0; i < 3; ++i) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 4 + i * 1, flags[i]);
+    }
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(1, true)) [[unlikely]] return call.error();
+    return {std::move(call), Confirm_outcome{}};
+  }
+
+  [[nodiscard]] lrpc::Pending<Stop_outcome> Stop(const std::array<lrpc::String<10>, 2>& reasons) const noexcept {
+    // 1: the remote bit (§5.1).
+    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::PendingCall call(object_, 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    for (std::size_t i = 0; i < 2; ++i) {
+      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
+    }
+    // 4: ring. 5, 6, 7 are for Pending::finish().
+    if (!call.ring(2)) [[unlikely]] return call.error();
+    return {std::move(call), Stop_outcome{}};
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// What a client that copies is told and asked.
 ///
 /// One binding to Callbacks_Callback. Its stubs may be called from any thread, from several at once. Each returns the
@@ -53,6 +160,9 @@ class Client {
 
   /// Takes over a binding that was made with this interface's kPdl.
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
+
+  /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
+  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
