@@ -52,6 +52,13 @@ std::uint32_t Allocator::granted() const noexcept {
       std::ranges::count_if(domains_, [](const Entry& one) { return one.second.granted.value_or(false); }));
 }
 
+bool Allocator::contended() const noexcept {
+  const auto active = std::ranges::count_if(domains_, [](const Entry& one) {
+    return one.second.active || (one.second.seen && one.second.score >= 1 && one.second.quiet_ticks < kTicksToLose);
+  });
+  return static_cast<std::uint32_t>(active) > most();
+}
+
 void Allocator::begin(std::span<const Look> looks) {
   for (auto& [id, domain] : domains_) domain = {.user = domain.user, .last = {}, .granted = {}};
   for (const Look& look : looks) {

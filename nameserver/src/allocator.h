@@ -51,6 +51,8 @@ class Allocator {
   /// True once no domain has been active for a while: time to sleep.
   [[nodiscard]] bool nothing_to_do() const noexcept { return quiet_ticks_ >= kTicksToSleep; }
   [[nodiscard]] std::uint32_t granted() const noexcept;
+  /// Whether more domains have been active of late than may poll.
+  [[nodiscard]] bool contended() const noexcept;
 
   static constexpr std::uint32_t kTicksToSleep = 10;  ///< Without activity anywhere.
   static constexpr std::uint32_t kTicksToLose = 4;    ///< Without activity of the domain, or of no good.

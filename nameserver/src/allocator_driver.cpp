@@ -9,8 +9,8 @@ namespace lrpc::nameserver {
 
 using shim::AllocatorRuling;
 
-AllocatorDriver::AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, MachineLoadSource load)
-    : loop_(loop), tick_(tick), load_(std::move(load)) {}
+AllocatorDriver::AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, bool always, MachineLoadSource load)
+    : loop_(loop), tick_(tick), always_(always), load_(std::move(load)) {}
 
 Result<UniqueFd> AllocatorDriver::add(Allocator::DomainId id, const shim::Credentials& server) {
   auto fd = shim::create_allocator_page();
@@ -77,8 +77,9 @@ void AllocatorDriver::tick() {
 }
 
 void AllocatorDriver::rule() {
+  const bool rules = always_ || policy_.contended();
   for (const auto& [id, server] : servers_) {
-    const auto pollers = policy_.ruling(id);
+    const auto pollers = rules ? policy_.ruling(id) : std::nullopt;
     const std::uint32_t word = pollers ? AllocatorRuling::of(*pollers) : AllocatorRuling::kNone;
     server->page->ruling.word.store(word, std::memory_order_relaxed);
   }

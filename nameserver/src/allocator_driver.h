@@ -19,7 +19,8 @@ namespace lrpc::nameserver {
 /// thread.
 class AllocatorDriver {
  public:
-  AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, MachineLoadSource load);
+  /// `always`: NameserverOptions::allocator_rules_always.
+  AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, bool always, MachineLoadSource load);
   AllocatorDriver(const AllocatorDriver&) = delete;
   AllocatorDriver& operator=(const AllocatorDriver&) = delete;
   ~AllocatorDriver() { loop_.cancel(timer_); }
@@ -48,6 +49,7 @@ class AllocatorDriver {
 
   EventLoop& loop_;
   const std::chrono::milliseconds tick_;
+  const bool always_;
   const MachineLoadSource load_;
   EventLoop::TimerId timer_;
   Allocator policy_;

@@ -67,7 +67,7 @@ void Core::begin_allocator() {
     if (!proc) return log(LogLevel::warning, "no processors are allocated: " + proc.error().message());
     load = *std::move(proc);
   }
-  allocator_.emplace(loop_, options_.allocator_tick, std::move(load));
+  allocator_.emplace(loop_, options_.allocator_tick, options_.allocator_rules_always, std::move(load));
 }
 
 void Core::accept_peers() {

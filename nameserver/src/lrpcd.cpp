@@ -34,7 +34,7 @@ struct CommandLine {
   std::string log_level = "info";
   long long bind_timeout_ms = 5000;
   int ready_fd = -1;
-  bool allocate = true;
+  std::string allocator = "auto";
   bool ebpf = true;
 };
 
@@ -59,9 +59,10 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
       ->check(CLI::Range(1LL, 3'600'000LL));
   const std::map<std::string, bool> on_off{{"auto", true}, {"off", false}};
-  app.add_option("--allocator", line.allocate, "Grant pollers to the most active servers, or leave it to each server")
-      ->transform(CLI::CheckedTransformer(on_off))
-      ->option_text("auto|off");
+  app.add_option("--allocator", line.allocator,
+                 "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
+      ->check(CLI::IsMember({"auto", "always", "off"}))
+      ->option_text("auto|always|off");
   app.add_option("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc")
       ->transform(CLI::CheckedTransformer(on_off))
       ->option_text("auto|off");
@@ -135,8 +136,9 @@ int serve(CommandLine& line) {
   line.options.policy = lrpc::nameserver::default_policy(line.export_rule);
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   open_log(line, line.options);
-  if (!line.allocate) line.options.allocator_tick = std::chrono::milliseconds(0);
-  if (line.allocate && line.ebpf) watch_processors(line.options);
+  if (line.allocator == "off") line.options.allocator_tick = std::chrono::milliseconds(0);
+  line.options.allocator_rules_always = line.allocator == "always";
+  if (line.allocator != "off" && line.ebpf) watch_processors(line.options);
 
   auto nameserver = Nameserver::open(line.options);
   if (!nameserver) return complain(nameserver.error().message());

@@ -90,6 +90,21 @@ TEST_F(AllocatorPolicy, who_is_new_has_no_ruling_until_the_load_is_known) {
   EXPECT_FALSE(allocator_.ruling(77)) << "nobody";
 }
 
+TEST_F(AllocatorPolicy, is_contended_while_more_are_active_than_may_poll) {
+  processors_ = 2;
+  server(1, 10'000);
+  server(2, 0);
+  begin();
+  tick(3);
+  EXPECT_FALSE(allocator_.contended());
+  servers_[2].calls = 5'000;
+  tick(3);
+  EXPECT_TRUE(allocator_.contended());
+  servers_[2].calls = 0;
+  tick(2 * Allocator::kTicksToLose);
+  EXPECT_FALSE(allocator_.contended());
+}
+
 TEST_F(AllocatorPolicy, the_busy_one_polls_and_the_idle_one_does_not) {
   server(1, 10'000);
   server(2, 0);

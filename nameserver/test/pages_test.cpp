@@ -43,6 +43,7 @@ class Pages : public WithNameserver {
  protected:
   Pages() {
     options_.allocator_tick = milliseconds(2);
+    options_.allocator_rules_always = true;
     options_.machine_load = [] { return MachineLoad{.processors = 4, .idle = 3, .running = 1}; };
   }
 };

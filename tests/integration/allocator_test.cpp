@@ -20,6 +20,7 @@ using lrpc::nameserver::MachineLoad;
 lrpc::nameserver::NameserverOptions on_a_machine(std::shared_ptr<std::atomic<bool>> full = nullptr) {
   lrpc::nameserver::NameserverOptions options;
   options.allocator_tick = 10ms;
+  options.allocator_rules_always = true;
   options.machine_load = [full] {
     return full != nullptr && *full ? MachineLoad{.processors = 2, .idle = 0, .running = 6}
                                     : MachineLoad{.processors = 2, .idle = 1, .running = 1};

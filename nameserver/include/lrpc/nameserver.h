@@ -83,6 +83,9 @@ struct NameserverOptions {
   /// The processor allocator: how often it looks at the servers while any of them is active (never else). 0: there is none,
   /// and every server polls by its own rule.
   std::chrono::milliseconds allocator_tick{50};
+  /// Whether it rules also while there are no more active servers than could poll. Normally each then keeps to its own rule,
+  /// which notices within a call or two what a tick would take a tenth of a second for.
+  bool allocator_rules_always = false;
   /// How it learns of the machine's load. Empty: proc_machine_load().
   MachineLoadSource machine_load{};
   /// A descriptor that ends run() when it becomes readable, e.g. a signalfd. Not owned; must outlive the nameserver.
