@@ -86,9 +86,9 @@ Status count_all(Session& session, const std::filesystem::path& directory) {
     row.figures = Figures::exactly(net, kMore - kFewer);
     table.print({std::string(label), fmt::format("{:.1f}", net), bar != 0 ? fmt::format("{}", bar) : "",
                  test == "Null" ? fmt::format("{}", paper::kNullInstructions) : "",
-                 bar == 0                             ? ""
+                 bar == 0                          ? ""
                  : net <= static_cast<double>(bar) ? "bar met"
-                                                      : "OVER"});
+                                                   : "OVER"});
     session.emit_json(row);
   }
   return {};
@@ -99,7 +99,8 @@ Status count_all(Session& session, const std::filesystem::path& directory) {
 void instructions(Session& session) {
   print_title("Instructions of one call in user space");
   print_note(fmt::format(
-      "Both halves run alternately in one thread, the call word being ready when the caller looks; counted by callgrind: "
+      "Both halves run alternately in one thread, the call word being ready when the caller looks; counted by "
+      "callgrind: "
       "what {} calls take more than {}, less what the empty loop takes. The caller's look at the outcome is included.",
       kMore, kFewer));
   fmt::print("\n");

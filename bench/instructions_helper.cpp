@@ -44,14 +44,18 @@ struct ServerHalf {
 /// One Null call as its stub makes it (bench.client.h), with the server's half where the transfer is.
 inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& server, ServedAStack& astack) {
   lrpc::client::BindingObject& object = client.binding().object();
-  if (object.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
+  if (object.remote()) [[unlikely]]
+    return lrpc::Errc::remote_unavailable;
   lrpc::client::Call call(object, 0);
-  if (!call.taken()) [[unlikely]] return call.error();
+  if (!call.taken()) [[unlikely]]
+    return call.error();
   const lrpc::shim::CallWord called = lrpc::client::Call::next_call(call.linkage(), 0);
-  if (!call.ring_if_polled(called)) [[unlikely]] return lrpc::Errc::call_failed;
+  if (!call.ring_if_polled(called)) [[unlikely]]
+    return lrpc::Errc::call_failed;
   server.serve(astack);
   const std::uint16_t status = call.wait(called);
-  if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  if (status != 0) [[unlikely]]
+    return lrpc::client::Call::failure(status);
   return {};
 }
 
@@ -66,8 +70,7 @@ inline lrpc::Result<void> started_null(::Bench::Client& client, ServerHalf& serv
 
 // The name that is given to --toggle-collect: no mangling, never inlined.
 extern "C" [[gnu::noinline]] void lrpc_bench_counted(std::string_view test, unsigned long count,
-                                                     ::Bench::Client& client, ServerHalf& server,
-                                                     ServedAStack& astack);
+                                                     ::Bench::Client& client, ServerHalf& server, ServedAStack& astack);
 void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Client& client, ServerHalf& server,
                         ServedAStack& astack) {
   if (test == "loop") {
@@ -116,7 +119,6 @@ int main(int argc, char** argv) {
     pending.put_back();
   }
   ServerHalf server(**loopback);
-  lrpc_bench_counted(argv[1], std::strtoul(argv[2], nullptr, 10), (*loopback)->client(), server,
-                     server.astacks[top]);
+  lrpc_bench_counted(argv[1], std::strtoul(argv[2], nullptr, 10), (*loopback)->client(), server, server.astacks[top]);
   return failed ? 1 : 0;
 }

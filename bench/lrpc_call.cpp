@@ -96,7 +96,8 @@ std::string_view name(shim::Gate gate) noexcept {
 }
 
 std::span<const shim::Gate> lrpc_gates() noexcept {
-  static constexpr shim::Gate kGates[] = {shim::Gate::exchange, shim::Gate::handoff, shim::Gate::trap, shim::Gate::adaptive};
+  static constexpr shim::Gate kGates[] = {shim::Gate::exchange, shim::Gate::handoff, shim::Gate::trap,
+                                          shim::Gate::adaptive};
   return kGates;
 }
 

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <thread>
 
+#include "async.server.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/server.h"
-#include "async.server.h"
 #include "procedures.h"
 
 namespace lrpc::bench {

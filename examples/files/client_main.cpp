@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Works on a directory that another domain exports."};
   app.require_subcommand(1);
   app.add_option("--name", name, "The exported name")->capture_default_str();
-  app.add_option("--nameserver", options.nameserver, "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
+  app.add_option("--nameserver", options.nameserver,
+                 "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
   app.add_option("--wait", wait_ms, "Milliseconds to wait for the name to appear")->capture_default_str();
   auto* ls = app.add_subcommand("ls", "List a directory");
   ls->add_option("path", remote, "Path in the exported directory (default: the directory itself)");

@@ -13,7 +13,8 @@ namespace files {
 namespace {
 
 lrpc::Raise<Files::Refused> refuse(int error_number) {
-  return lrpc::raise(Files::Refused{.code = error_number, .what = std::string_view(std::generic_category().message(error_number))});
+  return lrpc::raise(
+      Files::Refused{.code = error_number, .what = std::string_view(std::generic_category().message(error_number))});
 }
 
 Files::Stat to_stat(const struct stat& status) {
@@ -28,15 +29,17 @@ Files::Stat to_stat(const struct stat& status) {
 
 }  // namespace
 
-lrpc::Result<Files::OpenResults, Files::Refused> FileService::Open(lrpc::CallContext& call, const lrpc::String<4095>& path,
-                                                                   Files::Mode mode, std::uint32_t permissions) {
+lrpc::Result<Files::OpenResults, Files::Refused> FileService::Open(lrpc::CallContext& call,
+                                                                   const lrpc::String<4095>& path, Files::Mode mode,
+                                                                   std::uint32_t permissions) {
   const bool write = mode == Files::Mode::Write;
   if (write && read_only_) return refuse(EROFS);
   // O_NONBLOCK: opening a FIFO must not hold the E-stack; emptying waits until we know that it is a regular file.
   const int flags = O_NONBLOCK | O_NOCTTY | (write ? O_WRONLY | O_CREAT : O_RDONLY);
   struct stat status {};
   // Looked at first, because opening a device may already do something; and again afterwards, because names can change.
-  if (directory_.stat(path, status) == 0 && !S_ISREG(status.st_mode)) return refuse(S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+  if (directory_.stat(path, status) == 0 && !S_ISREG(status.st_mode))
+    return refuse(S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
   auto opened = directory_.open_beneath(path, flags, permissions);
   if (!opened.fd) return refuse(opened.error_number);
   if (fstat(opened.fd.get(), &status) != 0) return refuse(errno);
@@ -74,13 +77,15 @@ lrpc::Result<Files::Count, Files::Refused> FileService::Write(lrpc::CallContext&
 
 void FileService::Close(lrpc::CallContext& /*call*/, std::shared_ptr<File> /*file*/) {}
 
-lrpc::Result<Files::Stat, Files::Refused> FileService::StatPath(lrpc::CallContext& /*call*/, const lrpc::String<4095>& path) {
+lrpc::Result<Files::Stat, Files::Refused> FileService::StatPath(lrpc::CallContext& /*call*/,
+                                                                const lrpc::String<4095>& path) {
   struct stat status {};
   if (const int error_number = directory_.stat(path, status); error_number != 0) return refuse(error_number);
   return to_stat(status);
 }
 
-lrpc::Result<void, Files::Refused> FileService::MakeDirectory(lrpc::CallContext& /*call*/, const lrpc::String<4095>& path) {
+lrpc::Result<void, Files::Refused> FileService::MakeDirectory(lrpc::CallContext& /*call*/,
+                                                              const lrpc::String<4095>& path) {
   if (read_only_) return refuse(EROFS);
   const int error_number = directory_.make_directory(path);
   if (error_number == 0) return {};
@@ -89,7 +94,8 @@ lrpc::Result<void, Files::Refused> FileService::MakeDirectory(lrpc::CallContext&
   return refuse(error_number);
 }
 
-lrpc::Result<Files::Listing, Files::Refused> FileService::List(lrpc::CallContext& call, const lrpc::String<4095>& path) {
+lrpc::Result<Files::Listing, Files::Refused> FileService::List(lrpc::CallContext& call,
+                                                               const lrpc::String<4095>& path) {
   auto opened = directory_.open_beneath(path, O_RDONLY | O_DIRECTORY);
   if (!opened.fd) return refuse(opened.error_number);
   auto listing = std::make_shared<Listing>();

@@ -32,7 +32,8 @@ Ran run(const std::string& command) {
   Ran ran;
   FILE* pipe = popen((command + " 2>&1").c_str(), "re");
   std::array<char, 4096> chunk{};
-  for (std::size_t got = 0; (got = fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) ran.output.append(chunk.data(), got);
+  for (std::size_t got = 0; (got = fread(chunk.data(), 1, chunk.size(), pipe)) > 0;)
+    ran.output.append(chunk.data(), got);
   ran.status = WEXITSTATUS(pclose(pipe));
   return ran;
 }
@@ -97,7 +98,8 @@ class Files : public testing::Test {
     sizes.push_back(64U << 20);
     int number = 0;
     for (const std::size_t size : sizes) {
-      const std::string name = "d" + std::to_string(number % 3) + "/sub/file-" + std::to_string(number) + "-" + std::to_string(size);
+      const std::string name =
+          "d" + std::to_string(number % 3) + "/sub/file-" + std::to_string(number) + "-" + std::to_string(size);
       ++number;
       fs::create_directories((top / name).parent_path());
       std::string content(size, '\0');
@@ -198,7 +200,8 @@ TEST_F(Files, a_read_only_export_refuses_changes_with_a_reason) {
 }
 
 TEST_F(Files, missing_files_names_and_nameservers_are_clear_errors) {
-  EXPECT_NE(client("get nothing " + (root_ / "x").string()).output.find("No such file or directory"), std::string::npos);
+  EXPECT_NE(client("get nothing " + (root_ / "x").string()).output.find("No such file or directory"),
+            std::string::npos);
   const Ran unknown = run(std::string(FILES_CLIENT) + " --nameserver " + socket_ + " --name other ls");
   EXPECT_EQ(unknown.status, 1);
   EXPECT_NE(unknown.output.find("other"), std::string::npos);

@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Exports a directory to other domains under a name."};
   app.add_option("directory", directory, "The directory to export")->required();
   app.add_option("--name", name, "The name to export it under")->capture_default_str();
-  app.add_option("--nameserver", options.nameserver, "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
+  app.add_option("--nameserver", options.nameserver,
+                 "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
   app.add_flag("--read-only", read_only, "Refuse every change");
   CLI11_PARSE(app, argc, argv);
 

@@ -21,7 +21,8 @@ constexpr std::size_t kChunk = 256 * 1024;
 
 /// The value, or a TransferError that says what the server refused or why the call failed.
 template <class T>
-typename lrpc::Result<T, Files::Refused>::value_type need(lrpc::Result<T, Files::Refused> result, const std::string& path) {
+typename lrpc::Result<T, Files::Refused>::value_type need(lrpc::Result<T, Files::Refused> result,
+                                                          const std::string& path) {
   if (result) return *std::move(result);
   if (const auto* refused = result.template raised<Files::Refused>()) {
     throw TransferError(fmt::format("{}: {}", path, refused->what.view()));
@@ -56,7 +57,8 @@ bool safe_component(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
-void read_file(Files::Client& client, const std::string& remote, const std::function<void(std::span<const std::byte>)>& take) {
+void read_file(Files::Client& client, const std::string& remote,
+               const std::function<void(std::span<const std::byte>)>& take) {
   const Files::OpenResults opened = need(client.Open(remote, Files::Mode::Read, 0), remote);
   std::vector<std::byte> chunk(kChunk);
   for (Files::Offset at = 0;;) {

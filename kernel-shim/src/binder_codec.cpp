@@ -17,8 +17,7 @@ constexpr std::size_t kHeaderSize = 16;
 
 constexpr std::array kTypeNames = {"ExportRequest",   "Exported",  "WithdrawRequest", "Withdrawn",   "ImportRequest",
                                    "BindRequest",     "BindReply", "Bound",           "ListRequest", "Listed",
-                                   "DescribeRequest", "Described", "Failed",
-                                   "PollerPage",      "WakeAllocator"};
+                                   "DescribeRequest", "Described", "Failed",          "PollerPage",  "WakeAllocator"};
 static_assert(kTypeNames.size() == std::variant_size_v<BinderBody>);
 static_assert(std::is_same_v<std::variant_alternative_t<kTypeNames.size() - 1, BinderBody>, WakeAllocator>);
 

@@ -83,7 +83,8 @@ Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> pack
   // The buffer has room for more than kMaxBinderFds, so what did not come had no free descriptor here.
   const bool fds_lost = (flags & MSG_CTRUNC) != 0;
   // Zero bytes are the end of file, but also an empty packet; only a packet has anything attached to it.
-  if (packet.empty() && envelope.fds.empty() && !fds_lost) return Error{Errc::peer_gone, "the peer has closed its socket"};
+  if (packet.empty() && envelope.fds.empty() && !fds_lost)
+    return Error{Errc::peer_gone, "the peer has closed its socket"};
   auto message = decode(packet);
   if (!message) return message.error();
   message->fds_lost = fds_lost;
@@ -187,7 +188,9 @@ Status send(int socket, const BinderMessage& message, bool wait, std::optional<C
 
 }  // namespace
 
-Status send_message(int socket, const BinderMessage& message, bool wait) { return send(socket, message, wait, std::nullopt); }
+Status send_message(int socket, const BinderMessage& message, bool wait) {
+  return send(socket, message, wait, std::nullopt);
+}
 
 Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
   return send(socket, message, true, Clock::now() + timeout);

@@ -48,7 +48,8 @@ Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleepe
 }
 
 int futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
-  const long woken = syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
+  const long woken =
+      syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
   return woken < 0 ? 0 : static_cast<int>(woken);
 }
 
@@ -79,7 +80,8 @@ Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds l
   }
 }
 
-Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::chrono::nanoseconds limit) noexcept {
+Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                        std::chrono::nanoseconds limit) noexcept {
   return wait(&word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, FUTEX_BITSET_MATCH_ANY, limit);
 }
 

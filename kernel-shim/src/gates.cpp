@@ -42,8 +42,8 @@ Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::ato
 bool abandon(AStackHead& head, std::uint64_t generation) noexcept {
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   while (CallWord(seen).is(Turn::called, generation)) {
-    const std::uint64_t abandoned = (seen & ~(CallWord::kTurnMask | CallWord::kCallerSleeps)) |
-                                    static_cast<std::uint64_t>(Turn::abandoned);
+    const std::uint64_t abandoned =
+        (seen & ~(CallWord::kTurnMask | CallWord::kCallerSleeps)) | static_cast<std::uint64_t>(Turn::abandoned);
     if (head.word.compare_exchange_weak(seen, abandoned, std::memory_order_acq_rel)) return true;
   }
   return false;

@@ -26,7 +26,8 @@ Error over(const char* what, std::uint64_t value, std::uint64_t limit) {
 
 Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
   if (classes.empty()) return Error{Errc::invalid_argument, "an interface without A-stacks"};
-  if (classes.size() > limits::kMaxClasses) return over("number of A-stack classes", classes.size(), limits::kMaxClasses);
+  if (classes.size() > limits::kMaxClasses)
+    return over("number of A-stack classes", classes.size(), limits::kMaxClasses);
 
   RegionLayout layout;
   std::uint64_t offset = 0;
@@ -35,8 +36,10 @@ Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
     if (declared.count > limits::kMaxAStacksPerClass) {
       return over("number of A-stacks in a class", declared.count, limits::kMaxAStacksPerClass);
     }
-    if (declared.image_size > limits::kMaxImageSize) return over("A-stack size", declared.image_size, limits::kMaxImageSize);
-    if (declared.tail_size > limits::kMaxTailSize) return over("out-of-band tail size", declared.tail_size, limits::kMaxTailSize);
+    if (declared.image_size > limits::kMaxImageSize)
+      return over("A-stack size", declared.image_size, limits::kMaxImageSize);
+    if (declared.tail_size > limits::kMaxTailSize)
+      return over("out-of-band tail size", declared.tail_size, limits::kMaxTailSize);
 
     Class placed;
     placed.declared = declared;
@@ -59,7 +62,9 @@ Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
   return layout;
 }
 
-Result<UniqueFd> create_region(const RegionLayout& layout) { return create_sealed_memory("lrpc-region", layout.size()); }
+Result<UniqueFd> create_region(const RegionLayout& layout) {
+  return create_sealed_memory("lrpc-region", layout.size());
+}
 
 Result<Region> Region::map(UniqueFd fd, RegionLayout layout) {
   // Checked on the very descriptor that is mapped.

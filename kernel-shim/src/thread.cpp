@@ -57,7 +57,8 @@ Status schedule_this_thread(const Scheduling& scheduling) {
   // On Linux niceness is a thread's.
   if (err == 0 && policy < 2 && setpriority(PRIO_PROCESS, 0, scheduling.nice) != 0) err = errno;
   if (err == EPERM || err == EACCES) {
-    return Error{Errc::not_permitted, "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
+    return Error{Errc::not_permitted,
+                 "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
   }
   if (err == EINVAL) return Error{Errc::invalid_argument, "the scheduling policy has no such priority"};
   if (err != 0) return system_error("sched_setscheduler", err);

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -35,7 +35,10 @@ struct Watcher::Impl {
   Status start_locked();
   static void* thread_main(void* self);
   void run();
-  void drain_wakeups() const { eventfd_t count = 0; (void)eventfd_read(wakeup_.get(), &count); }
+  void drain_wakeups() const {
+    eventfd_t count = 0;
+    (void)eventfd_read(wakeup_.get(), &count);
+  }
   void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
   int run_due_work(std::unique_lock<std::mutex>& lock);
   void dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events);
@@ -98,7 +101,8 @@ void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uin
   const auto watch = found->second;
   running_ = id;
   lock.unlock();
-  watch->callback({.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+  watch->callback(
+      {.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
   lock.lock();
   running_ = 0;
   idle_.notify_all();

@@ -213,7 +213,8 @@ bool AStackList::looks_empty() const noexcept {
   if (static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0) return false;
   for (const Lease& lease : leases_) {
     if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
-    if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr) return false;
+    if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr)
+      return false;
   }
   return true;
 }

@@ -1,8 +1,8 @@
 #include "lrpc/client/binding_object.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ BindingObject::BindingObject(BindingParts parts)
       owner_(getpid()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
-  (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+  (void)shim::ticks_per_microsecond();    // measure now, not in the first call
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
@@ -105,7 +105,8 @@ Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts)
 Status BindingObject::watch() {
   shim::Watcher& watcher = Library::get().watcher;
   if (parts_.server_pidfd) {
-    auto watched = watcher.watch(parts_.server_pidfd.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
+    auto watched =
+        watcher.watch(parts_.server_pidfd.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
     if (!watched) return watched.error();
     pidfd_watch_ = *watched;
   }
@@ -131,7 +132,8 @@ BindingObject::~BindingObject() {
     Library& library = Library::get();
     library.watcher.unwatch(pidfd_watch_);
     library.watcher.unwatch(bell_watch_);
-    if (parts_.bell) ::shutdown(parts_.bell.get(), SHUT_RDWR);  // a fork child may hold it, too; the server must see the end now
+    if (parts_.bell)
+      ::shutdown(parts_.bell.get(), SHUT_RDWR);  // a fork child may hold it, too; the server must see the end now
     // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
     std::lock_guard lock(library.mutex);
     library.bindings.erase(this);

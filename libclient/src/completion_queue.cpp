@@ -130,7 +130,8 @@ void CompletionQueue::sleep_on_words() {
         } else {
           shim::AStackHead& head = *call.linkage->astack.head;
           shim::FutexWait wait{&head.word, 0, true};
-          const bool may_sleep = shim::announce_sleep(head, call.linkage->generation, call.binding->revoked_flag(), wait.expected);
+          const bool may_sleep =
+              shim::announce_sleep(head, call.linkage->generation, call.binding->revoked_flag(), wait.expected);
           if (may_sleep) waits.push_back(wait);
           again = again || !may_sleep;
         }

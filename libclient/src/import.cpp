@@ -57,9 +57,11 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pd
 }
 
 /// Checks what came back against what this client was compiled for; nothing of it is believed.
-Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, const ImportOptions& options, bool is_private) {
+Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, const ImportOptions& options,
+                                    bool is_private) {
   if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
-  if (answer.fds_lost) return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
+  if (answer.fds_lost)
+    return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
   auto* bound = std::get_if<shim::Bound>(&answer.body);
   const std::size_t wanted_fds = is_private ? 2 : 3;
   if (bound == nullptr || answer.fds.size() != wanted_fds) {
@@ -132,8 +134,8 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
                  "cannot import '" + std::string(name) + "': no network daemon serves remote names on this machine"};
   }
   if (!shim::valid_name(name)) {
-    return Error{Errc::invalid_argument, "'" + std::string(name) +
-                                             "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
+    return Error{Errc::invalid_argument,
+                 "'" + std::string(name) + "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
   }
   if (client::in_sealed_domain()) return client::import_sealed(name, pdl, options);
   auto socket = shim::connect_nameserver(options.nameserver);
@@ -143,7 +145,8 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   if (bound || options.timeout.count() == 0) return bound;
 
   // Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their names.
-  const milliseconds wait = options.timeout.count() < 0 ? milliseconds::max() : milliseconds(wire_timeout(options.timeout));
+  const milliseconds wait =
+      options.timeout.count() < 0 ? milliseconds::max() : milliseconds(wire_timeout(options.timeout));
   milliseconds pause = kFirstPause;
   while (bound.code() == Errc::peer_gone && hung_up(socket->get())) {
     do {

@@ -49,7 +49,8 @@ bool PendingCall::ring_slow() noexcept {
     return true;
   }
   const bool parked = shim::ring_handoff(head, called_);
-  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack(*binding_, linkage);
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
+    wake_estack(*binding_, linkage);
   return true;
 }
 
@@ -100,7 +101,8 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
     const auto left = deadline - Clock::now();
     if (left.count() <= 0) return ready();
     const auto bound = std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left);
-    if (shim::sleep_for_return(head, linkage.generation, binding_->revoked_flag(), bound) != shim::Wake::timed_out) continue;
+    if (shim::sleep_for_return(head, linkage.generation, binding_->revoked_flag(), bound) != shim::Wake::timed_out)
+      continue;
     binding_->check_server();
     if (bound < shim::kBoundedSleep || binding_->revoked()) continue;
     wake_estack(*binding_, linkage);  // in case the hints lied, as in sleep_until_returned()

@@ -142,7 +142,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
   if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()
-    --linkage.generation;  // never rung
+    --linkage.generation;                    // never rung
     return failed(Errc::call_failed);
   }
   AStackHead& head = *linkage.astack.head;
@@ -155,7 +155,8 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   // 4 · ring, and trap only if the transfer needs it.
   const bool parked = !rung && shim::ring_handoff(head, called);
   // Nobody attached: an E-stack may have left without a trace in the word; waking finds that out and rings the bell.
-  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack(binding, linkage);
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
+    wake_estack(binding, linkage);
 
   // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to yield.
   CallWord word;
@@ -183,8 +184,7 @@ Errc Call::failure(std::uint16_t status) noexcept {
     case Errc::limit_reached:
     case Errc::not_permitted:
     case Errc::not_supported:
-    case Errc::invalid_argument:
-      return (status & shim::call_status::kFailed) != 0 ? code : Errc::call_failed;
+    case Errc::invalid_argument: return (status & shim::call_status::kFailed) != 0 ? code : Errc::call_failed;
     default: return Errc::call_failed;
   }
 }

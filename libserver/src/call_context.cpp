@@ -46,7 +46,9 @@ void Scratch::reset_slow() noexcept {
 
 }  // namespace server
 
-const server::ServedAStack& CallContext::astack() const noexcept { return static_cast<const server::ServedAStack&>(*place_); }
+const server::ServedAStack& CallContext::astack() const noexcept {
+  return static_cast<const server::ServedAStack&>(*place_);
+}
 const shim::Credentials& CallContext::caller() const noexcept { return astack().binding->client(); }
 std::uint64_t CallContext::binding_id() const noexcept { return astack().binding->id(); }
 server::HandleTable& CallContext::handles() const noexcept { return astack().binding->handles(); }
@@ -55,7 +57,8 @@ server::CallbackPort& CallContext::callback_port() const noexcept { return astac
 bool CallContext::abandoned() const noexcept {
   const shim::CallWord now = shim::load_word(*astack().head);
   const bool still_called =
-      ((now.bits() ^ word_) & (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
+      ((now.bits() ^ word_) &
+       (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
   return !still_called || astack().binding->revoked();
 }
 

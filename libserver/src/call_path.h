@@ -27,7 +27,8 @@ inline void leave_to_estack(ServedAStack& astack, std::uint64_t generation) noex
 }
 
 /// A linkage that is claimed looks like the word of its call, and one bit pair tells that from an abandoned one.
-static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) == shim::CallWord::called(7, 0, 0).bits() &&
+static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) ==
+                  shim::CallWord::called(7, 0, 0).bits() &&
               shim::ServerLinkage::bits(7, shim::ServerLinkage::State::free) == shim::CallWord::returned(7, 0).bits());
 inline constexpr std::uint64_t kCalledOrAbandoned =
     static_cast<std::uint64_t>(shim::Turn::called) ^ static_cast<std::uint64_t>(shim::Turn::abandoned);
@@ -38,7 +39,8 @@ inline constexpr std::uint64_t kCalledOrAbandoned =
   if (word.procedure() >= astack.entry_count.load(std::memory_order_acquire)) [[unlikely]] {
     return astack.binding->revoked() ? Errc::binding_revoked : Errc::bad_procedure;
   }
-  if (astack.entries[word.procedure()].astack_class != astack.astack_class) [[unlikely]] return Errc::bad_procedure;
+  if (astack.entries[word.procedure()].astack_class != astack.astack_class) [[unlikely]]
+    return Errc::bad_procedure;
   return Errc::ok;
 }
 
@@ -62,7 +64,8 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
 /// A claimed call that is not to be executed. Cold.
 [[gnu::cold, gnu::noinline]] inline Served decline(ServedAStack& astack, shim::CallWord word, Errc refusal) noexcept {
   const std::uint64_t generation = astack.linkage.claimed_generation();
-  if (word.is(shim::Turn::abandoned, generation)) refusal = Errc::call_aborted;  // T6: the quarantine must end all the same
+  if (word.is(shim::Turn::abandoned, generation))
+    refusal = Errc::call_aborted;  // T6: the quarantine must end all the same
   if (refusal == Errc::ok) {
     astack.linkage.unclaim(generation);  // T7: the peer took its call back: garbage, and nobody's harm but its own
     return Served::nothing;
@@ -95,11 +98,14 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
 
   // b · load the word once; validate the copy.
   const shim::CallWord word = shim::load_word(head);
-  if (!word.same_turn(call)) [[unlikely]] return decline(astack, word, Errc::ok);
-  if (const Errc refusal = check_call(astack, word); refusal != Errc::ok) [[unlikely]] return decline(astack, word, refusal);
+  if (!word.same_turn(call)) [[unlikely]]
+    return decline(astack, word, Errc::ok);
+  if (const Errc refusal = check_call(astack, word); refusal != Errc::ok) [[unlikely]]
+    return decline(astack, word, refusal);
   if constexpr (kScanner == Scanner::poller) {
     // An honest client does not change the procedure of a call that it has rung.
-    if (astack.entries[word.procedure()].may_block) [[unlikely]] return decline(astack, word, Errc::bad_procedure);
+    if (astack.entries[word.procedure()].may_block) [[unlikely]]
+      return decline(astack, word, Errc::bad_procedure);
   }
 
   // ---- the point of no return ----

@@ -60,7 +60,8 @@ Status Clerk::adopt_locked(UniqueFd socket) {
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   auto link = std::make_shared<Link>();
   link->fd = std::move(socket);
-  auto watched = domain_.watcher().watch(link->fd.get(), [this, link](shim::Watcher::Event event) { on_nameserver(link, event.id); });
+  auto watched = domain_.watcher().watch(link->fd.get(),
+                                         [this, link](shim::Watcher::Event event) { on_nameserver(link, event.id); });
   if (!watched) return watched.error();
   link->watch = *watched;
   link_ = std::move(link);
@@ -75,7 +76,8 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
     std::lock_guard lock(mutex_);
     if (link_.get() != &link) return Error{Errc::peer_gone, "the nameserver hung up"};
     request.request = ++last_request_;
-    answer = asked_.emplace(request.request, Asked{export_id, std::promise<Answer>()}).first->second.waiting->get_future();
+    answer =
+        asked_.emplace(request.request, Asked{export_id, std::promise<Answer>()}).first->second.waiting->get_future();
   }
   const Status sent = shim::send_message(link.fd.get(), request, kAnswerTime);
   // With peer_gone the watcher's thread hears of the end too, and perhaps of its reason.
@@ -89,7 +91,8 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
     return Error{Errc::timed_out, "the nameserver did not answer in time"};
   }
   asked_.erase(asked);
-  if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "the nameserver did not read the request in time"};
+  if (sent.code() == Errc::limit_reached)
+    return Error{Errc::timed_out, "the nameserver did not read the request in time"};
   return sent.error();
 }
 
@@ -137,7 +140,8 @@ Status Clerk::withdraw(ExportId id) {
   {
     std::lock_guard lock(mutex_);
     const auto found = exports_.find(static_cast<std::uint64_t>(id));
-    if (found == exports_.end() || !found->second.established) return Error{Errc::invalid_argument, "there is no such export"};
+    if (found == exports_.end() || !found->second.established)
+      return Error{Errc::invalid_argument, "there is no such export"};
     request.body = shim::WithdrawRequest{found->second.registered};
     // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see on_answer().
     if (found->second.registered != 0) link = link_;
@@ -297,12 +301,14 @@ void Clerk::flush(const std::shared_ptr<Link>& link) {
 // ---- Names that come back, on the watcher's thread ----
 
 bool Clerk::anything_missing_locked() const {
-  return std::ranges::any_of(exports_, [](const auto& one) { return one.second.established && one.second.registered == 0; });
+  return std::ranges::any_of(exports_,
+                             [](const auto& one) { return one.second.established && one.second.registered == 0; });
 }
 
 void Clerk::retry_later_locked() {
   if (retry_posted_ || closed_ || !anything_missing_locked()) return;
-  retry_posted_ = domain_.watcher().post([this] { on_retry(); }, static_cast<std::uint32_t>(pause_.count())).has_value();
+  retry_posted_ =
+      domain_.watcher().post([this] { on_retry(); }, static_cast<std::uint32_t>(pause_.count())).has_value();
   pause_ = std::min(pause_ * 2, kLongestPause);
 }
 
@@ -331,7 +337,8 @@ void Clerk::register_missing() {
   std::lock_guard lock(mutex_);
   if (closed_) return;
   if (link_ == nullptr) return retry_later_locked();
-  auto under_way = std::ranges::count_if(exports_, [](const auto& one) { return one.second.established && one.second.asked; });
+  auto under_way =
+      std::ranges::count_if(exports_, [](const auto& one) { return one.second.established && one.second.asked; });
   for (auto& [id, exported] : exports_) {
     if (!exported.established || exported.registered != 0 || exported.asked || exported.refused) continue;
     if (++under_way > kExportsAtOnce) return;

@@ -45,7 +45,7 @@ class Clerk {
   /// A connection to a nameserver, from connect to hang-up. Whoever sends holds it; the clerk's hold goes with the hang-up.
   struct Link {
     UniqueFd fd;
-    shim::Watcher::Id watch = 0;       ///< Under the clerk's lock.
+    shim::Watcher::Id watch = 0;  ///< Under the clerk's lock.
     // The watcher thread's own.
     Error last_words{Errc::peer_gone, "the nameserver hung up"};
     std::deque<shim::BinderMessage> outbox;  ///< What the nameserver was not ready to take.
@@ -55,9 +55,10 @@ class Clerk {
   struct Export {
     std::string name;
     std::shared_ptr<ServedInterface> interface;
-    bool established = false;      ///< The program has been, or is being, given its id: from now on it comes back by itself.
-    bool asked = false;            ///< The nameserver has been asked and has not answered.
-    bool refused = false;          ///< It has refused; it is asked again after the pause.
+    bool established =
+        false;             ///< The program has been, or is being, given its id: from now on it comes back by itself.
+    bool asked = false;    ///< The nameserver has been asked and has not answered.
+    bool refused = false;  ///< It has refused; it is asked again after the pause.
     std::uint64_t registered = 0;  ///< Its id at the nameserver that has it now; 0: none has it.
     Errc told = Errc::ok;          ///< The last that on_registration heard of it.
   };
@@ -81,7 +82,8 @@ class Clerk {
   // The nameserver's side: on the watcher's thread.
   void on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch);
   void on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage message);
-  void on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered, std::vector<News>& news);
+  void on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered,
+                          std::vector<News>& news);
   void send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage message);
   void flush(const std::shared_ptr<Link>& link);
   void hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why);
@@ -98,7 +100,7 @@ class Clerk {
 
   Domain& domain_;
   std::mutex mutex_;
-  std::shared_ptr<Link> link_;  ///< Null: not connected.
+  std::shared_ptr<Link> link_;        ///< Null: not connected.
   std::vector<std::string> sockets_;  ///< Where to look for a nameserver again; the environment is read only once.
   std::uint32_t last_request_ = 0;
   std::uint64_t last_export_ = 0;

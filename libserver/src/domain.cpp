@@ -54,7 +54,8 @@ Domain::~Domain() {
 Status Domain::room_for(const shim::Credentials& client) {
   std::lock_guard lock(mutex_);
   if (bindings_.size() >= options_.max_bindings) {
-    return Error{Errc::limit_reached, "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
+    return Error{Errc::limit_reached,
+                 "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
   }
   const auto counted = bindings_of_.find(client.pid);
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
@@ -77,13 +78,15 @@ Status Domain::add_binding(ServedParts parts) {
     return bell.error();
   }
   binding->bell_watch = *bell;
-  auto pidfd = watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end_binding(id); });
+  auto pidfd =
+      watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end_binding(id); });
   if (!pidfd) {
     remove(binding->id());
     return pidfd.error();
   }
   binding->pidfd_watch = *pidfd;
-  if (const auto& told = binding->interface().options.on_bound) call_program([&] { told(binding->id(), binding->client()); });
+  if (const auto& told = binding->interface().options.on_bound)
+    call_program([&] { told(binding->id(), binding->client()); });
   return {};
 }
 

@@ -57,7 +57,8 @@ class Domain {
   TrapServer traps_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
-  std::map<pid_t, std::size_t> bindings_of_;  ///< By client process: so that an import costs the same however many there are.
+  std::map<pid_t, std::size_t>
+      bindings_of_;  ///< By client process: so that an import costs the same however many there are.
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;
   PrivateSockets private_sockets_;

@@ -18,7 +18,8 @@ void DomainProcessors::refer_to_this_thread() noexcept {
 
 void DomainProcessors::refresh(std::uint64_t now) noexcept {
   const pid_t reference = reference_.load(std::memory_order_relaxed);
-  if (reference < 0 || now - looked_.load(std::memory_order_relaxed) < kLookIntervalUs * shim::ticks_per_microsecond()) return;
+  if (reference < 0 || now - looked_.load(std::memory_order_relaxed) < kLookIntervalUs * shim::ticks_per_microsecond())
+    return;
   looked_.store(now, std::memory_order_relaxed);
   look_at(reference);
 }
@@ -26,7 +27,8 @@ void DomainProcessors::refresh(std::uint64_t now) noexcept {
 void DomainProcessors::look_at(pid_t thread) noexcept {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(thread, sizeof set, &set) != 0) return;  // over 1,024 processors, or the thread is gone: as before
+  if (sched_getaffinity(thread, sizeof set, &set) != 0)
+    return;  // over 1,024 processors, or the thread is gone: as before
   unsigned count = 0;
   for (std::size_t i = 0; i < mask_.size(); ++i) {
     std::uint64_t word = 0;

@@ -58,7 +58,8 @@ void EStack::serve_astack() {
       break;
     }
     // T11, T12
-    shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(), pool_.options_.estack_idle);
+    shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
+                      pool_.options_.estack_idle);
   }
 }
 
@@ -229,7 +230,8 @@ bool EStackPool::next_assignment(EStack& estack) {
       const Waiting next = waiting_.front();
       waiting_.pop_front();
       any_waiting_.store(!waiting_.empty());
-      if (next.astack->estack.load() == nullptr && !next.binding->revoked()) assign_locked(estack, next.binding, *next.astack);
+      if (next.astack->estack.load() == nullptr && !next.binding->revoked())
+        assign_locked(estack, next.binding, *next.astack);
       continue;
     }
     if (!stop_ && !estack.spent_) {

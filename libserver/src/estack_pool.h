@@ -42,15 +42,15 @@ class EStack {
 
   EStackPool& pool_;
   Poller& poller_;
-  std::atomic<bool> leave_{false};          ///< Set by the pool: detach from the A-stack.
+  std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
   CallContext context_;
   std::uint16_t seen_processor_ = 0;
   std::uint16_t sits_on_ = 0xffff;  ///< The processor it is bound to, or none.
   std::uint32_t same_processor_ = 0;
-  std::uint64_t no_move_before_ = 0;  ///< ticks()
+  std::uint64_t no_move_before_ = 0;       ///< ticks()
   std::uint32_t calls_without_yield_ = 0;  ///< To come, after a yield that went to somebody else's time slice.
-  bool spent_ = false;  ///< Its scheduling was changed for good: the thread ends with this A-stack.
+  bool spent_ = false;                     ///< Its scheduling was changed for good: the thread ends with this A-stack.
 
   // Under the pool's lock.
   std::shared_ptr<ServedBinding> binding_;
@@ -63,7 +63,8 @@ class EStackPool {
  public:
   /// The references must outlive it. `ask_clerk` has supply() called on the clerk's thread, whose scheduling is the domain's;
   /// it runs on any thread, under the pool's lock.
-  EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller, std::function<void()> ask_clerk);
+  EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
+             std::function<void()> ask_clerk);
   EStackPool(const EStackPool&) = delete;
   EStackPool& operator=(const EStackPool&) = delete;
   ~EStackPool() { stop(); }
@@ -107,8 +108,8 @@ class EStackPool {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::unique_ptr<EStack>> estacks_;
-  std::deque<EStack*> idle_;        ///< Unassociated, most recently used last.
-  std::deque<Waiting> waiting_;     ///< A-stacks with a call and no E-stack to be had.
+  std::deque<EStack*> idle_;     ///< Unassociated, most recently used last.
+  std::deque<Waiting> waiting_;  ///< A-stacks with a call and no E-stack to be had.
   std::atomic<bool> any_waiting_{false};
   std::atomic<std::uint64_t> poller_misses_{0};
   std::atomic<std::uint64_t> released_{0};

@@ -148,7 +148,8 @@ bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) const noexce
   }
   if (++astack.slow < 2) return false;
   astack.slow = 0;
-  astack.not_before.store(now + std::max(kSlowFactor * (now - mark_), to_ticks(kCrowdedBackOffUs)), std::memory_order_relaxed);
+  astack.not_before.store(now + std::max(kSlowFactor * (now - mark_), to_ticks(kCrowdedBackOffUs)),
+                          std::memory_order_relaxed);
   return true;
 }
 

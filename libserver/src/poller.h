@@ -89,7 +89,7 @@ class Poller {
   const DomainProcessors& processors_;
   std::mutex mutex_;
   std::vector<Hot> offers_;
-  std::atomic<std::uint32_t> offered_{0};     ///< Futex word: counts offers; also tells the polling thread to look.
+  std::atomic<std::uint32_t> offered_{0};  ///< Futex word: counts offers; also tells the polling thread to look.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken: back-off.
   std::atomic<std::uint64_t> hits_{0};
@@ -106,9 +106,9 @@ class Poller {
   };
   std::vector<Remembered> remembered_;
   std::uint32_t offers_seen_ = 0;
-  std::uint64_t mark_ = 0;           ///< ticks() at the last look at the clock.
-  std::uint64_t back_off_ = 0;       ///< After the last eviction, in ticks(); 0: none of late.
-  std::uint64_t blind_before_ = 0;   ///< ticks() before which no stint begins that looks crowded.
+  std::uint64_t mark_ = 0;          ///< ticks() at the last look at the clock.
+  std::uint64_t back_off_ = 0;      ///< After the last eviction, in ticks(); 0: none of late.
+  std::uint64_t blind_before_ = 0;  ///< ticks() before which no stint begins that looks crowded.
   CallContext context_;
 };
 

@@ -54,18 +54,18 @@ struct EntryPoint {
 struct alignas(128) ServedAStack : ArgumentPlace {
   shim::ServerLinkage linkage;
   shim::AStackHead* head = nullptr;
-  const EntryPoint* entries = nullptr;  ///< The binding's, by procedure identifier.
-  void* impl = nullptr;                 ///< The binding's.
+  const EntryPoint* entries = nullptr;        ///< The binding's, by procedure identifier.
+  void* impl = nullptr;                       ///< The binding's.
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
-  ServedBinding* binding = nullptr;  ///< Whoever touches an A-stack holds a shared_ptr to its binding.
-  std::atomic<bool> polled{false};        ///< In the poller's hot set (the truth behind the hint in the region).
+  ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
+  std::atomic<bool> polled{false};           ///< In the poller's hot set (the truth behind the hint in the region).
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
-  std::atomic<EStack*> estack{nullptr};   ///< Associated E-stack. Written under the pool's lock.
-  std::uint64_t last_call = 0;            ///< ticks() of the last call an E-stack served; the E-stack's own.
-  std::uint64_t left_to_estack = 0;       ///< Last generation a poller left to the E-stack (may_block); the poller's own.
-  std::uint32_t slow = 0;                 ///< Long calls in a row that the poller executed; the poller's own.
-  std::uint32_t streak = 0;               ///< Calls in a row that came soon after one another; the E-stack's own.
+  std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
+  std::uint64_t last_call = 0;               ///< ticks() of the last call an E-stack served; the E-stack's own.
+  std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); the poller's own.
+  std::uint32_t slow = 0;            ///< Long calls in a row that the poller executed; the poller's own.
+  std::uint32_t streak = 0;          ///< Calls in a row that came soon after one another; the E-stack's own.
 };
 
 struct ServedParts {
@@ -101,7 +101,8 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
 
-  const std::vector<EntryPoint> entries;  ///< By procedure identifier. Constant from construction; the call path reads it.
+  const std::vector<EntryPoint>
+      entries;  ///< By procedure identifier. Constant from construction; the call path reads it.
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.

@@ -27,7 +27,8 @@ Status check_stack(const Pdl& pdl, std::size_t estack_size) {
 Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server::Domain& domain, const Pdl& pdl,
                                                                     std::span<const EntryStub> stubs, void* impl,
                                                                     ExportOptions options) {
-  if (stubs.size() != pdl.procedures.size()) return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
+  if (stubs.size() != pdl.procedures.size())
+    return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
   if (impl == nullptr) return Error{Errc::invalid_argument, "an export without an implementation"};
   if (Status fits = check_stack(pdl, domain.options().estack_size); !fits) return fits.error();
   if (options.scheduling) {
@@ -55,8 +56,8 @@ Server::~Server() {
   if (domain_ != nullptr && domain_->watcher().inert()) (void)domain_.release();
 }
 
-Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
-                                          ExportOptions options) {
+Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs,
+                                          void* impl, ExportOptions options) {
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->clerk().export_interface(std::move(name), *std::move(interface));

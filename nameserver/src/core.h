@@ -42,7 +42,7 @@ struct Connection {
   EventLoop::WatchId death_watch = 0;
   std::map<ExportId, std::string> exports;
   std::size_t export_bytes = 0;
-  std::set<ImportId> binds;  ///< Imports that its clerk is being asked about.
+  std::set<ImportId> binds;      ///< Imports that its clerk is being asked about.
   EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
   std::chrono::milliseconds ask_again_pause{0};
   std::uint32_t bindings_issued = 0;

@@ -106,7 +106,8 @@ void Core::ask_again_soon(Connection& server) {
 Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exported) {
   Connection& server = *exported.server;
   const std::string& name = import.wanted.name;
-  if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits) return fits.error();
+  if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits)
+    return fits.error();
   if (auto may = options_.policy->may_import(import.client->peer, name, server.peer); !may) return may.error();
 
   // As far as can be told it has not read what it was sent before. That is a matter of turns, not a refusal.

@@ -59,11 +59,13 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
       ->check(CLI::Range(1LL, 3'600'000LL));
   const std::map<std::string, bool> on_off{{"auto", true}, {"off", false}};
-  app.add_option("--allocator", line.allocator,
-                 "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
+  app.add_option(
+         "--allocator", line.allocator,
+         "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
       ->check(CLI::IsMember({"auto", "always", "off"}))
       ->option_text("auto|always|off");
-  app.add_option("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc")
+  app.add_option("--ebpf", line.ebpf,
+                 "Learn which processors are idle by eBPF where that can be had, or only from /proc")
       ->transform(CLI::CheckedTransformer(on_off))
       ->option_text("auto|off");
   app.add_option("--log-level", line.log_level, "What to log on the standard error")
@@ -109,7 +111,8 @@ void watch_processors(NameserverOptions& options) {
   auto watch = lrpc::shim::ProcessorWatch::attach();
   auto load = lrpc::nameserver::proc_machine_load();
   if (!watch || !load) {
-    options.log(LogLevel::info, "idle processors are looked up in /proc: " + (watch ? load.error() : watch.error()).message());
+    options.log(LogLevel::info,
+                "idle processors are looked up in /proc: " + (watch ? load.error() : watch.error()).message());
     return;
   }
   options.machine_load = [watch = std::shared_ptr(*std::move(watch)), load = *std::move(load)] {

@@ -126,7 +126,8 @@ class TestPeer {
     pollfd entry{fd(), POLLIN, 0};
     while (::poll(&entry, 1, static_cast<int>(moment.count())) > 0) {
       const auto message = shim::receive_message(fd(), milliseconds(0));
-      const bool is_page = message && message->has_value() && std::holds_alternative<shim::PollerPage>((*message)->body);
+      const bool is_page =
+          message && message->has_value() && std::holds_alternative<shim::PollerPage>((*message)->body);
       if (!is_page) return false;  // the allocator's page comes with the first export and is nobody's answer
     }
     return true;

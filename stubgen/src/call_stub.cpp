@@ -64,8 +64,9 @@ void CallStub::emit_outcome() {
   }
   code_.line();
   const auto& all = procedure_.parameters;
-  const bool image = std::ranges::any_of(all, &Parameter::is_out) ||
-                     std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
+  const bool image =
+      std::ranges::any_of(all, &Parameter::is_out) ||
+      std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
   const bool tail = std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
   const std::string call = image ? call_ : fmt::format("/*{}*/", call_);
   code_.list("[[nodiscard]] Result_ operator()(",
@@ -91,7 +92,8 @@ void CallStub::emit_start() {
   take_astack("PendingCall", "object_");
   push_arguments();
   code_.line("// 4: ring. 5, 6, 7 are for Pending::finish().");
-  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""), fmt::format("return {}.error();", call_));
+  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""),
+              fmt::format("return {}.error();", call_));
   std::vector<std::string> kept;
   for (const Parameter* parameter : passed(procedure_)) {
     if (parameter->is_out()) kept.push_back(fmt::format("&{}", parameter->name));
@@ -187,7 +189,8 @@ void CallStub::transfer() {
 /// Nobody waits: the A-stack comes back by itself.
 void CallStub::send() {
   code_.line("// 4: ring. Nobody waits for the return: the A-stack comes back by itself.");
-  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""), fmt::format("return {}.error();", call_));
+  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""),
+              fmt::format("return {}.error();", call_));
   code_.line("{}.leave();", call_);
   code_.line("return {};");
 }

@@ -49,7 +49,8 @@ std::string procedure(const Interface& interface, const Procedure& procedure) {
   std::vector<std::string> raises;
   for (const Parameter& item : procedure.parameters) (item.is_in() ? arguments : results).push_back(parameter(item));
   for (const Raised& raised : procedure.raises) raises.push_back(raised.type->name);
-  std::string text = fmt::format("{}procedure {}({})", procedure.one_way ? "oneway " : "", procedure.name, fmt::join(arguments, ", "));
+  std::string text =
+      fmt::format("{}procedure {}({})", procedure.one_way ? "oneway " : "", procedure.name, fmt::join(arguments, ", "));
   if (!results.empty()) text += fmt::format(" -> ({})", fmt::join(results, ", "));
   if (!raises.empty()) text += fmt::format(" raises ({})", fmt::join(raises, ", "));
   if (procedure.may_block) text += " may_block";

@@ -371,8 +371,8 @@ void Checker::one_way(const ast::Procedure& declaration, const Procedure& proced
   if (!procedure.one_way) return;
   for (const Parameter& parameter : procedure.parameters) {
     if (!parameter.is_out()) continue;
-    diagnostics_.error(parameter.at, fmt::format("'{}' would have to come back, but '{}' is one-way", parameter.name,
-                                                 procedure.name));
+    diagnostics_.error(
+        parameter.at, fmt::format("'{}' would have to come back, but '{}' is one-way", parameter.name, procedure.name));
     diagnostics_.note(*declaration.one_way, "take 'oneway' away, or pass the parameter in only");
   }
   if (!declaration.raises.empty()) {

@@ -75,8 +75,12 @@ void emit_starter(Code& code, const Interface& interface) {
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     if (!interface.procedures[i].one_way) CallStub(code, interface.procedures[i], i).emit_outcome();
   }
-  code.line("/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns");
-  code.line("/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.");
+  code.line(
+      "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
+      "it returns");
+  code.line(
+      "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
+      "then.");
   code.line("class Starter {");
   code.open(" public:");
   code.line("explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}");

@@ -113,10 +113,10 @@ constexpr std::string_view kMacros[] = {"BUFSIZ", "EOF",    "FALSE", "I",       
                                         "si_pid", "stderr", "stdin", "stdout",  "unix",     "va_arg"};
 
 // What the generated headers name themselves, and may be looked up where a parameter of the same name would hide it.
-constexpr std::string_view kGeneratedTypes[] = {"Client", "Entry", "Impl", "Implementation",
-                                                "Starter", "kPdl", "lrpc", "std"};
-constexpr std::string_view kGeneratedNames[] = {"export_to", "import_over", "binding", "kStubs",
-                                                "layout", "serve_over", "signature", "start"};
+constexpr std::string_view kGeneratedTypes[] = {"Client",  "Entry", "Impl", "Implementation",
+                                                "Starter", "kPdl",  "lrpc", "std"};
+constexpr std::string_view kGeneratedNames[] = {"export_to", "import_over", "binding",   "kStubs",
+                                                "layout",    "serve_over",  "signature", "start"};
 constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
                                          "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",
                                          "string", "uint16", "uint32", "uint64", "uint8"};

@@ -9,8 +9,8 @@
 namespace lrpc::stubgen {
 namespace {
 
-constexpr std::array<std::string_view, 10> kItemWords = {"option", "enum",   "type",     "record", "error", "handle",
-                                                         "procedure", "oneway", "callback", "union"};
+constexpr std::array<std::string_view, 10> kItemWords = {"option", "enum",      "type",   "record",   "error",
+                                                         "handle", "procedure", "oneway", "callback", "union"};
 
 }  // namespace
 

@@ -149,7 +149,8 @@ TEST(Layout, arrays_of_strings_that_only_a_parameter_spells_have_their_size) {
 
 TEST(Layout, what_lies_in_scratch_memory_or_on_the_astack_takes_no_stack) {
   const auto compiled = compile_body(
-      "procedure A(in a: bytes<1000000>, inout b: bytes<1000000>, in c: byte[1200] uninterpreted) -> (d: bytes<9000>);");
+      "procedure A(in a: bytes<1000000>, inout b: bytes<1000000>, in c: byte[1200] uninterpreted) -> (d: "
+      "bytes<9000>);");
   ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
   EXPECT_LT(compiled.procedure("A").stack_need, 1024U);
 }

@@ -32,7 +32,8 @@ class BadDescriptors : public testing::Test {
     auto ends = shim::make_socket_pair();
     if (!ends) return ends.error();
     const int on = 1;
-    setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);  // as import_over() does, but before the answer
+    setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on,
+               sizeof on);  // as import_over() does, but before the answer
     const std::array<int, 2> fds{region.get(), bell.get()};
     if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
     return Conformance::Client::import_over(std::move(ends->first), options);
@@ -49,7 +50,8 @@ TEST_F(BadDescriptors, in_place_of_a_region_are_an_error_that_says_so) {
     ASSERT_TRUE(bell);
     const auto client = import_with(wrong.make(), bell->first);
     ASSERT_FALSE(client) << wrong.name;
-    EXPECT_TRUE(client.code() == Errc::bad_message || client.code() == Errc::system_error) << wrong.name << ": " << client.error().message();
+    EXPECT_TRUE(client.code() == Errc::bad_message || client.code() == Errc::system_error)
+        << wrong.name << ": " << client.error().message();
     EXPECT_FALSE(client.error().text.empty()) << wrong.name;
   }
   EXPECT_EQ(open_descriptors(), before_);

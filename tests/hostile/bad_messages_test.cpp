@@ -99,10 +99,11 @@ TEST_F(BadMessages, with_flipped_bits_bind_or_are_refused) {
 }
 
 TEST_F(BadMessages, that_only_a_binder_sends_are_refused) {
-  const std::vector<shim::BinderBody> bodies{shim::ExportRequest{}, shim::Exported{1},   shim::Withdrawn{},
-                                             shim::BindRequest{},   shim::BindReply{},   shim::Bound{},
-                                             shim::Listed{},        shim::Described{},   shim::Failed{Errc::not_permitted, "you"},
-                                             shim::ListRequest{},   shim::DescribeRequest{}};
+  const std::vector<shim::BinderBody> bodies{
+      shim::ExportRequest{}, shim::Exported{1},      shim::Withdrawn{},
+      shim::BindRequest{},   shim::BindReply{},      shim::Bound{},
+      shim::Listed{},        shim::Described{},      shim::Failed{Errc::not_permitted, "you"},
+      shim::ListRequest{},   shim::DescribeRequest{}};
   for (const shim::BinderBody& body : bodies) {
     const lrpc::UniqueFd socket = private_socket();
     ASSERT_TRUE(send_packet(socket.get(), encoded({7, body, {}, {}})));
@@ -152,7 +153,8 @@ TEST_F(BadMessages, in_a_flood_that_nobody_reads_the_answers_of_leave_the_server
     std::get<shim::ImportRequest>(message.body).interface.name = "Otherwise";
     return message;
   }());
-  for (int i = 0; i < 2000 && send(socket.get(), mismatch.data(), mismatch.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0; ++i) {
+  for (int i = 0; i < 2000 && send(socket.get(), mismatch.data(), mismatch.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+       ++i) {
     if (i % 100 == 0) bystander_->call();
   }
   auto late = Conformance::Client::import_over(private_socket());
@@ -177,12 +179,13 @@ TEST_F(BadMessages, about_the_interface_say_which_side_is_to_change) {
 }
 
 /// A client that imports from whoever has put `packet` into its socket.
-lrpc::Result<Conformance::Client> import_from_one_who_says(std::span<const std::byte> packet, std::span<const int> fds = {},
-                                                           bool hang_up = false) {
+lrpc::Result<Conformance::Client> import_from_one_who_says(std::span<const std::byte> packet,
+                                                           std::span<const int> fds = {}, bool hang_up = false) {
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();
   const int on = 1;
-  setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);  // as import_over() does, but before the answer
+  setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on,
+             sizeof on);  // as import_over() does, but before the answer
   if (!send_packet(ends->second.get(), packet, fds)) return Errc::system_error;
   if (hang_up) shutdown(ends->second.get(), SHUT_WR);
   return Conformance::Client::import_over(std::move(ends->first));
@@ -202,7 +205,8 @@ TEST_F(BadMessages, to_a_client_are_an_error_that_says_what_is_wrong) {
 TEST_F(BadMessages, to_a_client_with_too_few_or_too_many_descriptors_are_refused_and_closed) {
   for (std::size_t count = 0; count < 10; ++count) {
     const std::vector<int> fds(count, STDERR_FILENO);
-    EXPECT_EQ(import_from_one_who_says(encoded(bound_answer(1)), fds).code(), Errc::bad_message) << count << " descriptors";
+    EXPECT_EQ(import_from_one_who_says(encoded(bound_answer(1)), fds).code(), Errc::bad_message)
+        << count << " descriptors";
   }
 }
 
@@ -215,21 +219,23 @@ TEST_F(BadMessages, to_a_client_with_flipped_bits_bind_or_are_refused) {
     const std::array<int, 2> fds{region.get(), bell->first.get()};
     const auto client = import_from_one_who_says(with_flipped_bits(random, encoded(bound_answer(1))), fds);
     if (!client) {
-      EXPECT_TRUE(client.code() == Errc::bad_message || client.code() == Errc::hash_mismatch) << client.error().message();
+      EXPECT_TRUE(client.code() == Errc::bad_message || client.code() == Errc::hash_mismatch)
+          << client.error().message();
     }
   }
 }
 
 TEST_F(BadMessages, to_a_client_that_are_no_answer_are_refused) {
-  for (const shim::BinderBody& body : std::vector<shim::BinderBody>{shim::Exported{1}, shim::Withdrawn{}, import_request("x").body,
-                                                                    shim::BindRequest{}, shim::Listed{}}) {
+  for (const shim::BinderBody& body : std::vector<shim::BinderBody>{
+           shim::Exported{1}, shim::Withdrawn{}, import_request("x").body, shim::BindRequest{}, shim::Listed{}}) {
     EXPECT_EQ(import_from_one_who_says(encoded({1, body, {}, {}})).code(), Errc::bad_message);
   }
   auto other_classes = bound_answer(1);
   std::get<shim::Bound>(other_classes.body).classes.pop_back();
   auto bell = shim::make_socket_pair();
   ASSERT_TRUE(bell);
-  EXPECT_EQ(import_from_one_who_says(encoded(other_classes), std::array{STDERR_FILENO, bell->first.get()}).code(), Errc::hash_mismatch);
+  EXPECT_EQ(import_from_one_who_says(encoded(other_classes), std::array{STDERR_FILENO, bell->first.get()}).code(),
+            Errc::hash_mismatch);
 }
 
 TEST_F(BadMessages, none_at_all_before_a_hang_up_are_peer_gone) {

@@ -21,11 +21,14 @@ namespace shim = lrpc::shim;
 /// A socket where a nameserver is expected.
 class FalseNameserver {
  public:
-  FalseNameserver() : path_((directory_.path() / "lrpcd.sock").string()), listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  FalseNameserver()
+      : path_((directory_.path() / "lrpcd.sock").string()),
+        listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path_.data(), path_.size());
-    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener_.get(), 8) != 0) {
+    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener_.get(), 8) != 0) {
       throw std::runtime_error("FalseNameserver");
     }
   }
@@ -122,7 +125,9 @@ class BadNameserver : public testing::Test {
     EXPECT_NE(reply, nullptr);
     return reply != nullptr ? *reply : shim::BindReply{};
   }
-  static shim::BindRequest bind_request() { return {.export_id = kExport, .binding_id = 77, .nonce = {}, .client = {}, .gate = {}}; }
+  static shim::BindRequest bind_request() {
+    return {.export_id = kExport, .binding_id = 77, .nonce = {}, .client = {}, .gate = {}};
+  }
 
   static constexpr std::uint64_t kExport = 4711;
   FalseNameserver nameserver_;
@@ -143,16 +148,19 @@ TEST_F(BadNameserver, that_answers_an_export_with_garbage_gets_a_hang_up_and_the
     EXPECT_EQ(exported.code(), Errc::bad_message) << exported.error().message();
   }
   const auto another = export_and([&](std::uint32_t request) {
-    ASSERT_TRUE(send_packet(nameserver_.connection(), of_another_version(encoded({request, shim::Exported{1}, {}, {}}))));
+    ASSERT_TRUE(
+        send_packet(nameserver_.connection(), of_another_version(encoded({request, shim::Exported{1}, {}, {}}))));
   });
   EXPECT_NE(another.error().text.find("version 9"), std::string::npos) << another.error().text;
 }
 
 TEST_F(BadNameserver, that_answers_an_export_with_something_else_is_a_bad_message) {
-  for (const shim::BinderBody& body : std::vector<shim::BinderBody>{shim::Withdrawn{}, shim::Bound{}, shim::Listed{}, import_request("x").body}) {
+  for (const shim::BinderBody& body :
+       std::vector<shim::BinderBody>{shim::Withdrawn{}, shim::Bound{}, shim::Listed{}, import_request("x").body}) {
     const auto exported = export_and([&](std::uint32_t request) {
       ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request + 1, body, {}, {}})));  // nobody asked
-      ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request, body, {}, {}}), std::array{STDERR_FILENO, STDERR_FILENO}));
+      ASSERT_TRUE(send_packet(nameserver_.connection(), encoded({request, body, {}, {}}),
+                              std::array{STDERR_FILENO, STDERR_FILENO}));
     });
     EXPECT_EQ(exported.code(), Errc::bad_message);
     nameserver_.hang_up();
@@ -176,7 +184,8 @@ TEST_F(BadNameserver, that_sends_bind_requests_with_the_wrong_descriptors_gets_r
   for (const Descriptor& wrong : not_regions()) {
     const lrpc::UniqueFd region = wrong.make();
     const auto reply = reply_to(bind_request(), std::array{region.get(), pidfd->get(), bell->first.get()});
-    EXPECT_TRUE(reply.code == Errc::bad_message || reply.code == Errc::system_error) << wrong.name << ": " << reply.text;
+    EXPECT_TRUE(reply.code == Errc::bad_message || reply.code == Errc::system_error)
+        << wrong.name << ": " << reply.text;
   }
   const lrpc::UniqueFd region = good_region();
   shim::BindRequest unknown = bind_request();
@@ -213,7 +222,8 @@ TEST_F(BadNameserver, that_floods_and_hangs_up_finds_the_name_offered_again) {
   ASSERT_TRUE(pidfd && bell);
   const std::array<int, 3> fds{region.get(), pidfd->get(), bell->first.get()};
   for (int i = 0; i < 200; ++i) {
-    if (!send_packet(nameserver_.connection(), with_flipped_bits(random, encoded({5, bind_request(), {}, {}})), fds)) break;
+    if (!send_packet(nameserver_.connection(), with_flipped_bits(random, encoded({5, bind_request(), {}, {}})), fds))
+      break;
     std::array<std::byte, 2048> reply{};
     while (recv(nameserver_.connection(), reply.data(), reply.size(), MSG_DONTWAIT) > 0) continue;
   }
@@ -231,7 +241,9 @@ TEST_F(BadNameserver, that_does_not_read_for_a_while_gets_every_answer_later_and
   auto twin = shim::make_socket_pair();
   ASSERT_TRUE(twin);
   std::uint64_t room = 0;
-  while (shim::send_message(twin->first.get(), {1, shim::BindReply{1, Errc::bad_message, std::string(40, 'x')}, {}, {}}, false)) ++room;
+  while (shim::send_message(twin->first.get(), {1, shim::BindReply{1, Errc::bad_message, std::string(40, 'x')}, {}, {}},
+                            false))
+    ++room;
   const std::uint64_t asked = room + 40;
   for (std::uint64_t i = 1; i <= asked; ++i) {
     shim::BindRequest request = bind_request();
@@ -311,7 +323,8 @@ TEST(FalseNameserverOfAClient, makes_imports_fail_with_what_is_wrong) {
   const std::size_t before = open_descriptors();
   for (const Packet& packet : packets) {
     std::optional<lrpc::Result<Conformance::Client>> client;
-    std::thread importer([&] { client.emplace(Conformance::Client::import("name", {.nameserver = nameserver.path()})); });
+    std::thread importer(
+        [&] { client.emplace(Conformance::Client::import("name", {.nameserver = nameserver.path()})); });
     (void)nameserver.accept_one();
     ASSERT_TRUE(send_packet(nameserver.connection(), packet));
     importer.join();

@@ -60,7 +60,8 @@ inline Packet of_another_version(Packet good) {
 /// Packets that nobody may take for a message, made out of a good one; all decode to nothing.
 inline std::vector<Packet> undecodable_packets(Random& random, const Packet& good) {
   std::vector<Packet> packets;
-  for (std::size_t size = 1; size < good.size(); size += 1 + size / 16) packets.emplace_back(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
+  for (std::size_t size = 1; size < good.size(); size += 1 + size / 16)
+    packets.emplace_back(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
   for (const std::size_t size : {1UL, 15UL, 16UL, 17UL, 400UL, 5000UL, lrpc::shim::kMaxBinderMessage + 100}) {
     Packet noise(size);
     for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
@@ -83,7 +84,8 @@ inline std::vector<Packet> undecodable_packets(Random& random, const Packet& goo
 
 /// `good` with a few bits flipped: may be undecodable, or say something else than was meant.
 inline Packet with_flipped_bits(Random& random, Packet good) {
-  for (std::size_t i = 0; i <= random.below(3); ++i) good[random.below(good.size())] ^= static_cast<std::byte>(1U << random.below(8));
+  for (std::size_t i = 0; i <= random.below(3); ++i)
+    good[random.below(good.size())] ^= static_cast<std::byte>(1U << random.below(8));
   return good;
 }
 
@@ -118,13 +120,16 @@ inline const std::vector<Descriptor>& not_regions() {
   static constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   static const std::vector<Descriptor> all{
       {"an unsealed memfd", [] { return memory_file(conformance_layout().size(), 0); }},
-      {"a memfd that can still be cut", [] { return memory_file(conformance_layout().size(), F_SEAL_GROW | F_SEAL_SEAL); }},
-      {"a memfd whose seals are open", [] { return memory_file(conformance_layout().size(), F_SEAL_SHRINK | F_SEAL_GROW); }},
+      {"a memfd that can still be cut",
+       [] { return memory_file(conformance_layout().size(), F_SEAL_GROW | F_SEAL_SEAL); }},
+      {"a memfd whose seals are open",
+       [] { return memory_file(conformance_layout().size(), F_SEAL_SHRINK | F_SEAL_GROW); }},
       {"a region that is too small", [] { return memory_file(conformance_layout().size() - 4096, kSealed); }},
       {"a region that is too large", [] { return memory_file(conformance_layout().size() + 4096, kSealed); }},
       {"an empty region", [] { return memory_file(0, kSealed); }},
       {"a read-only sealed memfd", [] { return memory_file(conformance_layout().size(), kSealed | F_SEAL_WRITE); }},
-      {"a memfd sealed against future writes", [] { return memory_file(conformance_layout().size(), kSealed | F_SEAL_FUTURE_WRITE); }},
+      {"a memfd sealed against future writes",
+       [] { return memory_file(conformance_layout().size(), kSealed | F_SEAL_FUTURE_WRITE); }},
       {"a region opened read-only",
        [] {
          const lrpc::UniqueFd region = good_region();
@@ -144,12 +149,14 @@ inline lrpc::UniqueFd ringing_listener() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;  // no path: the kernel chooses an abstract name
   socklen_t size = sizeof address;
-  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address.sun_family) != 0 || listen(listener.get(), 1) != 0 ||
+  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address.sun_family) != 0 ||
+      listen(listener.get(), 1) != 0 ||
       getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw std::runtime_error("ringing_listener");
   }
   const lrpc::UniqueFd caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));  // its call waits although it goes
-  if (connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw std::runtime_error("connect");
+  if (connect(caller.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    throw std::runtime_error("connect");
   return listener;
 }
 
@@ -162,7 +169,8 @@ inline const std::vector<Descriptor>& not_bells() {
       {"a device that is always readable", [] { return lrpc::UniqueFd(open("/dev/zero", O_RDWR | O_CLOEXEC)); }},
       {"a directory", [] { return lrpc::UniqueFd(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }},
       {"a path", [] { return lrpc::UniqueFd(open("/", O_PATH | O_CLOEXEC)); }},
-      {"a stream that says end", [] {
+      {"a stream that says end",
+       [] {
          int ends[2];
          if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("socketpair");
          close(ends[1]);

@@ -65,7 +65,8 @@ class Bystander {
     } else {
       ASSERT_EQ(client_.Check(101).code(), lrpc::Errc::raised);
     }
-    longest_ = std::max(longest_, std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
+    longest_ =
+        std::max(longest_, std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
   }
   void call_for(std::chrono::milliseconds time) {
     const auto until = std::chrono::steady_clock::now() + time;
@@ -82,20 +83,21 @@ class Bystander {
 /// What a server holds, as it tells a client of its, and as /proc tells: remembered, to be found again.
 class Holdings {
  public:
-  Holdings(Conformance::Client& client, pid_t server) : client_(client), server_(std::to_string(server)), before_(now()) {}
+  Holdings(Conformance::Client& client, pid_t server)
+      : client_(client), server_(std::to_string(server)), before_(now()) {}
 
   /// The server holds what it held, waiting for what it gives back in its own time (idle E-stacks).
   void expect_as_before() {
     const bool settled = eventually([&] {
       const Counts counted = now();
       // One more: the bystander may have taken another A-stack of a class since, with an E-stack of its own.
-      return counted.bindings == before_.bindings && counted.estacks <= before_.estacks + 1 && counted.objects == before_.objects &&
-             counted.descriptors == before_.descriptors;
+      return counted.bindings == before_.bindings && counted.estacks <= before_.estacks + 1 &&
+             counted.objects == before_.objects && counted.descriptors == before_.descriptors;
     });
     const Counts counted = now();
-    EXPECT_TRUE(settled) << "bindings " << before_.bindings << " → " << counted.bindings << ", E-stacks " << before_.estacks
-                         << " → " << counted.estacks << ", objects " << before_.objects << " → " << counted.objects
-                         << ", descriptors " << before_.descriptors << " → " << counted.descriptors;
+    EXPECT_TRUE(settled) << "bindings " << before_.bindings << " → " << counted.bindings << ", E-stacks "
+                         << before_.estacks << " → " << counted.estacks << ", objects " << before_.objects << " → "
+                         << counted.objects << ", descriptors " << before_.descriptors << " → " << counted.descriptors;
   }
 
  private:

@@ -26,8 +26,8 @@ std::uint64_t hostile_seed() {
 
 std::uint32_t nasty_number(Random& random) {
   static constexpr std::uint32_t kTail = lrpc::VariableParameter::kInTail;
-  static constexpr std::array<std::uint32_t, 13> kEdges{0,         9,          64,         100,        255,        300,     2'000,
-                                                        4'000,     100'000,    4'194'304,  0x7fff'ffff, 0xffff'fffe, kTail};
+  static constexpr std::array<std::uint32_t, 13> kEdges{
+      0, 9, 64, 100, 255, 300, 2'000, 4'000, 100'000, 4'194'304, 0x7fff'ffff, 0xffff'fffe, kTail};
   const std::uint32_t near = random.pick<std::uint32_t>(kEdges) + static_cast<std::uint32_t>(random.below(4)) - 1;
   return random.one_in(2) ? near : near | kTail;
 }
@@ -46,9 +46,12 @@ std::uint64_t nasty_call_word(Random& random, std::uint64_t seen) {
   if (!random.one_in(4)) {
     const std::uint64_t generation = (seen >> CallWord::kGenerationShift) + random.below(4) - 1;
     const auto identifier = static_cast<std::uint16_t>(random.below(Conformance::kPdl.procedures.size() + 2));
-    bits = CallWord::called(generation, identifier, static_cast<std::uint16_t>(random.one_in(2) ? random.below(4) : random())).bits();
+    bits = CallWord::called(generation, identifier,
+                            static_cast<std::uint16_t>(random.one_in(2) ? random.below(4) : random()))
+               .bits();
     if (random.one_in(3)) bits = (bits & ~CallWord::kTurnMask) | random.below(4);
-    if (random.one_in(3)) bits |= random() & (CallWord::kCallerSleeps | CallWord::kEStackParked | CallWord::kRevoked | 0xe0);
+    if (random.one_in(3))
+      bits |= random() & (CallWord::kCallerSleeps | CallWord::kEStackParked | CallWord::kRevoked | 0xe0);
   }
   constexpr std::uint64_t kProcedureBits = std::uint64_t{0xffff} << 32;
   return obeys_too_well(CallWord(bits).procedure()) ? bits & ~kProcedureBits : bits;
@@ -66,7 +69,8 @@ void scribble_slots(Random& random, const Region& region) {
     scribble_image(random, region, astack);
     astack.head->polled.store(static_cast<std::uint32_t>(random.below(3)), std::memory_order_relaxed);
     astack.head->attached.store(static_cast<std::uint32_t>(random.below(3)), std::memory_order_relaxed);
-    astack.head->word.store(nasty_call_word(random, astack.head->word.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    astack.head->word.store(nasty_call_word(random, astack.head->word.load(std::memory_order_relaxed)),
+                            std::memory_order_relaxed);
   }
 }
 

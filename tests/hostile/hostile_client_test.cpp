@@ -24,7 +24,9 @@ using lrpc::Gate;
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
-std::uint16_t refused(Errc code) { return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code)); }
+std::uint16_t refused(Errc code) {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
 
 /// A server process, an honest client of it, and room for a hostile one.
 class HostileClient : public testing::TestWithParam<Gate> {
@@ -58,7 +60,8 @@ void ring_without_rules(const RawBinding& binding, Random random, const std::ato
     astack.head->word.store(nasty_call_word(random, astack.head->word.load()));
     if (random.one_in(2)) (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
     std::array<char, 200> rings{};
-    if (random.one_in(4)) (void)send(binding.bell(), rings.data(), 1 + random.below(rings.size()), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (random.one_in(4))
+      (void)send(binding.bell(), rings.data(), 1 + random.below(rings.size()), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (random.one_in(16)) std::this_thread::sleep_for(100us);
   }
 }
@@ -90,7 +93,8 @@ TEST_P(HostileClient, that_goes_while_its_garbage_is_being_served_leaves_nothing
   for (int round = 0; round < 10; ++round) {
     RawBinding hostile(world_.nameserver(), "target", GetParam());
     std::atomic<bool> stop{false};
-    std::thread caller([&] { ring_without_rules(hostile, Random(hostile_seed() + 10 + static_cast<unsigned>(round)), stop); });
+    std::thread caller(
+        [&] { ring_without_rules(hostile, Random(hostile_seed() + 10 + static_cast<unsigned>(round)), stop); });
     Random random(hostile_seed() + 2);
     for (int i = 0; i < 50; ++i) scribble_slots(random, hostile.region());
     hostile.hang_up();
@@ -113,7 +117,8 @@ TEST_P(HostileClient, that_rings_what_it_may_not_is_told_why) {
   const auto procedures = static_cast<std::uint16_t>(Conformance::kPdl.procedures.size());
   EXPECT_EQ(hostile.call(0, procedures), refused(Errc::bad_procedure));
   EXPECT_EQ(hostile.call(0, 0xffff), refused(Errc::bad_procedure));
-  EXPECT_EQ(hostile.call(first("Greet"), procedure("Null")), refused(Errc::bad_procedure)) << "an A-stack of another class";
+  EXPECT_EQ(hostile.call(first("Greet"), procedure("Null")), refused(Errc::bad_procedure))
+      << "an A-stack of another class";
 
   image("Halve")[0] = std::byte{101};
   EXPECT_EQ(call("Halve"), refused(Errc::argument_out_of_range));
@@ -182,7 +187,9 @@ TEST_P(HostileClient, that_says_something_strange_on_its_bell_loses_at_most_its_
 
 INSTANTIATE_TEST_SUITE_P(gates, HostileClient, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
                          [](const auto& tested) {
-                           return tested.param == Gate::exchange ? "exchange" : tested.param == Gate::handoff ? "handoff" : "adaptive";
+                           return tested.param == Gate::exchange  ? "exchange"
+                                  : tested.param == Gate::handoff ? "handoff"
+                                                                  : "adaptive";
                          });
 
 /// Moves whoever sleeps on the word of an A-stack to a word that only this process knows.

@@ -93,20 +93,22 @@ const std::map<std::string, Behaviour> kBehaviours{
     {"any_status",
      [](Random& random, Victim& victim, const AStack& astack, std::uint64_t word) {
        scribble_image(random, victim.region, astack);
-       const auto status = static_cast<std::uint16_t>(random.one_in(2) ? random() : random.below(4) | (random() & 0x8000));
+       const auto status =
+           static_cast<std::uint16_t>(random.one_in(2) ? random() : random.below(4) | (random() & 0x8000));
        return_call(astack, generation_of(word), status);
      }},
-    {"the_generation_before",
-     [](Random&, Victim&, const AStack& astack, std::uint64_t word) { return_call(astack, generation_of(word) - 1, 0); }},
-    {"the_generation_after",
-     [](Random&, Victim&, const AStack& astack, std::uint64_t word) { return_call(astack, generation_of(word) + 1, 0); }},
-    {"a_turn_that_is_none", [](Random&, Victim&, const AStack& astack, std::uint64_t word) { astack.head->word.store(word | 3); }},
+    {"the_generation_before", [](Random&, Victim&, const AStack& astack,
+                                 std::uint64_t word) { return_call(astack, generation_of(word) - 1, 0); }},
+    {"the_generation_after", [](Random&, Victim&, const AStack& astack,
+                                std::uint64_t word) { return_call(astack, generation_of(word) + 1, 0); }},
+    {"a_turn_that_is_none",
+     [](Random&, Victim&, const AStack& astack, std::uint64_t word) { astack.head->word.store(word | 3); }},
     {"abandonment",
      [](Random&, Victim&, const AStack& astack, std::uint64_t word) {
        astack.head->word.store((word & ~CallWord::kTurnMask) | static_cast<std::uint64_t>(Turn::abandoned));
      }},
-    {"revocation",
-     [](Random&, Victim&, const AStack& astack, std::uint64_t) { shim::revoke_word(*astack.head, shim::Sleeper::caller); }},
+    {"revocation", [](Random&, Victim&, const AStack& astack,
+                      std::uint64_t) { shim::revoke_word(*astack.head, shim::Sleeper::caller); }},
     {"holes",
      [](Random& random, Victim& victim, const AStack& astack, std::uint64_t word) {
        punch_hole(random, victim.region);
@@ -166,7 +168,8 @@ bool accept_binding(int socket, Random& random, Victim& victim) {
     if (victim.region.mapped()) {
       for (const AStack& astack : all_astacks(victim.region)) {
         const std::uint64_t word = astack.head->word.load();
-        if ((word & CallWord::kTurnMask) == static_cast<std::uint64_t>(Turn::called)) behave(random, victim, astack, word);
+        if ((word & CallWord::kTurnMask) == static_cast<std::uint64_t>(Turn::called))
+          behave(random, victim, astack, word);
       }
     }
     sched_yield();

@@ -27,7 +27,8 @@ class FencedRoom {
   explicit FencedRoom(std::size_t size) : memory_(size + kFence, std::byte{0xf5}), size_(size) {}
   [[nodiscard]] std::span<std::byte> room() { return std::span(memory_).first(size_); }
   [[nodiscard]] bool intact() const {
-    return std::all_of(memory_.begin() + static_cast<std::ptrdiff_t>(size_), memory_.end(), [](std::byte b) { return b == std::byte{0xf5}; });
+    return std::all_of(memory_.begin() + static_cast<std::ptrdiff_t>(size_), memory_.end(),
+                       [](std::byte b) { return b == std::byte{0xf5}; });
   }
 
  private:
@@ -65,7 +66,8 @@ class Conduct {
     return halved.code();
   }
   static Errc mirror(Conformance::Client& client) {
-    Conformance::Shape shape{.name = "s", .colour = Conformance::Colour::Blue, .corners = {}, .filled = true, .share = 7};
+    Conformance::Shape shape{
+        .name = "s", .colour = Conformance::Colour::Blue, .corners = {}, .filled = true, .share = 7};
     const Conformance::Shape before = shape;
     const auto mirrored = client.Mirror(shape);
     EXPECT_TRUE(layout::is_Shape(shape));
@@ -113,7 +115,8 @@ class Conduct {
   }
   static Errc check(Conformance::Client& client) {
     const auto checked = client.Check(1);
-    const bool named = checked.raised<Conformance::TooBig>() != nullptr || checked.raised<Conformance::Refused>() != nullptr;
+    const bool named =
+        checked.raised<Conformance::TooBig>() != nullptr || checked.raised<Conformance::Refused>() != nullptr;
     EXPECT_EQ(checked.code() == Errc::raised, named) << "an error that the procedure does not declare";
     if (const auto* big = checked.raised<Conformance::TooBig>()) {
       EXPECT_LE(big->what.str().size(), 64U);
@@ -132,8 +135,9 @@ class Conduct {
   }
   static Errc null(Conformance::Client& client) { return client.Null().code(); }
 
-  static constexpr std::array<CallOne, 14> kCalls{add,   flip, next_colour, halve,       mirror, integers,   greet,
-                                                  concatenate, fill, reverse,     small_bytes, check,  bad_result, null};
+  static constexpr std::array<CallOne, 14> kCalls{add,         flip,  next_colour, halve, mirror,
+                                                  integers,    greet, concatenate, fill,  reverse,
+                                                  small_bytes, check, bad_result,  null};
   std::size_t next_ = 0;
 };
 
@@ -146,10 +150,23 @@ struct Misconduct {
 const std::set<Errc> kGone{Errc::call_failed, Errc::binding_revoked};
 const std::set<Errc> kNoAnswer{Errc::call_aborted};
 const std::set<Errc> kBadValues{Errc::ok, Errc::bad_result, Errc::result_too_long, Errc::raised};
-const std::set<Errc> kAnyEnd{Errc::ok,           Errc::call_failed,   Errc::call_aborted,          Errc::binding_revoked,   Errc::bad_procedure,
-                             Errc::bad_handle,   Errc::bad_result,    Errc::argument_out_of_range, Errc::argument_too_long, Errc::exception_escaped,
-                             Errc::raised,       Errc::result_too_long, Errc::no_astack,           Errc::limit_reached,     Errc::not_permitted,
-                             Errc::not_supported, Errc::invalid_argument};
+const std::set<Errc> kAnyEnd{Errc::ok,
+                             Errc::call_failed,
+                             Errc::call_aborted,
+                             Errc::binding_revoked,
+                             Errc::bad_procedure,
+                             Errc::bad_handle,
+                             Errc::bad_result,
+                             Errc::argument_out_of_range,
+                             Errc::argument_too_long,
+                             Errc::exception_escaped,
+                             Errc::raised,
+                             Errc::result_too_long,
+                             Errc::no_astack,
+                             Errc::limit_reached,
+                             Errc::not_permitted,
+                             Errc::not_supported,
+                             Errc::invalid_argument};
 
 const std::vector<Misconduct> kMisconduct{
     {"silence", kNoAnswer},
@@ -198,12 +215,15 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
   const auto& [misconduct, gate, watcher] = GetParam();
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
-  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct.name, std::to_string(hostile_seed())}, {ends->first.get()});
+  Process server(
+      {LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct.name, std::to_string(hostile_seed())},
+      {ends->first.get()});
   ends->first.reset();
   Conduct conduct;
   const auto until = std::chrono::steady_clock::now() + 400ms;
   for (int binding = 0; binding == 0 || std::chrono::steady_clock::now() < until; ++binding) {
-    auto client = Conformance::Client::import_over(duplicate(ends->second.get()), {.gate = gate, .call_timeout = kCallTimeout, .watcher = watcher});
+    auto client = Conformance::Client::import_over(duplicate(ends->second.get()),
+                                                   {.gate = gate, .call_timeout = kCallTimeout, .watcher = watcher});
     if (!client) {
       EXPECT_STREQ(misconduct.name, "death") << client.error().message();
       break;
@@ -226,15 +246,19 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
 }
 
 INSTANTIATE_TEST_SUITE_P(by, HostileServer,
-                         testing::Combine(testing::ValuesIn(kMisconduct), testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
+                         testing::Combine(testing::ValuesIn(kMisconduct),
+                                          testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
                                           testing::Values(true)),
                          [](const auto& tested) {
                            const Gate gate = std::get<1>(tested.param);
-                           return std::string(std::get<0>(tested.param).name) +
-                                  (gate == Gate::exchange ? "_at_exchange" : gate == Gate::handoff ? "_at_handoff" : "_at_any_gate");
+                           return std::string(std::get<0>(tested.param).name) + (gate == Gate::exchange ? "_at_exchange"
+                                                                                 : gate == Gate::handoff
+                                                                                     ? "_at_handoff"
+                                                                                     : "_at_any_gate");
                          });
 INSTANTIATE_TEST_SUITE_P(unwatched_by, HostileServer,
-                         testing::Combine(testing::ValuesIn(kMisconduct), testing::Values(Gate::adaptive), testing::Values(false)),
+                         testing::Combine(testing::ValuesIn(kMisconduct), testing::Values(Gate::adaptive),
+                                          testing::Values(false)),
                          [](const auto& tested) { return std::get<0>(tested.param).name; });
 
 TEST(HostileSilence, a_call_with_a_timeout_ends_also_when_no_astack_ever_comes_back) {
@@ -250,7 +274,8 @@ TEST(HostileSilence, a_call_with_a_timeout_ends_also_when_no_astack_ever_comes_b
 TEST(HostileSilence, killing_a_silent_server_ends_calls_without_a_timeout) {
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
-  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), "flags_that_flicker", "1"}, {ends->first.get()});
+  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), "flags_that_flicker", "1"},
+                 {ends->first.get()});
   ends->first.reset();
   auto client = Conformance::Client::import_over(std::move(ends->second));
   ASSERT_TRUE(client) << client.error().message();

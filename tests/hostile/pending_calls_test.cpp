@@ -22,7 +22,8 @@ TEST_P(HostileServerOfPendingCalls, ends_none_of_them_never) {
   const auto& [misconduct, gate] = GetParam();
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
-  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct, std::to_string(hostile_seed())}, {ends->first.get()});
+  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct, std::to_string(hostile_seed())},
+                 {ends->first.get()});
   ends->first.reset();
   for (int binding = 0; binding < 3; ++binding) {
     auto client = Conformance::Client::import_over(duplicate(ends->second.get()), {.gate = gate, .call_timeout = 30ms});
@@ -46,14 +47,16 @@ TEST_P(HostileServerOfPendingCalls, ends_none_of_them_never) {
 }
 
 INSTANTIATE_TEST_SUITE_P(by, HostileServerOfPendingCalls,
-                         testing::Combine(testing::Values("silence", "scribbling", "any_status", "the_generation_before",
-                                                          "the_generation_after", "a_turn_that_is_none", "abandonment", "revocation",
-                                                          "holes", "flags_that_flicker", "stolen_sleep", "hanging_up", "death"),
+                         testing::Combine(testing::Values("silence", "scribbling", "any_status",
+                                                          "the_generation_before", "the_generation_after",
+                                                          "a_turn_that_is_none", "abandonment", "revocation", "holes",
+                                                          "flags_that_flicker", "stolen_sleep", "hanging_up", "death"),
                                           testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff)),
                          [](const auto& tested) {
                            const Gate gate = std::get<1>(tested.param);
-                           return std::string(std::get<0>(tested.param)) +
-                                  (gate == Gate::exchange ? "_at_exchange" : gate == Gate::handoff ? "_at_handoff" : "_at_any_gate");
+                           return std::string(std::get<0>(tested.param)) + (gate == Gate::exchange  ? "_at_exchange"
+                                                                            : gate == Gate::handoff ? "_at_handoff"
+                                                                                                    : "_at_any_gate");
                          });
 
 }  // namespace

@@ -49,14 +49,18 @@ void fill(Random& random, lrpc::client::Call& call, const lrpc::ProcedureDescrip
     const auto bits = static_cast<std::uint32_t>(nasty_bits(random) >> 16);
     std::memcpy(call.image() + at, &bits, std::min<std::size_t>(4, procedure.image_size - at));
   }
-  if (procedure.image_size > 0 && random.one_in(2)) std::memset(call.image(), static_cast<int>(random.below(5)), std::min(16U, procedure.image_size));
+  if (procedure.image_size > 0 && random.one_in(2))
+    std::memset(call.image(), static_cast<int>(random.below(5)), std::min(16U, procedure.image_size));
   for (const lrpc::VariableParameter& variable : procedure.variable_parameters) {
     if (!variable.in || random.one_in(3)) continue;
-    const std::array<std::uint32_t, 5> edges{0, variable.inline_capacity, variable.inline_capacity + 1, variable.bound, variable.bound + 1};
-    const std::uint32_t length = random.pick<std::uint32_t>(edges) | (random.one_in(2) ? lrpc::VariableParameter::kInTail : 0U);
+    const std::array<std::uint32_t, 5> edges{0, variable.inline_capacity, variable.inline_capacity + 1, variable.bound,
+                                             variable.bound + 1};
+    const std::uint32_t length =
+        random.pick<std::uint32_t>(edges) | (random.one_in(2) ? lrpc::VariableParameter::kInTail : 0U);
     std::memcpy(call.image() + variable.length_offset, &length, sizeof length);
     if (call.tail() == nullptr) continue;
-    for (std::size_t at = 0; at < 64; at += 8) scribble(call.tail() + variable.tail_offset / 8 * 8 + at, nasty_bits(random));
+    for (std::size_t at = 0; at < 64; at += 8)
+      scribble(call.tail() + variable.tail_offset / 8 * 8 + at, nasty_bits(random));
   }
 }
 
@@ -86,7 +90,8 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
     const lrpc::ProcedureDescriptor& procedure = Conformance::kPdl.procedures[identifier];
     const std::string name(procedure.name);
     // The large ones are slow by design: they touch megabytes if the image says so.
-    const bool large = std::ranges::any_of(procedure.variable_parameters, [](const auto& p) { return p.bound > 1'000'000; });
+    const bool large =
+        std::ranges::any_of(procedure.variable_parameters, [](const auto& p) { return p.bound > 1'000'000; });
     for (int i = 0; i < (large ? kImages / 15 : kImages); ++i) {
       lrpc::client::Call call(object(), procedure.astack_class);
       ASSERT_TRUE(call.taken());
@@ -94,7 +99,8 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
       std::vector<std::byte> before(call.image(), call.image() + procedure.image_size);
       const std::uint16_t status = call.transfer(identifier);
       if ((status & kFailed) != 0) {
-        EXPECT_EQ(static_cast<std::uint16_t>(lrpc::client::Call::failure(status)), status & ~kFailed) << name << ": a failure without a name";
+        EXPECT_EQ(static_cast<std::uint16_t>(lrpc::client::Call::failure(status)), status & ~kFailed)
+            << name << ": a failure without a name";
         continue;
       }
       EXPECT_LE(status, 2) << name;  // no procedure declares more than two errors
@@ -103,7 +109,8 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
       EXPECT_TRUE(conforms(name, before.data())) << name << " was executed with arguments that do not conform";
     }
   }
-  for (const char* name : {"Null", "Add", "Flip", "NextColour", "Halve", "Greet", "Concatenate", "Sum", "SumInPlace", "Reverse", "SmallBytes"}) {
+  for (const char* name : {"Null", "Add", "Flip", "NextColour", "Halve", "Greet", "Concatenate", "Sum", "SumInPlace",
+                           "Reverse", "SmallBytes"}) {
     EXPECT_GT(returned[name], 0) << name << ": no image went all the way";
   }
   EXPECT_EQ(client_->Add(1, 2).value(), 3);
@@ -117,7 +124,8 @@ TEST_F(RandomImages, on_an_astack_of_another_class_are_no_call) {
       lrpc::client::Call call(object(), astack_class);
       ASSERT_TRUE(call.taken());
       const std::uint16_t status = call.transfer(static_cast<std::uint16_t>(identifier));
-      EXPECT_EQ(status, kFailed | static_cast<std::uint16_t>(Errc::bad_procedure)) << identifier << " on class " << astack_class;
+      EXPECT_EQ(status, kFailed | static_cast<std::uint16_t>(Errc::bad_procedure))
+          << identifier << " on class " << astack_class;
     }
   }
 }

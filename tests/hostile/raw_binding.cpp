@@ -18,8 +18,10 @@ shim::BinderMessage import_request(std::string name, shim::Gate gate) {
   const lrpc::InterfaceId& id = Conformance::kPdl.interface;
   shim::BinderMessage message;
   message.request = 1;
-  message.body = shim::ImportRequest{
-      .name = std::move(name), .interface = {std::string(id.name), id.major, id.minor, id.hash}, .timeout_ms = 0, .gate = gate};
+  message.body = shim::ImportRequest{.name = std::move(name),
+                                     .interface = {std::string(id.name), id.major, id.minor, id.hash},
+                                     .timeout_ms = 0,
+                                     .gate = gate};
   return message;
 }
 
@@ -71,7 +73,8 @@ void RawBinding::ring(std::uint32_t astack, std::uint16_t procedure) {
   (void)send(bell_.get(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-std::optional<std::uint16_t> RawBinding::call(std::uint32_t astack, std::uint16_t procedure, std::chrono::milliseconds patience) {
+std::optional<std::uint16_t> RawBinding::call(std::uint32_t astack, std::uint16_t procedure,
+                                              std::chrono::milliseconds patience) {
   ring(astack, procedure);
   const auto until = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < until) {

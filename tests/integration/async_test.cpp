@@ -140,7 +140,8 @@ TEST_P(StartedCalls, of_many_threads_mix_with_synchronous_ones_on_one_binding) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, StartedCalls, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
+INSTANTIATE_TEST_SUITE_P(gates, StartedCalls,
+                         testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
                          [](const auto& tested) {
                            switch (tested.param) {
                              case Gate::exchange: return "exchange";
@@ -209,7 +210,8 @@ class StartedCallsDeath : public testing::TestWithParam<std::tuple<Gate, bool>> 
 
 TEST_P(StartedCallsDeath, of_a_killed_server_all_end_with_call_failed) {
   TasksProcess server = start_tasks_process(LRPC_TASKS_SERVER);
-  auto client = Tasks::Client::import_over(std::move(server.socket), {.gate = std::get<0>(GetParam()), .watcher = std::get<1>(GetParam())});
+  auto client = Tasks::Client::import_over(std::move(server.socket),
+                                           {.gate = std::get<0>(GetParam()), .watcher = std::get<1>(GetParam())});
   ASSERT_TRUE(client) << client.error().message();
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(client->Null());
   std::vector<Nap> naps;
@@ -223,7 +225,8 @@ TEST_P(StartedCallsDeath, of_a_killed_server_all_end_with_call_failed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(gates, StartedCallsDeath,
-                         testing::Combine(testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff), testing::Bool()));
+                         testing::Combine(testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
+                                          testing::Bool()));
 
 TEST(StartedCallsFork, of_the_parent_are_nothing_to_a_fork_child) {
   TasksProcess server = start_tasks_process(LRPC_TASKS_SERVER);

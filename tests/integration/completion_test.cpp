@@ -100,7 +100,8 @@ TEST(Completion, hears_of_a_servers_death) {
   int failed = 0;
   for (int i = 0; i < 8; ++i) {
     naps.push_back(client->start().NapFor(60'000));
-    ASSERT_TRUE(queue->watch(naps.back(), [&failed, &nap = naps.back()] { failed += nap.finish().code() == Errc::call_failed; }));
+    ASSERT_TRUE(queue->watch(naps.back(),
+                             [&failed, &nap = naps.back()] { failed += nap.finish().code() == Errc::call_failed; }));
   }
   std::this_thread::sleep_for(50ms);
   server.process.kill_and_wait();

@@ -111,8 +111,12 @@ class ConformanceService {
   Conformance::StatisticsResults Statistics(CallContext&) {
     if (server_ == nullptr) return {};
     const auto now = server_->statistics();
-    return {.bindings = now.bindings, .estacks = now.estacks, .poller_hits = now.poller_hits, .reclaimed = now.estacks_reclaimed,
-            .granted_pollers = now.granted_pollers, .allocator_page = now.allocator_page};
+    return {.bindings = now.bindings,
+            .estacks = now.estacks,
+            .poller_hits = now.poller_hits,
+            .reclaimed = now.estacks_reclaimed,
+            .granted_pollers = now.granted_pollers,
+            .allocator_page = now.allocator_page};
   }
 
  private:

@@ -31,10 +31,11 @@ TEST_P(EveryGate, carries_scalars_of_every_type_at_their_limits) {
   const auto low = client_->Integers(INT8_MIN, 0, INT16_MIN, 0, INT32_MIN, 0, INT64_MIN, 0);
   ASSERT_TRUE(low);
   EXPECT_EQ(*low, (Conformance::IntegersResults{INT8_MIN, 0, INT16_MIN, 0, INT32_MIN, 0, INT64_MIN, 0}));
-  const auto high = client_->Integers(INT8_MAX, UINT8_MAX, INT16_MAX, UINT16_MAX, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX);
+  const auto high =
+      client_->Integers(INT8_MAX, UINT8_MAX, INT16_MAX, UINT16_MAX, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX);
   ASSERT_TRUE(high);
-  EXPECT_EQ(*high, (Conformance::IntegersResults{INT8_MAX, UINT8_MAX, INT16_MAX, UINT16_MAX, INT32_MAX, UINT32_MAX, INT64_MAX,
-                                                 UINT64_MAX}));
+  EXPECT_EQ(*high, (Conformance::IntegersResults{INT8_MAX, UINT8_MAX, INT16_MAX, UINT16_MAX, INT32_MAX, UINT32_MAX,
+                                                 INT64_MAX, UINT64_MAX}));
   const auto floats = client_->Floats(-1.5F, std::numeric_limits<double>::infinity());
   ASSERT_TRUE(floats);
   EXPECT_EQ(floats->a2, -1.5F);
@@ -97,9 +98,9 @@ TEST_P(EveryGate, carries_bytes_of_every_size_class) {
   for (const std::size_t size : {0UL, 1UL, 64UL, 1400UL, 1500UL, 5000UL, 65'536UL, 4'194'304UL}) {
     std::vector<std::byte> data(size);
     for (std::size_t i = 0; i < size; ++i) data[i] = static_cast<std::byte>(i * 7);
-    const auto expected = std::accumulate(data.begin(), data.end(), std::uint64_t{0}, [](std::uint64_t sum, std::byte b) {
-      return sum + std::to_integer<std::uint64_t>(b);
-    });
+    const auto expected =
+        std::accumulate(data.begin(), data.end(), std::uint64_t{0},
+                        [](std::uint64_t sum, std::byte b) { return sum + std::to_integer<std::uint64_t>(b); });
     EXPECT_EQ(client_->Sum(data).value(), expected) << size;
     EXPECT_EQ(client_->SumInPlace(data).value(), expected) << size;
     std::vector<std::byte> room(size);

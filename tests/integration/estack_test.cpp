@@ -84,7 +84,9 @@ TEST_P(EStackSize, is_enough_for_what_the_refusal_says) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gates, EStackSize, testing::Values(lrpc::Gate::handoff, lrpc::Gate::exchange),
-                         [](const auto& tested) { return tested.param == lrpc::Gate::handoff ? "handoff" : "exchange"; });
+                         [](const auto& tested) {
+                           return tested.param == lrpc::Gate::handoff ? "handoff" : "exchange";
+                         });
 
 TEST(EStackSizeTooSmall, is_refused_at_export_with_the_size_that_would_do) {
   const std::size_t least = 64 * 1024 + largest_need();

@@ -260,11 +260,14 @@ class MuteNameserver {
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     unlink(path.c_str());
-    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || listen(listener_.get(), 0) != 0) {
+    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener_.get(), 0) != 0) {
       throw std::runtime_error("MuteNameserver");
     }
   }
-  [[nodiscard]] lrpc::UniqueFd accept_one() const { return lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+  [[nodiscard]] lrpc::UniqueFd accept_one() const {
+    return lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
 
  private:
   lrpc::UniqueFd listener_;
@@ -343,7 +346,8 @@ TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is
       }
       ++refused;
       ASSERT_EQ(client.code(), Errc::limit_reached) << client.error().message();
-      EXPECT_NE(client.error().message().find("out of file descriptors"), std::string::npos) << client.error().message();
+      EXPECT_NE(client.error().message().find("out of file descriptors"), std::string::npos)
+          << client.error().message();
     }
     EXPECT_GT(hog.size(), 5U);
     EXPECT_EQ(before->Add(1, 2).value(), 3) << "bindings that exist do not notice";
@@ -370,7 +374,8 @@ TEST(Greed, one_client_process_gets_no_more_than_its_share) {
   }
   auto refused = world.import("shared");
   ASSERT_EQ(refused.code(), Errc::limit_reached);
-  EXPECT_NE(refused.error().message().find("as many as it lets one process have"), std::string::npos) << refused.error().message();
+  EXPECT_NE(refused.error().message().find("as many as it lets one process have"), std::string::npos)
+      << refused.error().message();
   const Process other = world.start_server({"other"});
   EXPECT_EQ(world.import("other")->Through("shared", 1, 2).value(), 3) << "another process has its own share";
   clients.pop_back();
@@ -401,7 +406,9 @@ TEST(Callbacks, that_throw_refuse_or_are_swallowed_and_the_server_lives) {
   std::atomic<int> bound{0};
   std::atomic<int> unbound{0};
   lrpc::ExportOptions throwing;
-  throwing.on_bound = [&](std::uint64_t, const lrpc::shim::Credentials&) { ++bound, throw std::runtime_error("on purpose"); };
+  throwing.on_bound = [&](std::uint64_t, const lrpc::shim::Credentials&) {
+    ++bound, throw std::runtime_error("on purpose");
+  };
   throwing.on_unbound = [&](std::uint64_t) { ++unbound, throw 42; };
   ASSERT_TRUE(Conformance::export_to(server, "throws", service, throwing));
   throwing.authorise = [](const lrpc::shim::Credentials&) -> lrpc::Status { throw std::runtime_error("on purpose"); };

@@ -139,7 +139,8 @@ TEST(Supply, large_tails_are_given_back_once_they_are_idle) {
   std::vector<std::byte> data(4'194'304);
   ASSERT_TRUE(client->SumInPlace(data));
   EXPECT_GE(resident_shared_kib(), 4096);
-  for (int i = 0; i < 300 && resident_shared_kib() >= 1024; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 300 && resident_shared_kib() >= 1024; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LT(resident_shared_kib(), 1024);
   EXPECT_EQ(client->SumInPlace(data).value(), 0U);
 }

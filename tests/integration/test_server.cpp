@@ -29,14 +29,22 @@ int main(int argc, char** argv) {
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--nameserver") nameserver = argv[++i];
-    else if (argument == "--socket") socket = argv[++i];
-    else if (argument == "--max-estacks") options_of_server.max_estacks = std::stoul(argv[++i]);
-    else if (argument == "--max-bindings") options_of_server.max_bindings = std::stoul(argv[++i]);
-    else if (argument == "--max-bindings-per-client") options_of_server.max_bindings_per_client_process = std::stoul(argv[++i]);
-    else if (argument == "--max-descriptors") limit_descriptors(std::stoul(argv[++i]));
-    else if (argument == "--refuse") refuse = true;
-    else names.push_back(argument);
+    if (argument == "--nameserver")
+      nameserver = argv[++i];
+    else if (argument == "--socket")
+      socket = argv[++i];
+    else if (argument == "--max-estacks")
+      options_of_server.max_estacks = std::stoul(argv[++i]);
+    else if (argument == "--max-bindings")
+      options_of_server.max_bindings = std::stoul(argv[++i]);
+    else if (argument == "--max-bindings-per-client")
+      options_of_server.max_bindings_per_client_process = std::stoul(argv[++i]);
+    else if (argument == "--max-descriptors")
+      limit_descriptors(std::stoul(argv[++i]));
+    else if (argument == "--refuse")
+      refuse = true;
+    else
+      names.push_back(argument);
   }
   options_of_server.nameserver = nameserver;
   lrpc::Server server(options_of_server);

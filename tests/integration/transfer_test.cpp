@@ -27,7 +27,9 @@ using Text = lrpc::String<65'535>;
 class WatchedService {
  public:
   void Null(lrpc::CallContext&) { body(); }
-  std::uint32_t Strings(lrpc::CallContext&, const Text&, const Text&, const Text&, const Text&, const Text&) { return 0; }
+  std::uint32_t Strings(lrpc::CallContext&, const Text&, const Text&, const Text&, const Text&, const Text&) {
+    return 0;
+  }
   lrpc::Result<Text, Large::Odd> Echo(lrpc::CallContext&, const Text& text) { return text; }
   std::function<void()> body = [] {};
 };
@@ -38,7 +40,8 @@ struct Pair {
   lrpc::Result<Large::Client> bind(lrpc::Gate gate = lrpc::Gate::adaptive, lrpc::ExportOptions options = {}) {
     auto ends = lrpc::shim::make_socket_pair();
     if (!ends) return ends.error();
-    if (auto served = Large::serve_over(server, std::move(ends->first), service, std::move(options)); !served) return served.error();
+    if (auto served = Large::serve_over(server, std::move(ends->first), service, std::move(options)); !served)
+      return served.error();
     return Large::Client::import_over(std::move(ends->second), {.gate = gate});
   }
   WatchedService service;
@@ -218,7 +221,8 @@ TEST(DomainCaching, costs_nothing_without_calls) {
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
   std::this_thread::sleep_for(1s);
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-  const auto used = std::chrono::seconds(after.tv_sec - before.tv_sec) + std::chrono::nanoseconds(after.tv_nsec - before.tv_nsec);
+  const auto used =
+      std::chrono::seconds(after.tv_sec - before.tv_sec) + std::chrono::nanoseconds(after.tv_nsec - before.tv_nsec);
   EXPECT_LT(used, 2ms) << "of processor time in a second without calls";
 }
 

@@ -15,7 +15,8 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  for (const int fd : keep_fds) posix_spawn_file_actions_adddup2(&actions, fd, fd);  // onto itself: clears close-on-exec
+  for (const int fd : keep_fds)
+    posix_spawn_file_actions_adddup2(&actions, fd, fd);  // onto itself: clears close-on-exec
   const int err = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]);

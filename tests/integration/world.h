@@ -65,8 +65,10 @@ class World {
   explicit World(lrpc::nameserver::NameserverOptions options = {});
   [[nodiscard]] const std::string& nameserver() const noexcept { return socket_; }
   /// A process that exports the given names. `options` may hold further arguments of the test server.
-  [[nodiscard]] Process start_server(const std::vector<std::string>& names, const std::vector<std::string>& options = {}) const;
-  [[nodiscard]] lrpc::Result<Conformance::Client> import(const std::string& name, lrpc::ImportOptions options = {}) const;
+  [[nodiscard]] Process start_server(const std::vector<std::string>& names,
+                                     const std::vector<std::string>& options = {}) const;
+  [[nodiscard]] lrpc::Result<Conformance::Client> import(const std::string& name,
+                                                         lrpc::ImportOptions options = {}) const;
   void stop_nameserver() { nameserver_.reset(); }
   /// On the same socket, after stop_nameserver(): one that knows nobody.
   void start_nameserver();

@@ -35,9 +35,9 @@ namespace lrpc::shim {
 inline constexpr std::uint16_t kBinderProtocolVersion = 1;
 inline constexpr std::size_t kMaxBinderMessage = 128 * 1024;  ///< Bytes of one message, header included.
 inline constexpr std::size_t kMaxBinderFds = 3;               ///< Descriptors that travel with one message.
-inline constexpr std::size_t kMaxNameLength = 255;            ///< Of an exported name: printable ASCII, no space, not empty.
+inline constexpr std::size_t kMaxNameLength = 255;  ///< Of an exported name: printable ASCII, no space, not empty.
 
-inline constexpr std::size_t kMaxReasonLength = 1024;         ///< Of the text of a BindReply or Failed; encode() cuts it.
+inline constexpr std::size_t kMaxReasonLength = 1024;  ///< Of the text of a BindReply or Failed; encode() cuts it.
 
 /// 128 random bits that stand for a binding towards third parties (design §1).
 using Nonce = std::array<std::uint8_t, 16>;
@@ -152,17 +152,17 @@ struct WakeAllocator {};
 
 /// Every message of the protocol. The order is the wire's: append, never reorder.
 
-using BinderBody = std::variant<ExportRequest, Exported, WithdrawRequest, Withdrawn, ImportRequest, BindRequest, BindReply,
-                                Bound, ListRequest, Listed, DescribeRequest, Described, Failed, PollerPage,
-                                WakeAllocator>;
+using BinderBody =
+    std::variant<ExportRequest, Exported, WithdrawRequest, Withdrawn, ImportRequest, BindRequest, BindReply, Bound,
+                 ListRequest, Listed, DescribeRequest, Described, Failed, PollerPage, WakeAllocator>;
 
 /// One message: `request` ties an answer to its request (chosen by the asker, echoed in the answer).
 struct BinderMessage {
   std::uint32_t request = 0;
   BinderBody body;
-  std::vector<UniqueFd> fds;                ///< Owned by the message; at most kMaxBinderFds.
-  std::optional<Credentials> sender = {};   ///< Filled on receipt where the socket has SO_PASSCRED.
-  bool fds_lost = false;                    ///< On receipt: descriptors came, this process had no free ones; `fds` is empty.
+  std::vector<UniqueFd> fds;               ///< Owned by the message; at most kMaxBinderFds.
+  std::optional<Credentials> sender = {};  ///< Filled on receipt where the socket has SO_PASSCRED.
+  bool fds_lost = false;  ///< On receipt: descriptors came, this process had no free ones; `fds` is empty.
 };
 
 /// Encodes header and body (not the fds). Fails with limit_reached if it is over kMaxBinderMessage.

@@ -69,7 +69,8 @@ class CallWord {
 
   /// True if it is the return of the call that was rung with `called`.
   [[nodiscard]] constexpr bool returns(CallWord called) const noexcept {
-    return same_turn(called.bits_ - static_cast<std::uint64_t>(Turn::called) + static_cast<std::uint64_t>(Turn::returned));
+    return same_turn(called.bits_ - static_cast<std::uint64_t>(Turn::called) +
+                     static_cast<std::uint64_t>(Turn::returned));
   }
 
   friend constexpr bool operator==(CallWord, CallWord) = default;

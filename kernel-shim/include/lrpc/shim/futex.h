@@ -36,7 +36,8 @@ inline constexpr std::size_t kMostFutexWaits = 128;
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept;
 
 /// The same on a 32-bit word of this process alone.
-Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::chrono::nanoseconds limit) noexcept;
+Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                        std::chrono::nanoseconds limit) noexcept;
 int futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept;
 
 }  // namespace lrpc::shim

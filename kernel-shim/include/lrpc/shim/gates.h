@@ -31,9 +31,11 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 }
 
 /// Polls for the return of `called`, at most `looks` times. True if it came; `word` is the last copy either way.
-[[nodiscard]] inline bool poll_return(const AStackHead& head, CallWord called, const std::uint32_t& looks, CallWord& word) noexcept {
+[[nodiscard]] inline bool poll_return(const AStackHead& head, CallWord called, const std::uint32_t& looks,
+                                      CallWord& word) noexcept {
   word = load_word(head);
-  if (word.returns(called)) [[likely]] return true;
+  if (word.returns(called)) [[likely]]
+    return true;
   for (std::uint32_t i = 1; i < looks; ++i) {
     poll_delay();
     word = load_word(head);
@@ -50,7 +52,8 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 }
 
 /// Gives the processor away at most `yields` times, looking for the return of `generation` after each. True if it came.
-[[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields, CallWord& word) noexcept;
+[[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields,
+                                    CallWord& word) noexcept;
 
 /// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it is
 /// `expected`. False if the word is no longer CALLED(generation), or `revoked` is set: look again.
@@ -75,7 +78,8 @@ void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 /// that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park anew.
 inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel));
-  if (old.caller_sleeps() || old.estack_parked()) [[unlikely]] wake_sleepers(head, old);
+  if (old.caller_sleeps() || old.estack_parked()) [[unlikely]]
+    wake_sleepers(head, old);
 }
 
 /// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that nobody

@@ -51,7 +51,8 @@ struct alignas(128) LinkageRecord {
   bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
   BackOff exchange;                    ///< Calls that no poller picked up.
   BackOff yielding;                    ///< Yields that did not bring the result.
-  std::uint64_t yields_cost_until = 0; ///< ticks() before which no yield is risked without a look at who else runs; 0: any time.
+  std::uint64_t yields_cost_until =
+      0;  ///< ticks() before which no yield is risked without a look at who else runs; 0: any time.
 };
 
 /// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never
@@ -80,12 +81,11 @@ class ServerLinkage {
   [[nodiscard]] std::uint64_t claimed_generation() const noexcept { return bits_.load(std::memory_order_relaxed) >> 8; }
   /// T5: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this A-stack
   /// wrote before its release is seen.
-  [[nodiscard]] bool claim(std::uint64_t generation) noexcept {
-    return claim_from(bits(generation - 1, State::free));
-  }
+  [[nodiscard]] bool claim(std::uint64_t generation) noexcept { return claim_from(bits(generation - 1, State::free)); }
   /// The same, from a linkage that was seen free.
   [[nodiscard]] bool claim_from(std::uint64_t seen) noexcept {
-    return bits_.compare_exchange_strong(seen, claimed_after(seen), std::memory_order_acquire, std::memory_order_relaxed);
+    return bits_.compare_exchange_strong(seen, claimed_after(seen), std::memory_order_acquire,
+                                         std::memory_order_relaxed);
   }
   /// T8: the call is over: {n, claimed} → {n, free}.
   void release(std::uint64_t generation) noexcept {

@@ -64,7 +64,7 @@ struct Pdl {
   InterfaceId interface;
   std::span<const AStackClass> classes;
   std::span<const ProcedureDescriptor> procedures;
-  std::string_view text;  ///< The canonical declaration, so that a tool can describe the interface.
+  std::string_view text;          ///< The canonical declaration, so that a tool can describe the interface.
   const Pdl* callback = nullptr;  ///< Through which the server calls its clients back; null: it does not.
 };
 

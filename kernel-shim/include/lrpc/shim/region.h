@@ -24,11 +24,11 @@ class RegionLayout {
 
   struct Class {
     AStackClass declared;
-    std::uint32_t first_astack = 0;    ///< Number of its first A-stack.
-    std::uint32_t slot_stride = 0;     ///< Bytes from one slot to the next: a multiple of 128 (no false sharing).
-    std::uint64_t slots_offset = 0;    ///< Of its first slot.
-    std::uint32_t tail_stride = 0;     ///< Bytes from one tail to the next: whole pages.
-    std::uint64_t tails_offset = 0;    ///< Of its first tail, behind all slots of all classes.
+    std::uint32_t first_astack = 0;  ///< Number of its first A-stack.
+    std::uint32_t slot_stride = 0;   ///< Bytes from one slot to the next: a multiple of 128 (no false sharing).
+    std::uint64_t slots_offset = 0;  ///< Of its first slot.
+    std::uint32_t tail_stride = 0;   ///< Bytes from one tail to the next: whole pages.
+    std::uint64_t tails_offset = 0;  ///< Of its first tail, behind all slots of all classes.
   };
 
   [[nodiscard]] std::span<const Class> classes() const noexcept { return classes_; }
@@ -44,8 +44,8 @@ class RegionLayout {
 /// One A-stack as a domain sees it: its head, its image, its tail. Views into a mapped Region, valid as long as that.
 struct AStack {
   AStackHead* head = nullptr;
-  std::byte* image = nullptr;   ///< class image_size bytes.
-  std::byte* tail = nullptr;    ///< class tail_size bytes; null if the class has none.
+  std::byte* image = nullptr;  ///< class image_size bytes.
+  std::byte* tail = nullptr;   ///< class tail_size bytes; null if the class has none.
   std::uint16_t astack_class = 0;
 };
 

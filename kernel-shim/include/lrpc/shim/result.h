@@ -19,35 +19,35 @@ enum class Errc : std::uint16_t {
   ok = 0,
 
   // The call (LRPC §3.2, §5.3).
-  call_failed = 1,             ///< The server's domain is gone, broke the protocol, or let an exception escape.
-  call_aborted = 2,            ///< The deadline passed; the A-stack is quarantined until the server lets go.
-  binding_revoked = 3,         ///< The Binding Object was revoked before the call was made; nothing was executed.
-  bad_procedure = 4,           ///< The procedure identifier is not in the PDL, or the A-stack is not of its class.
-  argument_out_of_range = 5,   ///< An argument does not conform to its declared type (range, enum, bool).
-  argument_too_long = 6,       ///< A string or bytes argument is longer than its declared bound.
-  bad_handle = 7,              ///< The handle is not open in this binding, or is of another type.
-  exception_escaped = 8,       ///< The procedure threw; the server lives (the call is call-failed).
-  bad_result = 9,              ///< The server returned a value that does not conform to its declared type.
-  result_too_long = 10,        ///< A returned bytes value does not fit the caller's buffer.
-  no_astack = 11,              ///< All A-stacks of the class are in use and the binding does not wait.
-  raised = 12,                 ///< The procedure raised one of its declared errors: see Result::raised<E>().
+  call_failed = 1,            ///< The server's domain is gone, broke the protocol, or let an exception escape.
+  call_aborted = 2,           ///< The deadline passed; the A-stack is quarantined until the server lets go.
+  binding_revoked = 3,        ///< The Binding Object was revoked before the call was made; nothing was executed.
+  bad_procedure = 4,          ///< The procedure identifier is not in the PDL, or the A-stack is not of its class.
+  argument_out_of_range = 5,  ///< An argument does not conform to its declared type (range, enum, bool).
+  argument_too_long = 6,      ///< A string or bytes argument is longer than its declared bound.
+  bad_handle = 7,             ///< The handle is not open in this binding, or is of another type.
+  exception_escaped = 8,      ///< The procedure threw; the server lives (the call is call-failed).
+  bad_result = 9,             ///< The server returned a value that does not conform to its declared type.
+  result_too_long = 10,       ///< A returned bytes value does not fit the caller's buffer.
+  no_astack = 11,             ///< All A-stacks of the class are in use and the binding does not wait.
+  raised = 12,                ///< The procedure raised one of its declared errors: see Result::raised<E>().
 
   // Binding (LRPC §3.1).
-  no_nameserver = 32,          ///< No nameserver answered on any of the socket paths tried.
-  name_unknown = 33,           ///< Nobody exports the name (within the time the importer was ready to wait).
-  name_taken = 34,             ///< Another domain exports this name already.
-  interface_mismatch = 35,     ///< The name is exported with another interface.
-  version_mismatch = 36,       ///< The interface is exported in an incompatible version.
-  hash_mismatch = 37,          ///< Same name and version, but the two sides were generated from different declarations.
-  not_permitted = 38,          ///< The nameserver's policy or the server's clerk refused.
-  timed_out = 39,              ///< The peer did not answer in time.
-  bad_message = 40,            ///< The peer sent something that is not the binder protocol.
-  limit_reached = 41,          ///< A quota or a fixed limit was reached.
-  remote_unavailable = 42,     ///< The name is on another host and no network path is available.
-  not_supported = 43,          ///< This kernel, user or build cannot do it; the text says why.
-  peer_gone = 44,              ///< The peer closed its socket or died while the two were binding.
-  invalid_argument = 45,       ///< The caller's own argument makes no sense; the text says which.
-  system_error = 46,           ///< A system call failed; the text names it and its errno.
+  no_nameserver = 32,       ///< No nameserver answered on any of the socket paths tried.
+  name_unknown = 33,        ///< Nobody exports the name (within the time the importer was ready to wait).
+  name_taken = 34,          ///< Another domain exports this name already.
+  interface_mismatch = 35,  ///< The name is exported with another interface.
+  version_mismatch = 36,    ///< The interface is exported in an incompatible version.
+  hash_mismatch = 37,       ///< Same name and version, but the two sides were generated from different declarations.
+  not_permitted = 38,       ///< The nameserver's policy or the server's clerk refused.
+  timed_out = 39,           ///< The peer did not answer in time.
+  bad_message = 40,         ///< The peer sent something that is not the binder protocol.
+  limit_reached = 41,       ///< A quota or a fixed limit was reached.
+  remote_unavailable = 42,  ///< The name is on another host and no network path is available.
+  not_supported = 43,       ///< This kernel, user or build cannot do it; the text says why.
+  peer_gone = 44,           ///< The peer closed its socket or died while the two were binding.
+  invalid_argument = 45,    ///< The caller's own argument makes no sense; the text says which.
+  system_error = 46,        ///< A system call failed; the text names it and its errno.
 };
 
 /// A short, stable English phrase for an error code, e.g. "call failed". Never null, never allocates.
@@ -87,9 +87,11 @@ class Failure {
  public:
   Failure(Errc code) noexcept : code_(code) {}  // NOLINT: implicit by design
   Failure(Error&& error) noexcept : code_(error.code) {
-    if (!error.text.empty()) [[unlikely]] text_.reset(new (std::nothrow) std::string(std::move(error.text)));
+    if (!error.text.empty()) [[unlikely]]
+      text_.reset(new (std::nothrow) std::string(std::move(error.text)));
   }
-  Failure(const Failure& other) : code_(other.code_), text_(other.text_ ? std::make_unique<std::string>(*other.text_) : nullptr) {}
+  Failure(const Failure& other)
+      : code_(other.code_), text_(other.text_ ? std::make_unique<std::string>(*other.text_) : nullptr) {}
   Failure(Failure&&) noexcept = default;
   Failure& operator=(const Failure& other) { return *this = Failure(other); }
   Failure& operator=(Failure&&) noexcept = default;
@@ -116,16 +118,16 @@ class [[nodiscard]] Result {
 
   Result() noexcept requires std::is_void_v<T> : held_(std::in_place_index<0>) {}
   template <class U = value_type>
-    requires(!std::is_void_v<T> && std::is_constructible_v<value_type, U &&> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Errc>)
-  Result(U&& value) noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
+  requires(!std::is_void_v<T> && std::is_constructible_v<value_type, U&&> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Errc>) Result(U&& value)
+  noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
       : held_(std::in_place_index<0>, std::forward<U>(value)) {}
-  Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}   // NOLINT: implicit by design
-  Result(Errc code) noexcept : held_(std::in_place_index<1>, code) {}                 // NOLINT: implicit by design
+  Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
+  Result(Errc code) noexcept : held_(std::in_place_index<1>, code) {}                // NOLINT: implicit by design
   template <class E>
-    requires(std::is_same_v<E, Raised> || ...)
-  Result(Raise<E> raised) : held_(std::in_place_type<E>, std::move(raised.error)) {}  // NOLINT: implicit by design
+  requires(std::is_same_v<E, Raised> || ...) Result(Raise<E> raised)
+      : held_(std::in_place_type<E>, std::move(raised.error)) {}  // NOLINT: implicit by design
 
   [[nodiscard]] bool has_value() const noexcept { return held_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
@@ -153,8 +155,7 @@ class [[nodiscard]] Result {
   }
   /// The declared error E if it was raised, else null. Owned by this Result.
   template <class E>
-    requires(std::is_same_v<E, Raised> || ...)
-  [[nodiscard]] const E* raised() const noexcept {
+  requires(std::is_same_v<E, Raised> || ...) [[nodiscard]] const E* raised() const noexcept {
     return std::get_if<E>(&held_);
   }
 

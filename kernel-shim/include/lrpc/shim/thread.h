@@ -29,8 +29,9 @@ Status can_schedule(const Scheduling& scheduling);
 class Thread {
  public:
   struct Options {
-    const char* name = "lrpc";   ///< As debuggers and top show it; at most 15 characters.
-    std::size_t stack_size = 0;  ///< Bytes, rounded up to pages and to what a thread needs at least; 0: the system's default.
+    const char* name = "lrpc";  ///< As debuggers and top show it; at most 15 characters.
+    std::size_t stack_size =
+        0;  ///< Bytes, rounded up to pages and to what a thread needs at least; 0: the system's default.
     std::size_t guard_size = 0;  ///< Bytes below the stack that nobody can touch, rounded up; 0: the system's default.
   };
   using Body = void* (*)(void* argument);

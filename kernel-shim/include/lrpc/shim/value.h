@@ -20,9 +20,9 @@ class String {
   static constexpr std::size_t kCapacity = N;
   constexpr String() noexcept = default;
   /// Takes the first N bytes of `text`; use assign() where a longer text is an error.
-  String(std::string_view text) noexcept { (void)assign(text.substr(0, N)); }  // NOLINT: implicit by design
-  String(const char* text) noexcept : String(std::string_view(text)) {}        // NOLINT: implicit by design
-  String(const std::string& text) noexcept : String(std::string_view(text)) {} // NOLINT: implicit by design
+  String(std::string_view text) noexcept { (void)assign(text.substr(0, N)); }   // NOLINT: implicit by design
+  String(const char* text) noexcept : String(std::string_view(text)) {}         // NOLINT: implicit by design
+  String(const std::string& text) noexcept : String(std::string_view(text)) {}  // NOLINT: implicit by design
   String(const String& other) noexcept { (void)assign(other.view()); }
   String& operator=(const String& other) noexcept {
     if (this != &other) (void)assign(other.view());
@@ -128,16 +128,15 @@ inline void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
 }
 /// Stores an integer, floating or enum value at its little-endian place in an image.
 template <CopyCode Code, class T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-inline void put_scalar(std::byte* to, T value) noexcept {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) inline void put_scalar(std::byte* to, T value) noexcept {
   static_assert(std::endian::native == std::endian::little, "big-endian hosts need a swap here");
   count_copy(Code, sizeof(T));
   std::memcpy(to, &value, sizeof(T));
 }
 /// Loads one exactly once: the volatile copy keeps the compiler from reading the shared image again after the check.
 template <CopyCode Code, class T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-[[nodiscard]] inline T get_scalar(const std::byte* from) noexcept {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) [[nodiscard]] inline T
+    get_scalar(const std::byte* from) noexcept {
   count_copy(Code, sizeof(T));
   if constexpr (std::is_same_v<T, bool>) {
     return *reinterpret_cast<const volatile std::uint8_t*>(from) != 0;

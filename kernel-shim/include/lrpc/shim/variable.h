@@ -14,7 +14,8 @@ namespace lrpc {
 
 /// Where a result of parameter `p` is written: the inline window if the whole bound fits there, else the tail. Static, so
 /// that a procedure can write before it knows how long its result will be. Inout parameters use this place both ways.
-[[nodiscard]] constexpr std::byte* result_window(std::byte* image, std::byte* tail, const VariableParameter& p) noexcept {
+[[nodiscard]] constexpr std::byte* result_window(std::byte* image, std::byte* tail,
+                                                 const VariableParameter& p) noexcept {
   return p.bound <= p.inline_capacity ? image + p.inline_offset : tail + p.tail_offset;
 }
 /// Writes the length word of a value that stands in result_window().
@@ -31,7 +32,8 @@ inline void put_variable(std::byte* image, std::byte* tail, const VariableParame
   const bool in_tail = value.size() > p.inline_capacity;
   put_scalar<Code>(image + p.length_offset,
                    static_cast<std::uint32_t>(value.size()) | (in_tail ? VariableParameter::kInTail : 0));
-  if (!value.empty()) copy_bytes<Code>(in_tail ? tail + p.tail_offset : image + p.inline_offset, value.data(), value.size());
+  if (!value.empty())
+    copy_bytes<Code>(in_tail ? tail + p.tail_offset : image + p.inline_offset, value.data(), value.size());
 }
 
 /// Where a peer's value of parameter `p` stands, from one load of its length word; nullopt if the word breaks the bounds.
@@ -64,7 +66,8 @@ template <CopyCode Code, std::size_t N>
 
 /// Copies a peer's result into the caller's buffer. ok, bad_result (bounds broken) or result_too_long (buffer too small).
 template <CopyCode Code>
-[[nodiscard]] inline Errc get_buffer(std::byte* image, std::byte* tail, const VariableParameter& p, Buffer& out) noexcept {
+[[nodiscard]] inline Errc get_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
+                                     Buffer& out) noexcept {
   const auto found = locate_variable(image, tail, p);
   if (!found) return Errc::bad_result;
   count_copy(Code, found->size());

@@ -52,7 +52,8 @@ class AStackList {
   /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once the
   /// list is closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
-    if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
+    if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      return nullptr;
     lease.in_call.store(1, std::memory_order_relaxed);
     shim::light_fence();
     const std::uintptr_t record = lease.record.load(std::memory_order_acquire);
@@ -71,8 +72,10 @@ class AStackList {
       return put_slow(record);
     }
     lease.in_call.store(0, std::memory_order_release);
-    shim::light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
-    if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_waiters();
+    shim::
+        light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
+    if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake_waiters();
   }
   /// The top one of this thread's spares, or null. It is nobody's lease any more.
   [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
@@ -82,7 +85,8 @@ class AStackList {
     shim::LinkageRecord* record = nullptr;
     if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] {
       record = lease.spares.load(std::memory_order_relaxed);
-      if (record != nullptr) [[likely]] lease.spares.store(record->below, std::memory_order_relaxed);
+      if (record != nullptr) [[likely]]
+        lease.spares.store(record->below, std::memory_order_relaxed);
     }
     lease.moving.store(0, std::memory_order_release);
     return record;
@@ -90,7 +94,8 @@ class AStackList {
   /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if there
   /// is one.
   void put_spare(shim::LinkageRecord& record) noexcept {
-    if (thread_number >= kLeasingThreads) [[unlikely]] return put_shared(record);
+    if (thread_number >= kLeasingThreads) [[unlikely]]
+      return put_shared(record);
     Lease& lease = own_lease();
     lease.moving.store(1, std::memory_order_relaxed);
     shim::light_fence();
@@ -102,7 +107,8 @@ class AStackList {
     lease.spares.store(&record, std::memory_order_relaxed);
     lease.moving.store(0, std::memory_order_release);
     shim::light_fence();  // as in put()
-    if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]] wake_waiters();
+    if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake_waiters();
   }
   /// Puts an A-stack that is nobody's lease into the LIFO, where any thread finds it.
   void put_shared(shim::LinkageRecord& record) noexcept;
@@ -133,9 +139,9 @@ class AStackList {
     /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call; whoever
     /// holds ending_ sets and clears kWanted, and takes one out that is in no call.
     std::atomic<std::uintptr_t> record{kNone};
-    std::atomic<std::uint8_t> in_call{0};  ///< Written by the owning thread alone.
-    std::atomic<std::uint8_t> moving{0};   ///< Written by the owning thread alone.
-    std::atomic<std::uint8_t> wanted{0};   ///< Written under ending_ alone; for `spares`.
+    std::atomic<std::uint8_t> in_call{0};               ///< Written by the owning thread alone.
+    std::atomic<std::uint8_t> moving{0};                ///< Written by the owning thread alone.
+    std::atomic<std::uint8_t> wanted{0};                ///< Written under ending_ alone; for `spares`.
     std::atomic<shim::LinkageRecord*> spares{nullptr};  ///< Linked through `below`.
 
     [[nodiscard]] shim::LinkageRecord* leased() const noexcept {

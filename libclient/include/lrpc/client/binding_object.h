@@ -79,7 +79,8 @@ class BindingObject {
   void revoke() noexcept;
   /// Tells the watcher that tails were used, so that it gives their pages back once they are idle.
   void note_tail_use() noexcept {
-    if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]] schedule_trim();
+    if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]]
+      schedule_trim();
   }
 
   /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.

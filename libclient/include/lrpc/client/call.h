@@ -13,7 +13,8 @@ namespace lrpc::client {
 
 /// Steps 4 and 5 when the exchange gate is not open or did not answer: handoff, then sleep. `rung`: the word already
 /// says CALLED. Returns the call status (call_status in call_word.h).
-std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called, bool rung) noexcept;
+std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
+                            bool rung) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
@@ -47,7 +48,8 @@ class Call {
 
   /// 7 · put the A-stack back on top.
   ~Call() {
-    if (linkage_ == nullptr) [[unlikely]] return;
+    if (linkage_ == nullptr) [[unlikely]]
+      return;
     thread_linkages = linkage_->below;
     if (put_aside_) [[unlikely]] {
       quarantine_astack(binding_, *linkage_);
@@ -72,7 +74,8 @@ class Call {
   /// May block for as long as the procedure runs (at most the binding's call_timeout, if it has one).
   [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
     const shim::CallWord called = next_call(*linkage_, procedure);
-    if (!ring_if_polled(called)) [[unlikely]] return slow(called, false);
+    if (!ring_if_polled(called)) [[unlikely]]
+      return slow(called, false);
     return wait(called);
   }
 
@@ -82,7 +85,8 @@ class Call {
   [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
-    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] return false;
+    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]]
+      return false;
     shim::ring_exchange(head, called);
     linkage.estack_may_sleep = true;  // the plain store may have hidden that its E-stack is parked
     return true;

@@ -73,7 +73,7 @@ class CompletionQueue {
   UniqueFd ready_fd_;
   shim::Thread thread_;
   std::atomic<std::uint32_t> changed_{0};  ///< Futex word of the thread: counts what it must look at.
-  std::mutex mutex_;                       ///< Held by whoever looks at the words: an unwatched one is not touched any more.
+  std::mutex mutex_;  ///< Held by whoever looks at the words: an unwatched one is not touched any more.
   std::map<const shim::LinkageRecord*, Watched> watched_;
   std::deque<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
   bool stop_ = false;

@@ -25,7 +25,8 @@ class PendingCall {
   /// supply rule; without one, taken() is false and error() says why.
   PendingCall(BindingObject& binding, std::uint16_t astack_class) noexcept
       : binding_(&binding), linkage_(binding.astacks(astack_class).take_spare()) {
-    if (linkage_ == nullptr) [[unlikely]] take_slow(astack_class);
+    if (linkage_ == nullptr) [[unlikely]]
+      take_slow(astack_class);
   }
   /// A call that cannot be made, and why.
   explicit PendingCall(Errc error) noexcept : error_(error) {}
@@ -37,7 +38,8 @@ class PendingCall {
         queue_(std::exchange(other.queue_, nullptr)) {}
   PendingCall& operator=(PendingCall&& other) noexcept {
     if (this == &other) return *this;
-    if (linkage_ != nullptr) [[unlikely]] abandon();
+    if (linkage_ != nullptr) [[unlikely]]
+      abandon();
     binding_ = other.binding_;
     linkage_ = std::exchange(other.linkage_, nullptr);
     called_ = other.called_;
@@ -49,7 +51,8 @@ class PendingCall {
   PendingCall& operator=(const PendingCall&) = delete;
   /// A call that was not finished is abandoned (T15): its A-stack is quarantined until the server has let go of it.
   ~PendingCall() {
-    if (linkage_ != nullptr) [[unlikely]] abandon();
+    if (linkage_ != nullptr) [[unlikely]]
+      abandon();
   }
 
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
@@ -77,13 +80,15 @@ class PendingCall {
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its last
     // look, or we see here that the hint is off (T4).
     shim::light_shared_fence();
-    if (head.polled.load(std::memory_order_relaxed) == 0) [[unlikely]] wake_slow();
+    if (head.polled.load(std::memory_order_relaxed) == 0) [[unlikely]]
+      wake_slow();
     return true;
   }
 
   /// Whether finishing would not wait: the call has returned, or never will. One load of the word; no system call.
   [[nodiscard]] bool ready() const noexcept {
-    if (linkage_ == nullptr || binding_->revoked()) [[unlikely]] return true;
+    if (linkage_ == nullptr || binding_->revoked()) [[unlikely]]
+      return true;
     const shim::CallWord word = shim::load_word(*linkage_->astack.head);
     return !word.same_turn(called_.bits()) || word.revoked();
   }
@@ -93,16 +98,19 @@ class PendingCall {
   /// from when this sleeps first. Precondition: rung.
   [[nodiscard]] std::uint16_t wait() noexcept {
     shim::LinkageRecord& linkage = *linkage_;
-    if (binding_->revoked() || queue_ != nullptr) [[unlikely]] return wait_slow();
+    if (binding_->revoked() || queue_ != nullptr) [[unlikely]]
+      return wait_slow();
     const shim::CallWord word = shim::load_word(*linkage.astack.head);
-    if (!word.returns(called_)) [[unlikely]] return wait_slow();
+    if (!word.returns(called_)) [[unlikely]]
+      return wait_slow();
     return word.status();
   }
   /// 7 · puts the A-stack back, or in quarantine if the call did not come to its end.
   void put_back() noexcept {
     shim::LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
     error_ = Errc::invalid_argument;
-    if (linkage.quarantined) [[unlikely]] return binding_->quarantine(linkage);
+    if (linkage.quarantined) [[unlikely]]
+      return binding_->quarantine(linkage);
     binding_->astacks(linkage.astack.astack_class).put_spare(linkage);
   }
   /// For a one-way call that was rung: lets it go. Its A-stack comes back by itself, once the server has let go of it.
@@ -164,7 +172,8 @@ class [[nodiscard]] Pending {
   /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as long
   /// as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first.
   Result finish() noexcept {
-    if (!call_.taken()) [[unlikely]] return call_.error();
+    if (!call_.taken()) [[unlikely]]
+      return call_.error();
     const std::uint16_t status = call_.wait();
     const client::PutBack at_end(call_);
     return outcome_(status, call_);

@@ -35,7 +35,8 @@ class Scratch {
   /// Uninitialised memory, 64-byte aligned, valid until reset().
   [[nodiscard]] std::span<std::byte> take(std::size_t size);
   void reset() noexcept {
-    if (in_use_) [[unlikely]] reset_slow();
+    if (in_use_) [[unlikely]]
+      reset_slow();
   }
 
  private:
@@ -114,7 +115,8 @@ class CallContext {
   [[nodiscard]] const server::ServedAStack& astack() const noexcept;
 
   const server::ArgumentPlace* place_ = nullptr;  ///< Of a ServedAStack.
-  std::uint64_t word_ = ~std::uint64_t{0};        ///< The private copy of the call word; before the first call it names no processor.
+  std::uint64_t word_ =
+      ~std::uint64_t{0};  ///< The private copy of the call word; before the first call it names no processor.
   server::Scratch scratch_;
 };
 

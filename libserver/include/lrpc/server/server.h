@@ -68,19 +68,20 @@ enum class ExportId : std::uint64_t {};
 
 /// What a server counts; a copy, taken without stopping anything.
 struct ServerStatistics {
-  std::uint64_t bindings = 0;          ///< Alive now.
-  std::uint64_t estacks = 0;           ///< Threads alive now.
-  std::uint64_t estacks_associated = 0;///< Of those, associated with an A-stack.
-  std::uint64_t estacks_reclaimed = 0; ///< Times an E-stack was taken from an idle A-stack because supply ran low.
-  std::uint64_t estacks_released = 0;  ///< Times an E-stack left an A-stack because no call came (estack_idle).
-  std::uint64_t estack_moves = 0;      ///< Times an E-stack followed its caller to another processor.
-  std::uint64_t poller_hits = 0;       ///< Calls picked up by a poller (domain caching).
-  std::uint64_t poller_misses = 0;     ///< Calls on a polled A-stack that the poller did not get.
-  std::uint64_t poller_evictions = 0;  ///< Times the poller saw that it had been switched out and backed off.
-  std::uint32_t granted_pollers = 0;   ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.
-  bool allocator_page = false;         ///< A nameserver's allocator rules. Without, or while it sleeps, the own rule holds.
-  std::uint64_t trap_listeners = 0;    ///< Sealed client domains that are served now: a thread each.
-  std::uint64_t traps_refused = 0;     ///< Traps that were no call: a wrong process, binding or A-stack.
+  std::uint64_t bindings = 0;            ///< Alive now.
+  std::uint64_t estacks = 0;             ///< Threads alive now.
+  std::uint64_t estacks_associated = 0;  ///< Of those, associated with an A-stack.
+  std::uint64_t estacks_reclaimed = 0;   ///< Times an E-stack was taken from an idle A-stack because supply ran low.
+  std::uint64_t estacks_released = 0;    ///< Times an E-stack left an A-stack because no call came (estack_idle).
+  std::uint64_t estack_moves = 0;        ///< Times an E-stack followed its caller to another processor.
+  std::uint64_t poller_hits = 0;         ///< Calls picked up by a poller (domain caching).
+  std::uint64_t poller_misses = 0;       ///< Calls on a polled A-stack that the poller did not get.
+  std::uint64_t poller_evictions = 0;    ///< Times the poller saw that it had been switched out and backed off.
+  std::uint32_t granted_pollers =
+      0;                        ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.
+  bool allocator_page = false;  ///< A nameserver's allocator rules. Without, or while it sleeps, the own rule holds.
+  std::uint64_t trap_listeners = 0;  ///< Sealed client domains that are served now: a thread each.
+  std::uint64_t traps_refused = 0;   ///< Traps that were no call: a wrong process, binding or A-stack.
 };
 
 /// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.
@@ -104,7 +105,8 @@ class Server {
 
   /// Serves private bindings to whoever holds the other end of `socket` (see shim::make_socket_pair), without any name.
   /// Takes the socket; returns at once.
-  Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl, ExportOptions options = {});
+  Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
+                    ExportOptions options = {});
 
   /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and its
   /// first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling thread's

@@ -17,7 +17,8 @@ inline void poll_delay() noexcept { asm volatile("isb" ::: "memory"); }
 /// 16 bits at a place that is given from the thread pointer, loaded afresh each time.
 template <std::ptrdiff_t kMember>
 [[nodiscard]] inline std::uint16_t load_from_thread(std::ptrdiff_t offset) noexcept {
-  return *reinterpret_cast<const volatile std::uint16_t*>(static_cast<const char*>(__builtin_thread_pointer()) + offset + kMember);
+  return *reinterpret_cast<const volatile std::uint16_t*>(static_cast<const char*>(__builtin_thread_pointer()) +
+                                                          offset + kMember);
 }
 
 }  // namespace lrpc::shim
