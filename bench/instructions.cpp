@@ -1,4 +1,4 @@
-// Instructions in user space for one call (design: both halves run in one thread, nothing polls), counted by callgrind.
+// Instructions in user space for one call (both halves run in one thread, nothing polls), counted by callgrind.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -23,7 +23,7 @@ struct Timing {
 };
 [[nodiscard]] Timing timing_of(const Histogram& ticks, const TickClock& clock);
 
-/// The bars (design §9): at most this many times what the adaptive choice is held against.
+/// The bars: at most this many times what the adaptive choice is held against.
 inline constexpr double kMedianBar = 1.25;      ///< The best fixed strategy's median.
 inline constexpr double kP99Bar = 2;            ///< The best fixed strategy's p99.
 inline constexpr double kPlainMeanBar = 1.1;    ///< Plain futexes' mean, with hogs.

@@ -130,7 +130,7 @@ void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
 void AStackList::stop_leasing() noexcept {
   // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted` stays
   // set, so that each owner surrenders its own at its next call.
-  leasing_ended_.store(true, std::memory_order_relaxed);
+  leasing_ended_.store(true, std::memory_order_release);
   for (Lease& lease : leases_) lease.set_wanted(true);
 }
 
@@ -181,7 +181,8 @@ void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcep
 
 void AStackList::surrender_own_lease() noexcept {
   Lease& lease = leases_[thread_number];
-  if (!leasing_ended_.load(std::memory_order_relaxed)) return;
+  // Acquire: what others took from our lease before leasing ended, they took.
+  if (!leasing_ended_.load(std::memory_order_acquire)) return;
   while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
     lease.spares.store(spare->below, std::memory_order_relaxed);
     push(*spare);

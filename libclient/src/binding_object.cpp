@@ -46,7 +46,7 @@ void after_fork_in_parent() {
   library_mutex.unlock();
 }
 
-/// A fork child does not hold bindings (design §2): each is revoked before anybody can touch its memory. New ones may be
+/// A fork child does not hold bindings: each is revoked before anybody can touch its memory. New ones may be
 /// made, with a watcher of the child's own; the parent's, whose thread is not here, is left behind.
 void after_fork_in_child() {
   if (library_now != nullptr) {
@@ -231,7 +231,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
   if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
   const auto until = std::chrono::steady_clock::now() + limit;
   list.wait(limit, sent);
-  if (limit < shim::kBoundedSleep || std::chrono::steady_clock::now() < until) return;
+  if (std::chrono::steady_clock::now() < until) return;
   // In case the hints lied when it was sent, as for calls that somebody waits for.
   shim::futex_wake(head->word, shim::Sleeper::estack);
   ring_bell();

@@ -49,6 +49,8 @@ bool CompletionQueue::Watched::look() const noexcept {
 Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
   if (inert()) return Error{Errc::not_supported, "a fork child has no completion queue of its parent's"};
   if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
+  if (call.queue_ != nullptr && call.queue_ != this) call.stop_watching();  // it has one queue, the last
+  (void)call.execute_here();
   {
     std::lock_guard lock(mutex_);
     if (!thread_.running()) {
@@ -80,6 +82,15 @@ std::size_t CompletionQueue::run() {
     std::lock_guard lock(mutex_);
     most = ready_.size();
   }
+  // If what is run throws, the rest must not be forgotten.
+  struct Rest {
+    CompletionQueue& queue;
+    ~Rest() {
+      const std::uint64_t one = 1;
+      std::lock_guard lock(queue.mutex_);
+      if (!queue.ready_.empty()) (void)!::write(queue.ready_fd_.get(), &one, sizeof one);
+    }
+  } const rest{*this};
   // One at a time: what one of them runs may destroy another.
   std::size_t count = 0;
   for (; count < most; ++count) {
@@ -110,7 +121,9 @@ void* CompletionQueue::thread_main(void* queue) {
 }
 
 void CompletionQueue::sleep_on_words() {
+  using Clock = std::chrono::steady_clock;
   std::vector<shim::FutexWait> waits;
+  auto checked = Clock::now();
   for (;;) {
     bool news = false;
     bool again = false;
@@ -139,12 +152,17 @@ void CompletionQueue::sleep_on_words() {
     }
     const std::uint64_t one = 1;
     if (news) (void)!::write(ready_fd_.get(), &one, sizeof one);
+    // However busy the other words are: each call is looked after so often.
+    if (const auto now = Clock::now(); now - checked >= shim::kBoundedSleep) {
+      checked = now;
+      check_servers();
+    }
     if (again) continue;
     const bool idle = waits.size() == 1 && !crowded;
     const std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
                                            : crowded ? std::chrono::nanoseconds(kCrowdedLook)
                                                      : std::chrono::nanoseconds(shim::kBoundedSleep);
-    if (shim::futex_wait_any(waits, limit) == shim::Wake::timed_out && !crowded) check_servers();
+    (void)shim::futex_wait_any(waits, limit);
   }
 }
 

@@ -54,7 +54,25 @@ bool PendingCall::ring_slow() noexcept {
   return true;
 }
 
-void PendingCall::wake_slow() noexcept { wake_estack(*binding_, *linkage_); }
+/// Executes the call in this thread where that is how the binding's calls are executed: within one thread, or by a trap (if a
+/// hint in the region made us believe in a poller, which a sealed client has not). False: the server's threads have it.
+bool PendingCall::execute_here() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  const InlineServer& server = binding_->inline_server();
+  const bool traps = binding_->gate() == shim::Gate::trap;
+  if (server.serve == nullptr && !traps) return false;
+  if (ready()) return true;
+  if (traps) {
+    (void)transfer_trap(*binding_, linkage, called_, true);
+  } else {
+    server.serve(server.server, linkage.index);
+  }
+  return true;
+}
+
+void PendingCall::wake_slow() noexcept {
+  if (!execute_here()) wake_estack(*binding_, *linkage_);
+}
 
 /// After a plain store only: for as long as a poller may take. True: the word has changed. False: whoever was believed to poll
 /// does not, and the E-stack has been woken.
@@ -78,8 +96,7 @@ std::uint16_t PendingCall::wait_slow() noexcept {
     linkage.quarantined = true;
     return failed(Errc::call_failed);
   }
-  if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr) {
-    if (!shim::load_word(head).returns(called_)) server.serve(server.server, linkage.index);
+  if (execute_here()) {
     const CallWord word = shim::load_word(head);
     linkage.quarantined = !word.returns(called_);
     return word.returns(called_) ? word.status() : failed(Errc::call_failed);
@@ -93,10 +110,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
     AStackHead& head = *linkage.astack.head;
-    if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr) {
-      server.serve(server.server, linkage.index);
-      return ready();
-    }
+    if (execute_here()) return ready();
     if (linkage.estack_may_sleep && poll_for_return()) return true;
     const auto left = deadline - Clock::now();
     if (left.count() <= 0) return ready();
@@ -104,7 +118,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
     if (shim::sleep_for_return(head, linkage.generation, binding_->revoked_flag(), bound) != shim::Wake::timed_out)
       continue;
     binding_->check_server();
-    if (bound < shim::kBoundedSleep || binding_->revoked()) continue;
+    if (binding_->revoked()) continue;
     wake_estack(*binding_, linkage);  // in case the hints lied, as in sleep_until_returned()
     binding_->ring_bell();
   }
@@ -125,6 +139,7 @@ void PendingCall::abandon() noexcept {
 }
 
 void PendingCall::leave() noexcept {
+  (void)execute_here();
   LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
   binding_->quarantine(linkage);
 }

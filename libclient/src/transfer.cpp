@@ -89,10 +89,10 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = false;
+  // How many were woken says nothing: a completion queue that sleeps on several words counts for every kind of sleeper.
+  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
   // Our exchange of the word comes before this load: an E-stack that detaches clears the hint, then looks at the word.
-  if (shim::futex_wake(head.word, shim::Sleeper::estack) == 0 && head.attached.load(std::memory_order_seq_cst) == 0) {
-    binding.ring_bell();
-  }
+  if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
 }
 
 namespace {

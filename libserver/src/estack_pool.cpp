@@ -26,7 +26,7 @@ constexpr std::uint32_t kCallsBeforeMove = 3;
 constexpr std::uint64_t kMoveIntervalUs = 1'000;
 constexpr std::uint64_t kAfterContentionUs = 10'000;
 /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have had them.
-constexpr std::uint32_t kHotStreak = 4;
+constexpr std::uint32_t kHotStreak = 2;
 /// An unassociated E-stack ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
 
@@ -52,7 +52,10 @@ void EStack::serve_astack() {
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
     if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
-    const auto unused = shim::ticks() - last_used_.load(std::memory_order_relaxed);
+    const std::uint64_t now = shim::ticks();
+    // The poller has the calls: one that it misses must find its E-stack.
+    if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
+    const auto unused = now - last_used_.load(std::memory_order_relaxed);
     if (unused >= to_ticks(static_cast<std::uint64_t>(pool_.options_.estack_idle.count()) * 1000)) {
       pool_.released_.fetch_add(1, std::memory_order_relaxed);
       break;
@@ -166,7 +169,10 @@ void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
   std::lock_guard lock(mutex_);
   if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return;
   const bool queued = std::ranges::any_of(waiting_, [&](const Waiting& w) { return w.astack == &astack; });
-  if (queued) return reclaim_locked();  // whoever could be spared may have been busy when it was queued
+  if (queued) {  // whoever could be spared may have been busy when it was queued, and the system out of threads
+    supply_locked();
+    return reclaim_locked();
+  }
   EStack* estack = nullptr;
   if (!idle_.empty()) {
     estack = idle_.back();
@@ -251,6 +257,10 @@ bool EStackPool::next_assignment(EStack& estack) {
 
 void EStackPool::supply() {
   std::lock_guard lock(mutex_);
+  supply_locked();
+}
+
+void EStackPool::supply_locked() {
   while (!waiting_.empty() && !stop_) {
     const Waiting next = waiting_.front();
     const bool wanted = next.astack->estack.load() == nullptr && !next.binding->revoked();

@@ -97,6 +97,7 @@ class EStackPool {
   [[nodiscard]] std::size_t most_estacks() const noexcept { return std::max<std::size_t>(options_.max_estacks, 1); }
   [[nodiscard]] bool start_locked(EStack*& estack);
   void reclaim_locked();
+  void supply_locked();
   /// For the E-stack's thread: the next A-stack to serve; false: end.
   [[nodiscard]] bool next_assignment(EStack& estack);
   static void* thread_main(void* estack);

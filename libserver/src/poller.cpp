@@ -37,7 +37,7 @@ constexpr std::uint64_t kSettledUs = 30;
 constexpr std::uint64_t kSoundStintUs = 20'000;
 constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
-constexpr std::uint64_t kColdWindows = 8;
+constexpr std::uint64_t kColdWindows = 64;
 
 std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microsecond(); }
 
@@ -88,6 +88,10 @@ void Poller::run() {
     take_offers(shim::ticks());
     if (hot_count_ == 0) {
       wait_for_offers();
+      continue;
+    }
+    if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {  // offered before the back-off began
+      cool_down(Why::crowded);
       continue;
     }
     // While we are under suspicion of being in somebody's way: who would run beside us? (A caller and its E-stack that hand one
@@ -141,9 +145,14 @@ bool Poller::shares_processor_with_caller() const noexcept {
   return caller < CPU_SETSIZE && caller == shim::current_processor();
 }
 
-bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) const noexcept {
+bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
   if (now - mark_ <= to_ticks(kSlowUs)) [[likely]] {
     astack.slow = 0;
+    return false;
+  }
+  // Our own time only: not what somebody else had the processor for.
+  if (const std::uint64_t times = shim::involuntary_switches(); times != slow_looked_) {
+    slow_looked_ = times;
     return false;
   }
   if (++astack.slow < 2) return false;
@@ -191,9 +200,15 @@ void Poller::last_look(const Hot& hot) {
 }
 
 void Poller::demote(std::size_t index) {
-  Hot& hot = hot_[index];
-  hot.astack->head->polled.store(0, std::memory_order_seq_cst);
+  hot_[index].astack->head->polled.store(0, std::memory_order_seq_cst);
   shim::heavy_shared_fence();
+  drop(index);
+  mark_ = shim::ticks();  // what this took is not the next call's time
+}
+
+/// Out of the hot set, once the hint is off and the fence behind it.
+void Poller::drop(std::size_t index) {
+  Hot& hot = hot_[index];
   last_look(hot);
   --hot_count_;
   if (index != hot_count_) hot = std::move(hot_[hot_count_]);
@@ -202,14 +217,23 @@ void Poller::demote(std::size_t index) {
 
 void Poller::drop_cold(std::uint64_t now) {
   const std::uint64_t cold = to_ticks(kColdWindows * static_cast<std::uint64_t>(window_.count()));
+  const auto is_cold = [&](const Hot& hot) { return hot.binding->revoked() || now - hot.last_hit >= cold; };
+  bool any = false;
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    if (!is_cold(hot_[i])) continue;
+    hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
+    any = true;
+  }
+  if (!any) return;
+  shim::heavy_shared_fence();  // one for all of them
   for (std::size_t i = 0; i < hot_count_;) {
-    const Hot& hot = hot_[i];
-    if (hot.binding->revoked() || now - hot.last_hit >= cold) {
-      demote(i);
+    if (is_cold(hot_[i]) && hot_[i].astack->head->polled.load(std::memory_order_relaxed) == 0) {
+      drop(i);
     } else {
       ++i;
     }
   }
+  mark_ = shim::ticks();
 }
 
 bool Poller::looks_crowded(unsigned spare) const noexcept {

@@ -23,7 +23,7 @@ namespace lrpc::server {
 /// Thread-safe: offer(), wants_offer() and stop(). The thread starts with the first offer.
 class Poller {
  public:
-  static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free (design §5).
+  static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
 
   /// The references must outlive it. `grant`: whether it may poll just now.
   Poller(const ServerOptions& options, const DomainProcessors& processors, PollerGrant& grant) noexcept
@@ -74,8 +74,9 @@ class Poller {
   void drop_cold(std::uint64_t now);
   void last_look(const Hot& hot);
   void demote(std::size_t index);
+  void drop(std::size_t index);
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
-  [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) const noexcept;
+  [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
   [[nodiscard]] bool looks_crowded(unsigned spare) const noexcept;
   [[nodiscard]] Why poll();
   void back_off(Why why, std::uint64_t polled);
@@ -107,6 +108,7 @@ class Poller {
   std::vector<Remembered> remembered_;
   std::uint32_t offers_seen_ = 0;
   std::uint64_t mark_ = 0;          ///< ticks() at the last look at the clock.
+  std::uint64_t slow_looked_ = 0;   ///< involuntary_switches() when a call last seemed slow.
   std::uint64_t back_off_ = 0;      ///< After the last eviction, in ticks(); 0: none of late.
   std::uint64_t blind_before_ = 0;  ///< ticks() before which no stint begins that looks crowded.
   CallContext context_;

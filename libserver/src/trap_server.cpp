@@ -28,7 +28,7 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  if (listeners_.size() >= std::max<std::size_t>(options_.max_estacks, 1)) {
+  if (listeners_.size() + abandoned_->load() >= std::max<std::size_t>(options_.max_estacks, 1)) {
     return Error{Errc::limit_reached, "as many sealed clients as the server has E-stacks"};
   }
   listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake)));
@@ -82,7 +82,11 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   shim::Trap trap;
   while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
     const bool received = receive(*listener, trap);
-    if (listener->state.load(std::memory_order_acquire) == State::abandoned) return;
+    if (listener->state.load(std::memory_order_acquire) == State::abandoned) {
+      // Neither the server nor the binding may be there any more.
+      listener->abandoned_threads->fetch_sub(1);
+      return;
+    }
     if (!received) continue;
     const int error = serve_trap(*listener, trap);
     if (error != 0) refused_.fetch_add(1, std::memory_order_relaxed);
@@ -100,27 +104,38 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   ended_.notify_all();
 }
 
+/// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself abandoned.
+bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) {
+  State expected = State::receiving;
+  if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
+  abandoned_->fetch_add(1);
+  abandoned.bindings.push_back(std::move((*at)->binding));
+  abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
+  return true;
+}
+
 void TrapServer::end(const ServedBinding& binding) {
+  Abandoned abandoned;  // let go of outside the lock
   std::lock_guard lock(mutex_);
-  for (const auto& listener : listeners_) {
-    if (listener->binding.get() == &binding) (void)eventfd_write(listener->wake.get(), 1);
+  for (auto at = listeners_.begin(); at != listeners_.end();) {
+    const auto next = std::next(at);
+    if ((*at)->binding.get() == &binding) {
+      (void)eventfd_write((*at)->wake.get(), 1);
+      (void)abandon_locked(at, abandoned);
+    }
+    at = next;
   }
 }
 
 void TrapServer::stop() {
-  std::list<std::shared_ptr<Listener>> abandoned;  // let go of outside the lock
+  Abandoned abandoned;  // let go of outside the lock
   std::unique_lock lock(mutex_);
   stop_ = true;
   for (const auto& listener : listeners_) (void)eventfd_write(listener->wake.get(), 1);
   while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return listeners_.empty(); })) {
-    // Whoever is still receiving was robbed of its trap and may wait for ever: it will find itself abandoned.
     for (auto at = listeners_.begin(); at != listeners_.end();) {
-      State expected = State::receiving;
       const auto next = std::next(at);
-      if ((*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) {
-        (*at)->binding.reset();
-        abandoned.splice(abandoned.end(), listeners_, at);
-      }
+      (void)abandon_locked(at, abandoned);
       at = next;
     }
   }

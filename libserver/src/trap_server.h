@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
@@ -46,8 +47,13 @@ class TrapServer {
   struct Listener {
     Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken,
              UniqueFd woken) noexcept
-        : server(owner), binding(std::move(served)), traps(std::move(taken)), wake(std::move(woken)) {}
+        : server(owner),
+          abandoned_threads(owner.abandoned_),
+          binding(std::move(served)),
+          traps(std::move(taken)),
+          wake(std::move(woken)) {}
     TrapServer& server;
+    const std::shared_ptr<std::atomic<std::size_t>> abandoned_threads;  ///< Outlives the server.
     std::shared_ptr<ServedBinding> binding;
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
@@ -55,7 +61,14 @@ class TrapServer {
     CallContext context;
   };
 
+  /// What is let go of once the lock is.
+  struct Abandoned {
+    std::list<std::shared_ptr<Listener>> listeners;
+    std::vector<std::shared_ptr<ServedBinding>> bindings;
+  };
+
   static void* thread_main(void* listener);
+  bool abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned);
   void run(const std::shared_ptr<Listener>& listener);
   [[nodiscard]] static bool receive(Listener& listener, shim::Trap& trap) noexcept;
   [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;
@@ -65,6 +78,8 @@ class TrapServer {
   std::condition_variable ended_;
   std::list<std::shared_ptr<Listener>> listeners_;
   std::atomic<std::uint64_t> refused_{0};
+  /// Threads that may still wait in the kernel for a trap that somebody else has taken: they count as listeners.
+  const std::shared_ptr<std::atomic<std::size_t>> abandoned_ = std::make_shared<std::atomic<std::size_t>>(0);
   bool stop_ = false;
 };
 

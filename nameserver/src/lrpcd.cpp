@@ -130,7 +130,7 @@ int complain(const std::string& what) {
 }
 
 int serve(CommandLine& line) {
-  // Nobody may read the nonces of others' bindings out of this process, or take its descriptors (design §2).
+  // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   raise_descriptor_limit();
   const lrpc::UniqueFd signals = take_signals();

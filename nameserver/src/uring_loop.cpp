@@ -2,7 +2,7 @@
 //
 // One-shot and not multishot: a poll that is added looks at the descriptor at once, so a handler that leaves something
 // unread is called again, just as with level-triggered epoll. Arming costs no system call of its own: it rides on the
-// io_uring_enter that waits. The ring is restricted to adding and removing polls before it is enabled (design §2).
+// io_uring_enter that waits. The ring is restricted to adding and removing polls before it is enabled.
 #include <liburing.h>
 #include <poll.h>
 

@@ -51,6 +51,46 @@ TEST(Completion, makes_a_descriptor_readable_when_a_watched_call_has_returned) {
   EXPECT_EQ(nap.finish().value(), 200U);
 }
 
+TEST(Completion, of_two_queues_that_watched_a_call_only_the_last_hears_of_it) {
+  LocalTasks tasks;
+  const auto first = make_queue();
+  const auto last = make_queue();
+  int told = 0;
+  {
+    auto nap = tasks.client->start().NapFor(50);
+    ASSERT_TRUE(first->watch(nap, [&] { told += 100; }));
+    ASSERT_TRUE(last->watch(nap, [&] { told += 1; }));
+    EXPECT_TRUE(readable(last->fd(), 60'000));
+    EXPECT_EQ(last->run(), 1U);
+    EXPECT_EQ(nap.finish().value(), 50U);
+  }
+  EXPECT_FALSE(readable(first->fd(), 20));
+  EXPECT_EQ(first->run(), 0U);
+  EXPECT_EQ(told, 1);
+}
+
+TEST(Completion, whose_callback_throws_still_has_the_others) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  auto one = tasks.client->start().NapFor(1);
+  auto two = tasks.client->start().NapFor(1);
+  int told = 0;
+  const auto tell = [&] {
+    if (++told == 1) throw std::runtime_error("the program's own affair");
+  };
+  ASSERT_TRUE(queue->watch(one, tell));
+  ASSERT_TRUE(queue->watch(two, tell));
+  while (!one.ready() || !two.ready()) std::this_thread::sleep_for(1ms);
+  while (told < 2) {
+    ASSERT_TRUE(readable(queue->fd(), 60'000));
+    try {
+      (void)queue->run();
+    } catch (const std::runtime_error&) {
+    }
+  }
+  EXPECT_EQ(one.finish().value() + two.finish().value(), 2U);
+}
+
 TEST(Completion, runs_what_was_asked_for_in_the_order_of_the_returns) {
   LocalTasks tasks;
   const auto queue = make_queue();

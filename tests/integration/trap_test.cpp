@@ -1,4 +1,4 @@
-// The trap gate (design §5): programs that run sealed, and the server that serves them beside others.
+// The trap gate: programs that run sealed, and the server that serves them beside others.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>

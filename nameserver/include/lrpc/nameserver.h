@@ -84,7 +84,7 @@ struct NameserverOptions {
   /// and every server polls by its own rule.
   std::chrono::milliseconds allocator_tick{50};
   /// Whether it rules also while there are no more active servers than could poll. Normally each then keeps to its own rule,
-  /// which notices within a call or two what a tick would take a tenth of a second for.
+  /// which notices within a few calls what the allocator notices after some ticks.
   bool allocator_rules_always = false;
   /// How it learns of the machine's load. Empty: proc_machine_load().
   MachineLoadSource machine_load{};

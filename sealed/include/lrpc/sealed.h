@@ -1,4 +1,4 @@
-// Sealed client domains (design §5, trap): programs whose only way out is the call.
+// Sealed client domains: programs whose only way out is the call.
 //
 // SealedDomain starts a program under a seccomp filter that allows what a computing plug-in needs and turns one
 // system call number into the call to the one server that it is bound to. seal() does the same to the calling

@@ -39,10 +39,10 @@ inline constexpr std::size_t kMaxNameLength = 255;  ///< Of an exported name: pr
 
 inline constexpr std::size_t kMaxReasonLength = 1024;  ///< Of the text of a BindReply or Failed; encode() cuts it.
 
-/// 128 random bits that stand for a binding towards third parties (design §1).
+/// 128 random bits that stand for a binding towards third parties.
 using Nonce = std::array<std::uint8_t, 16>;
 
-/// Which gate a binding is to use (design §5). `sleep` is plain futexes, neither polling nor yielding; `none` is for bindings
+/// Which gate a binding is to use. `sleep` is plain futexes, neither polling nor yielding; `none` is for bindings
 /// inside one thread (tests, instruction counts).
 enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap = 3, none = 4, sleep = 5 };
 
@@ -199,7 +199,7 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported);
 
 /// The nameserver sockets to try, in order: $LRPC_SOCKET alone if set, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if set) and
-/// /run/lrpc/lrpcd.sock (design §2).
+/// /run/lrpc/lrpcd.sock.
 std::vector<std::string> nameserver_sockets();
 /// Connects to the first that answers. no_nameserver says which were tried, why each failed, and how to start one.
 /// A nameserver with a full queue is waited for 5 s, with `wait` false not at all; then it counts as not there.

@@ -1,4 +1,4 @@
-// The gates (design §5): how control gets from the client's domain to the server's and back over one call word.
+// The gates: how control gets from the client's domain to the server's and back over one call word.
 // The transition names T… are those of docs/CALL_WORD.md, which the model in tests/model checks.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lrpc::shim {
 
-/// Every sleep of a caller ends after this and is followed by a look at whether the peer lives (design §2).
+/// Every sleep of a caller ends after this and is followed by a look at whether the peer lives.
 inline constexpr std::chrono::milliseconds kBoundedSleep{100};
 /// Every sleep of a parked E-stack ends after this: rarely enough that idle costs nothing.
 inline constexpr std::chrono::seconds kParkedSleep{30};

@@ -1,4 +1,4 @@
-// Linkage records: the private halves of an outstanding call. Never in the region (design §1).
+// Linkage records: the private halves of an outstanding call. Never in the region.
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,7 @@ struct AStackClass {
   friend bool operator==(const AStackClass&, const AStackClass&) = default;
 };
 
-/// Which bytes of an image a call or a return makes meaningful: the ranges a remote call sends (design §3). Fixed part only;
+/// Which bytes of an image a call or a return makes meaningful: the ranges a remote call sends. Fixed part only;
 /// the windows of variable-size parameters are described by the VariableParameter rows.
 struct ImageRange {
   std::uint32_t offset = 0;
@@ -44,7 +44,7 @@ struct ProcedureDescriptor {
   std::uint16_t astack_class = 0;
   std::uint16_t simultaneous_calls = 5;
   std::uint32_t image_size = 0;  ///< Bytes of the image this procedure uses (≤ its class's).
-  bool may_block = false;        ///< Never executed by a poller (design §5).
+  bool may_block = false;        ///< Never executed by a poller.
   std::uint32_t stack_need = 0;  ///< Bytes of stack that the server's entry stub may take for its copies.
   std::span<const ImageRange> call_ranges;
   std::span<const ImageRange> return_ranges;

@@ -1,4 +1,4 @@
-// The trap gate (design §5): a sealed client domain traps into the kernel, and the kernel tells the server who called.
+// The trap gate: a sealed client domain traps into the kernel, and the kernel tells the server who called.
 //
 // One system call number that no kernel knows is the trap. The seccomp filter of the sealed domain makes it a user
 // notification: the caller stops, the server reads the call's registers and the caller's pid from the listener,

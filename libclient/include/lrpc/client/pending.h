@@ -66,7 +66,7 @@ class PendingCall {
     return linkage_->astack.tail;
   }
 
-  /// 4 · ring. Never blocks. False, with error(): nobody could serve it, and nothing was rung.
+  /// 4 · ring. Never blocks, but for the trap gate: there until the call has returned. False, with error(): nobody could serve it, and nothing was rung.
   /// `may_block`: no poller serves the procedure, so it is not left to one to find somebody who does.
   bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
@@ -123,6 +123,7 @@ class PendingCall {
   friend class lrpc::CompletionQueue;
   void take_slow(std::uint16_t astack_class) noexcept;
   [[nodiscard]] bool ring_slow() noexcept;
+  [[nodiscard]] bool execute_here() noexcept;
   void wake_slow() noexcept;
   [[nodiscard]] std::uint16_t wait_slow() noexcept;
   [[nodiscard]] bool poll_for_return() noexcept;

@@ -47,7 +47,7 @@ struct ServerOptions {
 
 struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client), and so does an
-  /// exception. Empty: everybody that the nameserver lets through. Runs on the server's watcher thread: must not block for long.
+  /// exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
   std::function<Status(const shim::Credentials& client)> authorise{};
   /// Told after a binding came into being / after its client went and its handles were run down. Same thread; exceptions
   /// are swallowed.
@@ -79,7 +79,7 @@ struct ServerStatistics {
   std::uint64_t poller_evictions = 0;    ///< Times the poller saw that it had been switched out and backed off.
   std::uint32_t granted_pollers =
       0;                        ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.
-  bool allocator_page = false;  ///< A nameserver's allocator rules. Without, or while it sleeps, the own rule holds.
+  bool allocator_page = false;  ///< A nameserver's allocator is there. It rules under competition.
   std::uint64_t trap_listeners = 0;  ///< Sealed client domains that are served now: a thread each.
   std::uint64_t traps_refused = 0;   ///< Traps that were no call: a wrong process, binding or A-stack.
 };
