@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <string>
@@ -32,9 +33,9 @@ struct WordCounter {
   }
 };
 
-/// In the client's process: called on an E-stack of its own domain while its call waits.
+/// In the client's process: called on a thread of its own domain while its call waits; hence the atomic.
 struct ProgressBar {
-  std::uint64_t most_percent = 100;
+  std::atomic<std::uint64_t> most_percent{100};
   bool Progress(lrpc::CallContext&, std::uint64_t done, std::uint64_t total) {
     const std::uint64_t percent = done * 100 / total;
     std::printf("%llu %%\n", static_cast<unsigned long long>(percent));
