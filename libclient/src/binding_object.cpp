@@ -16,6 +16,7 @@
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/watcher.h"
+#include "transfer.h"
 
 namespace lrpc::client {
 namespace {
@@ -232,9 +233,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
   const auto until = std::chrono::steady_clock::now() + limit;
   list.wait(limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
-  // In case the hints lied when it was sent, as for calls that somebody waits for.
-  shim::futex_wake(head->word, shim::Sleeper::estack);
-  ring_bell();
+  overrule_hints(*this, *head);
 }
 
 void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }

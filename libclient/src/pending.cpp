@@ -118,9 +118,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
     if (shim::sleep_for_return(head, linkage.generation, binding_->revoked_flag(), bound) != shim::Wake::timed_out)
       continue;
     binding_->check_server();
-    if (binding_->revoked()) continue;
-    wake_estack(*binding_, linkage);  // in case the hints lied, as in sleep_until_returned()
-    binding_->ring_bell();
+    overrule_hints(*binding_, head);
   }
   return true;
 }

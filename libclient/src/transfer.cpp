@@ -95,6 +95,12 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
 }
 
+void overrule_hints(const BindingObject& binding, AStackHead& head) noexcept {
+  if (binding.revoked()) return;
+  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  binding.ring_bell();
+}
+
 namespace {
 
 /// The deadline passed: leave the A-stack to the server, or take the result that came at the last moment.
@@ -131,9 +137,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
     }
     if (shim::sleep_for_return(head, linkage.generation, binding.revoked_flag(), limit) == shim::Wake::timed_out) {
       binding.check_server();
-      wake_estack(binding, linkage);  // in case the hints lied; a call must not hang on a hint
-      // A hint that stays wrong (a region rewritten by its peer) is only ever overruled by the bell.
-      if (!binding.revoked()) binding.ring_bell();
+      overrule_hints(binding, head);
     }
   }
 }

@@ -11,8 +11,12 @@ namespace lrpc::client {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
 
-/// T4: wakes the A-stack's E-stack if it may sleep. If nobody was there to wake, none is associated: the clerk must be told.
+/// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, the clerk is told.
 void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+/// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints in the
+/// region say: a call must not hang on a hint that its peer has rewritten.
+void overrule_hints(const BindingObject& binding, shim::AStackHead& head) noexcept;
 
 /// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status; marks
 /// the linkage quarantined if the A-stack must not go back.

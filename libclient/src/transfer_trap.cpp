@@ -4,16 +4,9 @@
 
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/trap.h"
+#include "transfer.h"
 
 namespace lrpc::client {
-namespace {
-
-constexpr std::uint16_t failed(Errc code) noexcept {
-  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
-}
-
-}  // namespace
-
 std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept {
   if (!binding.sealed()) {  // nobody listens yet, see lrpc::seal()
