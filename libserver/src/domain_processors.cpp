@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "lrpc/shim/processor.h"
+#include "to_ticks.h"
 
 namespace lrpc::server {
 namespace {
@@ -18,8 +18,7 @@ void DomainProcessors::refer_to_this_thread() noexcept {
 
 void DomainProcessors::refresh(std::uint64_t now) noexcept {
   const pid_t reference = reference_.load(std::memory_order_relaxed);
-  if (reference < 0 || now - looked_.load(std::memory_order_relaxed) < kLookIntervalUs * shim::ticks_per_microsecond())
-    return;
+  if (reference < 0 || now - looked_.load(std::memory_order_relaxed) < to_ticks(kLookIntervalUs)) return;
   looked_.store(now, std::memory_order_relaxed);
   look_at(reference);
 }

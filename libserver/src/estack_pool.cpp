@@ -11,6 +11,7 @@
 #include "lrpc/shim/processor.h"
 #include "poller.h"
 #include "stack.h"
+#include "to_ticks.h"
 
 namespace lrpc::server {
 namespace {
@@ -29,8 +30,6 @@ constexpr std::uint64_t kAfterContentionUs = 10'000;
 constexpr std::uint32_t kHotStreak = 2;
 /// An unassociated E-stack ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
-
-std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microsecond(); }
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/processor.h"
 #include "stack.h"
+#include "to_ticks.h"
 
 namespace lrpc::server {
 namespace {
@@ -38,8 +39,6 @@ constexpr std::uint64_t kSoundStintUs = 20'000;
 constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
-
-std::uint64_t to_ticks(std::uint64_t us) { return us * shim::ticks_per_microsecond(); }
 
 }  // namespace
 
