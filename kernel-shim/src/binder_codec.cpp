@@ -56,7 +56,9 @@ bool known(Errc code) noexcept {
     case Errc::not_supported:
     case Errc::peer_gone:
     case Errc::invalid_argument:
-    case Errc::system_error: return true;
+    case Errc::system_error:
+    case Errc::message_too_long:
+    case Errc::host_unreachable: return true;
   }
   return false;
 }
@@ -251,6 +253,18 @@ void transfer(Archive& archive, Field<Archive, Gate> gate) {
   archive.check(gate <= Gate::sleep, "it names a gate that does not exist");
 }
 template <class Archive>
+void transfer(Archive& archive, Field<Archive, std::optional<Principal>> principal) {
+  bool there = principal.has_value();
+  as<std::uint8_t>(archive, there);
+  if (!there) return;
+  if constexpr (Archive::kReads) principal.emplace();
+  archive.integer(principal->host);
+  as<std::uint8_t>(archive, principal->authentication);
+  archive.check(principal->authentication <= HostAuthentication::key,
+                "it names a way to authenticate that does not exist");
+  archive.name(principal->key);
+}
+template <class Archive>
 void transfer(Archive& archive, Field<Archive, Errc> code) {
   as<std::uint16_t>(archive, code);
   archive.check(known(code), "it carries an error code that does not exist");
@@ -262,6 +276,7 @@ void transfer(Archive& archive, Field<Archive, ExportRequest> body) {
   transfer<Archive>(archive, body.interface);
   transfer<Archive>(archive, body.classes);
   archive.text(body.text);
+  archive.text(body.descriptors);
 }
 template <class Archive>
 void transfer(Archive& archive, Field<Archive, Exported> body) {
@@ -279,6 +294,7 @@ void transfer(Archive& archive, Field<Archive, ImportRequest> body) {
   transfer<Archive>(archive, body.interface);
   archive.integer(body.timeout_ms);
   transfer<Archive>(archive, body.gate);
+  transfer<Archive>(archive, body.principal);
 }
 template <class Archive>
 void transfer(Archive& archive, Field<Archive, BindRequest> body) {
@@ -287,6 +303,7 @@ void transfer(Archive& archive, Field<Archive, BindRequest> body) {
   transfer<Archive>(archive, body.nonce);
   transfer<Archive>(archive, body.client);
   transfer<Archive>(archive, body.gate);
+  transfer<Archive>(archive, body.principal);
 }
 template <class Archive>
 void transfer(Archive& archive, Field<Archive, BindReply> body) {
@@ -325,6 +342,7 @@ template <class Archive>
 void transfer(Archive& archive, Field<Archive, Described> body) {
   transfer<Archive>(archive, body.interface);
   archive.text(body.text);
+  archive.text(body.descriptors);
 }
 template <class Archive>
 void transfer(Archive& archive, Field<Archive, Failed> body) {
@@ -396,6 +414,16 @@ Result<BinderMessage> decode(std::span<const std::byte> bytes) {
   reader.check(reader.left() == 0, "bytes are left over behind it");
   if (reader.wrong() != nullptr) return bad_message(name + ": " + reader.wrong());
   return message;
+}
+
+std::string describe_principal(const Principal& principal) {
+  std::string text = "host ";
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    text += std::to_string(principal.host >> shift & 0xff);
+    if (shift != 0) text += '.';
+  }
+  if (principal.authentication == HostAuthentication::none) return text + " (not authenticated)";
+  return text + " (key '" + principal.key + "')";
 }
 
 bool valid_name(std::string_view name) noexcept {

@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/identifier.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5; Debian 12's headers are older
@@ -105,6 +107,15 @@ Nonce make_nonce() {
     if (::getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size())) return nonce;
     if (errno != EINTR) std::abort();  // no randomness: a guessable nonce would be worse than the end
   }
+}
+
+std::uint64_t make_identifier() {
+  std::uint64_t identifier = 0;
+  while (identifier == 0) {
+    const Nonce random = make_nonce();
+    std::memcpy(&identifier, random.data(), sizeof identifier);
+  }
+  return identifier;
 }
 
 }  // namespace lrpc::shim

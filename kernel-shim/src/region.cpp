@@ -69,7 +69,15 @@ Result<UniqueFd> create_region(const RegionLayout& layout) {
 Result<Region> Region::map(UniqueFd fd, RegionLayout layout) {
   // Checked on the very descriptor that is mapped.
   if (Status good = check_sealed_memory(fd.get(), layout.size(), "the region"); !good) return good.error();
-  void* base = mmap(nullptr, layout.size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  return map(fd.get(), MAP_SHARED, std::move(layout));  // fd closes here
+}
+
+Result<Region> Region::private_to_this_domain(RegionLayout layout) {
+  return map(-1, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, std::move(layout));
+}
+
+Result<Region> Region::map(int fd, int flags, RegionLayout layout) {
+  void* base = mmap(nullptr, layout.size(), PROT_READ | PROT_WRITE, flags, fd, 0);
   if (base == MAP_FAILED) return system_error("mmap of a region", errno);
   if (madvise(base, layout.size(), MADV_DONTFORK) != 0) {
     const int err = errno;
@@ -79,18 +87,23 @@ Result<Region> Region::map(UniqueFd fd, RegionLayout layout) {
   Region region;
   region.base_ = static_cast<std::byte*>(base);
   region.owner_ = getpid();
+  region.shared_ = (flags & MAP_SHARED) != 0;
   region.layout_ = std::move(layout);
-  return region;  // fd closes here
+  return region;
 }
 
 Region::Region(Region&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), owner_(other.owner_), layout_(std::move(other.layout_)) {}
+    : base_(std::exchange(other.base_, nullptr)),
+      owner_(other.owner_),
+      shared_(other.shared_),
+      layout_(std::move(other.layout_)) {}
 
 Region& Region::operator=(Region&& other) noexcept {
   if (this != &other) {
     unmap();
     base_ = std::exchange(other.base_, nullptr);
     owner_ = other.owner_;
+    shared_ = other.shared_;
     layout_ = std::move(other.layout_);
   }
   return *this;
@@ -123,7 +136,8 @@ AStack Region::astack(std::uint32_t index) const noexcept {
 void Region::trim_tail(const AStack& astack) const noexcept {
   if (astack.tail == nullptr) return;
   // MADV_REMOVE punches the hole in the memfd itself: the pages are gone for both mappings.
-  (void)madvise(astack.tail, layout_.classes()[astack.astack_class].tail_stride, MADV_REMOVE);
+  const int advice = shared_ ? MADV_REMOVE : MADV_DONTNEED;
+  (void)madvise(astack.tail, layout_.classes()[astack.astack_class].tail_stride, advice);
 }
 
 }  // namespace lrpc::shim

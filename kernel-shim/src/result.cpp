@@ -34,6 +34,8 @@ std::string_view describe(Errc code) noexcept {
     case Errc::peer_gone: return "the peer is gone";
     case Errc::invalid_argument: return "invalid argument";
     case Errc::system_error: return "system call failed";
+    case Errc::message_too_long: return "message too long for the network path";
+    case Errc::host_unreachable: return "host unreachable";
   }
   return "unknown error";
 }

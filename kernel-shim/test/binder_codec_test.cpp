@@ -19,18 +19,18 @@ class MessageMaker {
     BinderMessage message;
     message.request = static_cast<std::uint32_t>(random_());
     switch (type) {
-      case 0: message.body = ExportRequest{name(), interface(), classes(), text(300)}; break;
+      case 0: message.body = ExportRequest{name(), interface(), classes(), text(300), text(300)}; break;
       case 1: message.body = Exported{random_()}; break;
       case 2: message.body = WithdrawRequest{random_()}; break;
       case 3: message.body = Withdrawn{}; break;
-      case 4: message.body = ImportRequest{name(), interface(), number(0xffff'ffffU), gate()}; break;
-      case 5: message.body = BindRequest{random_(), random_(), nonce(), who(), gate()}; break;
+      case 4: message.body = ImportRequest{name(), interface(), number(0xffff'ffffU), gate(), principal()}; break;
+      case 5: message.body = BindRequest{random_(), random_(), nonce(), who(), gate(), principal()}; break;
       case 6: message.body = BindReply{random_(), number(1) == 0 ? Errc::ok : Errc::not_permitted, text(1024)}; break;
       case 7: message.body = Bound{random_(), nonce(), who(), classes()}; break;
       case 8: message.body = ListRequest{name()}; break;
       case 9: message.body = listed(); break;
       case 10: message.body = DescribeRequest{name()}; break;
-      case 11: message.body = Described{interface(), text(2000)}; break;
+      case 11: message.body = Described{interface(), text(2000), text(500)}; break;
       case 12: message.body = Failed{Errc::name_taken, text(1024)}; break;
       case 13: message.body = PollerPage{}; break;
       default: message.body = WakeAllocator{}; break;
@@ -41,6 +41,12 @@ class MessageMaker {
   std::uint32_t number(std::uint64_t most) { return static_cast<std::uint32_t>(random_() % (most + 1)); }
 
  private:
+  std::optional<Principal> principal() {
+    if (number(1) == 0) return std::nullopt;
+    const bool keyed = number(1) == 1;
+    return Principal{number(0xffff'ffffU), keyed ? HostAuthentication::key : HostAuthentication::none,
+                     keyed ? name() : std::string()};
+  }
   std::string name() {
     std::string made(number(kMaxNameLength), ' ');
     for (char& c : made) c = static_cast<char>('!' + number('~' - '!'));
@@ -116,7 +122,7 @@ TEST(BinderCodec, fields_arrive_where_they_were_put) {
 
 TEST(BinderCodec, the_wire_is_little_endian_and_begins_with_the_magic) {
   const auto bytes = bytes_of({0x11223344, WithdrawRequest{0x0102}, {}, {}});
-  const std::vector<unsigned> expected = {'L',  'R',  'P',  'B',  1, 0, 3, 0, 8, 0, 0, 0,
+  const std::vector<unsigned> expected = {'L',  'R',  'P',  'B',  2, 0, 3, 0, 8, 0, 0, 0,
                                           0x44, 0x33, 0x22, 0x11, 2, 1, 0, 0, 0, 0, 0, 0};
   ASSERT_EQ(bytes.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), expected[i]) << i;
@@ -128,7 +134,7 @@ TEST(BinderCodec, another_protocol_version_is_refused_with_both_versions_named) 
   const auto back = decode(bytes);
   EXPECT_EQ(back.code(), Errc::bad_message);
   EXPECT_NE(back.error().text.find("version 9"), std::string::npos) << back.error().text;
-  EXPECT_NE(back.error().text.find("version 1"), std::string::npos) << back.error().text;
+  EXPECT_NE(back.error().text.find("version 2"), std::string::npos) << back.error().text;
 }
 
 TEST(BinderCodec, every_truncation_and_every_trailing_byte_is_refused) {
@@ -197,7 +203,7 @@ TEST(BinderCodec, long_reasons_are_cut_between_characters) {
 
 TEST(BinderCodec, a_message_over_the_limit_is_not_encoded) {
   EXPECT_EQ(encode({1, Described{{}, std::string(kMaxBinderMessage, 'x')}, {}, {}}).code(), Errc::limit_reached);
-  EXPECT_TRUE(encode({1, Described{{}, std::string(kMaxBinderMessage - 64, 'x')}, {}, {}}));
+  EXPECT_TRUE(encode({1, Described{{}, std::string(kMaxBinderMessage - 68, 'x')}, {}, {}}));
 }
 
 TEST(BinderCodec, only_proper_names_are_valid) {

@@ -59,6 +59,8 @@ struct Export {
   std::vector<AStackClass> classes;
   shim::RegionLayout layout;
   std::string text;
+  std::string descriptors;
+  [[nodiscard]] std::size_t bytes() const noexcept { return text.size() + descriptors.size(); }
 };
 
 /// What the nameserver holds of a binding between its BindRequest and its BindReply. Then it holds nothing.
@@ -132,6 +134,7 @@ class Core {
   void on(Connection& peer, std::uint32_t request, shim::BindReply body);
   void serve_waiting(const std::string& name);
   void serve_waiting_of(const Connection& server);
+  [[nodiscard]] bool is_network_domain(const Connection& peer) const;
   enum class Asked : std::uint8_t { yes, not_now };
   Result<Asked> ask_clerk(ImportId id, Import& import, Export& exported);
   void ask_again_soon(Connection& server);

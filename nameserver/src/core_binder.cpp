@@ -1,5 +1,6 @@
 // Binding (LRPC §3.1): the importer waits while the exporter's clerk is asked; then the two are introduced.
 #include <fcntl.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,16 +25,19 @@ constexpr std::chrono::milliseconds kLongestAskAgain{1000};
 // 1. An import arrives, and is put in line for its name.
 void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
   if (body.name.find('@') != std::string::npos) {
-    return fail(peer, request,
-                {Errc::remote_unavailable, "'" + body.name +
-                                               "' is on another host, and no network daemon "
-                                               "(lrpc-netd) is running here"});
+    return fail(
+        peer, request,
+        {Errc::remote_unavailable,
+         "'" + body.name + "' is on another host: the network domain is to be asked for it, not the nameserver"});
   }
   if (!shim::valid_name(body.name)) {
     return fail(peer, request, {Errc::invalid_argument, "'" + body.name + "' is no name that could be exported"});
   }
   if (peer.imports.size() >= options_.limits.max_imports_per_connection) {
     return fail(peer, request, {Errc::limit_reached, "this connection has too many imports under way"});
+  }
+  if (body.principal && !is_network_domain(peer)) {
+    return fail(peer, request, {Errc::not_permitted, "only this machine's network domain speaks for other hosts"});
   }
   if (body.timeout_ms == 0 && !exports_.contains(body.name)) {
     return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
@@ -50,6 +54,16 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body)
   peer.imports.insert(id);
   wait_for_name(id, import);
   serve_waiting(std::string(import.wanted.name));
+}
+
+/// Whether `peer` is the process that exports kNetworkName, and lives: only then nobody else can have its pid.
+bool Core::is_network_domain(const Connection& peer) const {
+  const auto found = exports_.find(shim::kNetworkName);
+  if (found == exports_.end()) return false;
+  const Connection& network = *found->second.server;
+  if (network.closing || network.peer.pid != peer.peer.pid || network.peer.uid != peer.peer.uid) return false;
+  pollfd alive{network.pidfd.get(), POLLIN, 0};
+  return ::poll(&alive, 1, 0) == 0;
 }
 
 void Core::wait_for_name(ImportId id, Import& import) {
@@ -128,7 +142,8 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   bind.client_bell = std::move(bell->first);
 
   BinderMessage ask;
-  ask.body = shim::BindRequest{exported.id, bind.id, bind.nonce, import.client->peer, import.wanted.gate};
+  ask.body = shim::BindRequest{
+      exported.id, bind.id, bind.nonce, import.client->peer, import.wanted.gate, import.wanted.principal};
   ask.fds.push_back(std::move(*region));
   ask.fds.push_back(std::move(*client_pidfd));
   ask.fds.push_back(std::move(bell->second));

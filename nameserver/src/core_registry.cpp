@@ -1,5 +1,6 @@
 // Names: export, withdraw, list, describe.
 #include <poll.h>
+#include <unistd.h>
 
 #include "core.h"
 
@@ -29,8 +30,12 @@ Status Core::may_export(Connection& peer, const shim::ExportRequest& body) {
   }
   if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
   if (peer.exports.size() >= options_.limits.max_exports_per_connection ||
-      peer.export_bytes + body.text.size() > options_.limits.max_export_bytes_per_connection) {
+      peer.export_bytes + body.text.size() + body.descriptors.size() >
+          options_.limits.max_export_bytes_per_connection) {
     return Error{Errc::limit_reached, "this connection exports too much"};
+  }
+  if (body.name == shim::kNetworkName && peer.peer.uid != 0 && peer.peer.uid != ::geteuid()) {
+    return Error{Errc::not_permitted, "'" + body.name + "' is for the network daemon: root or the nameserver's user"};
   }
   return options_.policy->may_export(peer.peer, body.name);
 }
@@ -60,9 +65,9 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body)
   const ExportId id = ++last_export_;
   log(LogLevel::info, describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
   peer.exports.emplace(id, body.name);
-  peer.export_bytes += body.text.size();
+  peer.export_bytes += body.text.size() + body.descriptors.size();
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),
-                                     std::move(body.text)});
+                                     std::move(body.text), std::move(body.descriptors)});
   send(peer, request, shim::Exported{id});
   share_page(peer);
   serve_waiting(body.name);
@@ -113,7 +118,7 @@ void Core::remove_export(Connection& server, ExportId id) {
   const auto owned = server.exports.find(id);
   const auto found = exports_.find(owned->second);
   log(LogLevel::info, "'" + owned->second + "' is withdrawn");
-  server.export_bytes -= found->second.text.size();
+  server.export_bytes -= found->second.bytes();
   const std::string name = std::move(owned->second);
   exports_.erase(found);
   server.exports.erase(owned);
@@ -159,7 +164,7 @@ void Core::on(Connection& peer, std::uint32_t request, const shim::DescribeReque
   if (found == exports_.end()) {
     return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
   }
-  send(peer, request, shim::Described{found->second.interface, found->second.text});
+  send(peer, request, shim::Described{found->second.interface, found->second.text, found->second.descriptors});
 }
 
 }  // namespace lrpc::nameserver

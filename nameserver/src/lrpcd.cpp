@@ -4,7 +4,6 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <string>
 
 #include "lrpc/nameserver.h"
+#include "lrpc/shim/descriptor_limit.h"
 #include "lrpc/shim/fd.h"
 #include "processor_watch.h"
 
@@ -98,14 +98,6 @@ lrpc::UniqueFd take_signals() {
   return lrpc::UniqueFd(::signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-/// Each connection takes a descriptor or two: as many as this user may have.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// The load from /proc, with the processors' idle time by the scheduler's own word where eBPF can be had.
 void watch_processors(NameserverOptions& options) {
   auto watch = lrpc::shim::ProcessorWatch::attach();
@@ -132,7 +124,7 @@ int complain(const std::string& what) {
 int serve(CommandLine& line) {
   // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  raise_descriptor_limit();
+  lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
   const lrpc::UniqueFd signals = take_signals();
   if (!signals) return complain("signalfd failed");
   line.options.stop_fd = signals.get();

@@ -304,12 +304,12 @@ TEST_P(Binding, imports_beyond_what_a_server_is_asked_at_once_wait_their_turn) {
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(client.next_as<shim::Bound>());
 }
 
-TEST_P(Binding, a_name_on_another_host_needs_a_network_daemon) {
+TEST_P(Binding, a_name_on_another_host_is_for_the_network_domain) {
   START_NAMESERVER();
   TestPeer client(path());
   client.import("files@elsewhere", 60'000);
   EXPECT_EQ(client.next_failure(), Errc::remote_unavailable);
-  EXPECT_NE(client.text.find("no network daemon"), std::string::npos) << client.text;
+  EXPECT_NE(client.text.find("network domain"), std::string::npos) << client.text;
 }
 
 TEST_P(Binding, one_process_can_import_what_it_exports) {

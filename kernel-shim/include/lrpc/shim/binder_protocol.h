@@ -7,7 +7,8 @@
 //   type     1 + the place of the message's struct in BinderBody
 //   body     the fields of the struct in the order declared here. Integers and enums as they are (pid as i32); Nonce: 16
 //            bytes; Credentials: pid, uid, gid; a name: u8 length and characters; a text: u32 length and bytes; a vector:
-//            u32 count and elements; AStackClass and OwnedInterfaceId: their fields
+//            u32 count and elements; an optional: u8 0 or 1, and if 1 the value; AStackClass, OwnedInterfaceId and
+//            Principal: their fields
 //
 // A name (exported name, interface name) is at most kMaxNameLength printable ASCII characters without space; it may be
 // empty where that has a meaning. Whether it can be exported is valid_name()'s to say.
@@ -32,7 +33,7 @@
 
 namespace lrpc::shim {
 
-inline constexpr std::uint16_t kBinderProtocolVersion = 1;
+inline constexpr std::uint16_t kBinderProtocolVersion = 2;
 inline constexpr std::size_t kMaxBinderMessage = 128 * 1024;  ///< Bytes of one message, header included.
 inline constexpr std::size_t kMaxBinderFds = 3;               ///< Descriptors that travel with one message.
 inline constexpr std::size_t kMaxNameLength = 255;  ///< Of an exported name: printable ASCII, no space, not empty.
@@ -53,6 +54,29 @@ struct Credentials {
   gid_t gid = 0;
 };
 
+/// The name under which a machine's network domain is reached (LRPC §5.1). Only root and the nameserver's own user may
+/// export it, whatever the policy: who has it is believed about callers of other hosts.
+inline constexpr std::string_view kNetworkName = "lrpc.network";
+
+/// Nobody of this machine: what stands for the credentials of a caller of another host. No process, no user.
+inline constexpr Credentials kNobodyHere{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+
+/// How the network domain knows the host that a call came from.
+enum class HostAuthentication : std::uint8_t {
+  none = 0,  ///< By the source address alone, which whoever shares the wire can forge.
+  key = 1,   ///< By a key that the two hosts share.
+};
+
+/// Who calls from another host, by the word of this machine's network domain, not the kernel's.
+struct Principal {
+  std::uint32_t host = 0;  ///< IPv4 address, in host order.
+  HostAuthentication authentication = HostAuthentication::none;
+  std::string key = {};  ///< The key's name, if there is one.
+  friend bool operator==(const Principal&, const Principal&) = default;
+};
+/// "host 10.1.2.3 (key 'lab')", "host 10.1.2.3 (not authenticated)".
+std::string describe_principal(const Principal& principal);
+
 /// An InterfaceId that owns its name.
 struct OwnedInterfaceId {
   std::string name;
@@ -68,6 +92,8 @@ struct ExportRequest {
   OwnedInterfaceId interface;
   std::vector<AStackClass> classes;
   std::string text;  ///< The canonical declaration (Pdl::text).
+  /// encode_descriptors() (packed_image.h); empty: too long for a message, and not to be called from other hosts.
+  std::string descriptors = {};
 };
 struct Exported {
   std::uint64_t export_id = 0;
@@ -87,6 +113,8 @@ struct ImportRequest {
   OwnedInterfaceId interface;
   std::uint32_t timeout_ms = 0;  ///< How long to wait for the name to appear; 0 not at all.
   Gate gate = Gate::adaptive;
+  /// On whose behalf the network domain imports; not_permitted from anybody else.
+  std::optional<Principal> principal = {};
 };
 
 /// Nameserver → server: a client asks to be bound. Descriptors: region, client's pidfd, server's end of the bell.
@@ -97,6 +125,8 @@ struct BindRequest {
   Nonce nonce{};
   Credentials client;
   Gate gate = Gate::adaptive;
+  /// Set: the caller is not `client` (this machine's network domain) but somebody on another host.
+  std::optional<Principal> principal = {};
 };
 /// Server → nameserver: the clerk's decision. code ok accepts. Must come within the nameserver's bound (5 s by default).
 /// An accepted binding may still not come about (the client died or was told that time is over): then the bell hangs up.
@@ -136,6 +166,7 @@ struct DescribeRequest {
 struct Described {
   OwnedInterfaceId interface;
   std::string text;
+  std::string descriptors = {};  ///< As exported; hostile, like everything that a server says.
 };
 
 /// The answer to a request that could not be granted.

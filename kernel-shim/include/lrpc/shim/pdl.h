@@ -49,6 +49,8 @@ struct ProcedureDescriptor {
   std::span<const ImageRange> call_ranges;
   std::span<const ImageRange> return_ranges;
   std::span<const VariableParameter> variable_parameters;
+  /// What the errors it raises make meaningful, by status - 1: one range each, empty for an error without fields.
+  std::span<const ImageRange> raised_ranges;
 };
 
 /// What identifies an interface between two domains that were built apart.

@@ -60,6 +60,9 @@ class Region {
   /// user could otherwise open it through /proc. Fails with bad_message if it is not such a region.
   static Result<Region> map(UniqueFd fd, RegionLayout layout);
 
+  /// Anonymous memory of this domain alone, with the same A-stacks: for a binding whose server is on another host.
+  static Result<Region> private_to_this_domain(RegionLayout layout);
+
   Region() noexcept = default;
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
@@ -76,10 +79,12 @@ class Region {
   void trim_tail(const AStack& astack) const noexcept;
 
  private:
+  static Result<Region> map(int fd, int flags, RegionLayout layout);
   void unmap() noexcept;
 
   std::byte* base_ = nullptr;
-  pid_t owner_ = 0;  ///< The process that mapped it; in a fork child the addresses belong to somebody else.
+  pid_t owner_ = 0;     ///< The process that mapped it; in a fork child the addresses belong to somebody else.
+  bool shared_ = true;  ///< False: private_to_this_domain().
   RegionLayout layout_;
 };
 

@@ -48,6 +48,10 @@ enum class Errc : std::uint16_t {
   peer_gone = 44,           ///< The peer closed its socket or died while the two were binding.
   invalid_argument = 45,    ///< The caller's own argument makes no sense; the text says which.
   system_error = 46,        ///< A system call failed; the text names it and its errno.
+
+  // The network path.
+  message_too_long = 47,  ///< The message is longer than the protocol below can deliver; nothing was sent.
+  host_unreachable = 48,  ///< No route to the host, or it does not answer; nothing was executed.
 };
 
 /// A short, stable English phrase for an error code, e.g. "call failed". Never null, never allocates.
