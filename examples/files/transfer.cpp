@@ -17,7 +17,7 @@
 namespace files {
 namespace {
 
-constexpr std::size_t kChunk = 256 * 1024;
+constexpr std::size_t kChunk = 8 * 1024;
 
 /// The value, or a TransferError that says what the server refused or why the call failed.
 template <class T>

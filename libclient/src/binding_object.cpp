@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "lrpc/client/remote_path.h"
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
@@ -71,8 +72,13 @@ Library& Library::get() {
 
 }  // namespace
 
+BindingParts::BindingParts() noexcept = default;
+BindingParts::BindingParts(BindingParts&&) noexcept = default;
+BindingParts& BindingParts::operator=(BindingParts&&) noexcept = default;
+BindingParts::~BindingParts() = default;
+
 BindingObject::BindingObject(BindingParts parts)
-    : remote_(parts.remote),
+    : remote_(parts.remote != nullptr),
       exchange_looks_(kExchangeMicroseconds * shim::polls_per_microsecond()),
       owner_(getpid()),
       parts_(std::move(parts)),
@@ -234,6 +240,11 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
   list.wait(limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
   overrule_hints(*this, *head);
+}
+
+void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
+  parts_.call_timeout = timeout;
+  if (parts_.remote) parts_.remote->set_call_timeout(timeout);
 }
 
 void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lrpc/client/remote_path.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/gates.h"
 
@@ -57,7 +58,10 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
       const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
       if (!started) return started.error();
     }
-    watched_.insert_or_assign(call.linkage_, Watched{call.binding_, call.linkage_, call.called_, std::move(then)});
+    // A remote call has returned when the call to the network domain has that stands for it.
+    const client::PendingCall& rung =
+        call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
+    watched_.insert_or_assign(call.linkage_, Watched{rung.binding_, rung.linkage_, rung.called_, std::move(then)});
     std::erase(ready_, call.linkage_);
     call.queue_ = this;
   }

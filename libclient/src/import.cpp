@@ -8,17 +8,19 @@
 #include <thread>
 #include <utility>
 
+#include "import.h"
 #include "lrpc/client/binding.h"
+#include "remote_import.h"
 #include "sealed_import.h"
 
 namespace lrpc {
 namespace {
 
+using client::ImportWish;
+using client::kAnswerSlack;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// What the nameserver and the clerk may take beyond the time that the importer is ready to wait for the name.
-constexpr milliseconds kAnswerSlack{10'000};
 /// Between attempts to find a nameserver that went away, doubling from the first to the longest.
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{1'000};
@@ -35,16 +37,17 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
   return milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
 }
 
-Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options,
-                                bool is_private) {
+Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish,
+                                const ImportOptions& options) {
   shim::BinderMessage request;
   request.request = 1;
   request.body = shim::ImportRequest{
       .name = std::string(name),
-      .interface = {std::string(pdl.interface.name), pdl.interface.major, pdl.interface.minor, pdl.interface.hash},
+      .interface = {std::string(wish.interface.name), wish.interface.major, wish.interface.minor, wish.interface.hash},
       .timeout_ms = wire_timeout(options.timeout),
-      .gate = options.gate};
-  const milliseconds patience = patience_of(options, is_private);
+      .gate = options.gate,
+      .principal = wish.principal};
+  const milliseconds patience = patience_of(options, wish.is_private);
   const bool for_ever = patience.count() < 0;
   const Status sent = for_ever ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
@@ -57,8 +60,9 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const Pdl& pd
 }
 
 /// Checks what came back against what this client was compiled for; nothing of it is believed.
-Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, const ImportOptions& options,
-                                    bool is_private) {
+Result<client::BindingParts> accept(shim::BinderMessage answer, const ImportWish& wish, const ImportOptions& options,
+                                    std::vector<AStackClass>* classes) {
+  const bool is_private = wish.is_private;
   if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
   if (answer.fds_lost)
     return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
@@ -71,10 +75,12 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const Pdl& pdl, 
   if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
     return Error{Errc::bad_message, "the binding's bell is not one"};
   }
-  if (!std::ranges::equal(bound->classes, pdl.classes)) {
+  // Who was not compiled for any layout takes what the nameserver has laid the region out by.
+  if (classes != nullptr) *classes = bound->classes;
+  if (classes == nullptr && !std::ranges::equal(bound->classes, wish.classes)) {
     return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
   }
-  auto layout = shim::RegionLayout::of(pdl.classes);
+  auto layout = shim::RegionLayout::of(bound->classes);
   if (!layout) return layout.error();
   auto region = shim::Region::map(std::move(answer.fds[0]), *std::move(layout));
   if (!region) return region.error();
@@ -115,24 +121,24 @@ Status check(const ImportOptions& options) {
   return {};
 }
 
-Result<Binding> bind(int socket, std::string_view name, const Pdl& pdl, const ImportOptions& options, bool is_private) {
+ImportWish wish_of(const Pdl& pdl, bool is_private) { return {pdl.interface, pdl.classes, std::nullopt, is_private}; }
+
+}  // namespace
+
+Result<Binding> client::bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
+                             std::vector<AStackClass>* bound_classes) {
   if (Status sound = check(options); !sound) return sound.error();
-  auto answer = ask(socket, name, pdl, options, is_private);
+  auto answer = ask(socket, name, wish, options);
   if (!answer) return answer.error();
-  auto parts = accept(*std::move(answer), pdl, options, is_private);
+  auto parts = accept(*std::move(answer), wish, options, bound_classes);
   if (!parts) return parts.error();
   auto object = client::BindingObject::create(*std::move(parts));
   if (!object) return object.error();
   return Binding(*std::move(object));
 }
 
-}  // namespace
-
 Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
-  if (name.find('@') != std::string_view::npos) {
-    return Error{Errc::remote_unavailable,
-                 "cannot import '" + std::string(name) + "': no network daemon serves remote names on this machine"};
-  }
+  if (name.find('@') != std::string_view::npos) return client::import_remote(name, pdl, options);
   if (!shim::valid_name(name)) {
     return Error{Errc::invalid_argument,
                  "'" + std::string(name) + "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
@@ -141,7 +147,7 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
   const auto began = Clock::now();
-  auto bound = bind(socket->get(), name, pdl, options, false);
+  auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
   if (bound || options.timeout.count() == 0) return bound;
 
   // Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their names.
@@ -160,7 +166,7 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
     ImportOptions rest = options;
     const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
     if (options.timeout.count() > 0) rest.timeout = std::max(wait - waited, milliseconds(0));
-    bound = bind(socket->get(), name, pdl, rest, false);
+    bound = client::bind(socket->get(), name, wish_of(pdl, false), rest);
   }
   return bound;
 }
@@ -170,7 +176,7 @@ Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const Impo
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("the private binding's socket: SO_PASSCRED", errno);
   }
-  return bind(socket.get(), "", pdl, options, true);
+  return client::bind(socket.get(), "", wish_of(pdl, true), options);
 }
 
 Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}

@@ -5,7 +5,7 @@
 namespace lrpc {
 
 Result<UniqueFd> Binding::offer_callback() {
-  if (object_->remote()) return Error{Errc::remote_unavailable, "a remote server cannot call its clients back"};
+  if (object_->remote()) return Error{Errc::not_supported, "a server on another host cannot call its clients back"};
   if (object_->revoked()) return Errc::binding_revoked;
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();

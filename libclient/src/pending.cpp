@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lrpc/client/remote_path.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 
@@ -27,6 +28,7 @@ void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
 bool PendingCall::ring_slow() noexcept {
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
+  if (binding_->remote()) return ring_remote();
   if (binding_->gate() == shim::Gate::none) {
     if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
       --linkage.generation;                            // never rung
@@ -53,6 +55,20 @@ bool PendingCall::ring_slow() noexcept {
     wake_estack(*binding_, linkage);
   return true;
 }
+
+/// 4 · hands the arguments to the network domain. Nobody polls an A-stack of a remote binding, so every ring comes by here.
+bool PendingCall::ring_remote() noexcept {
+  const Errc started = binding_->remote_path()->start(called_.procedure(), *linkage_);
+  if (started == Errc::ok) {
+    shim::ring_exchange(*linkage_->astack.head, called_);  // nobody looks at it but wait(), which is to look further
+    return true;
+  }
+  put_back();
+  error_ = started;
+  return false;
+}
+
+bool PendingCall::remote_ready() const noexcept { return binding_->remote_path()->started(*linkage_).ready(); }
 
 /// Executes the call in this thread where that is how the binding's calls are executed: within one thread, or by a trap (if a
 /// hint in the region made us believe in a poller, which a sealed client has not). False: the server's threads have it.
@@ -96,6 +112,7 @@ std::uint16_t PendingCall::wait_slow() noexcept {
     linkage.quarantined = true;
     return failed(Errc::call_failed);
   }
+  if (binding_->remote()) return binding_->remote_path()->finish(linkage);
   if (execute_here()) {
     const CallWord word = shim::load_word(head);
     linkage.quarantined = !word.returns(called_);
@@ -110,6 +127,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
     AStackHead& head = *linkage.astack.head;
+    if (binding_->remote()) return binding_->remote_path()->started(linkage).wait_for(deadline - Clock::now());
     if (execute_here()) return ready();
     if (linkage.estack_may_sleep && poll_for_return()) return true;
     const auto left = deadline - Clock::now();
@@ -129,6 +147,10 @@ void PendingCall::abandon() noexcept {
   if (binding_->forgotten()) {  // in a fork child the call is not ours
     linkage_ = nullptr;
     return;
+  }
+  if (binding_->remote()) {  // the network domain has a copy of its own
+    binding_->remote_path()->drop(linkage);
+    return put_back();
   }
   // Only what has returned may go back (T16); until then it stays where nobody takes it.
   (void)shim::abandon(*linkage.astack.head, linkage.generation);

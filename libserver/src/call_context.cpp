@@ -50,6 +50,7 @@ const server::ServedAStack& CallContext::astack() const noexcept {
   return static_cast<const server::ServedAStack&>(*place_);
 }
 const shim::Credentials& CallContext::caller() const noexcept { return astack().binding->client(); }
+const shim::Principal* CallContext::remote() const noexcept { return astack().binding->principal(); }
 std::uint64_t CallContext::binding_id() const noexcept { return astack().binding->id(); }
 server::HandleTable& CallContext::handles() const noexcept { return astack().binding->handles(); }
 server::CallbackPort& CallContext::callback_port() const noexcept { return astack().binding->callback_port(); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "domain.h"
+#include "lrpc/shim/packed_image.h"
 
 namespace lrpc::server {
 namespace {
@@ -22,6 +23,9 @@ constexpr std::ptrdiff_t kExportsAtOnce = 4;
 /// Messages that a nameserver has not taken: with more it counts as gone. Between attempts, at most.
 constexpr std::size_t kMostInOutbox = 64;
 constexpr std::chrono::milliseconds kLongestOutboxPause{100};
+
+/// Bytes of an ExportRequest, or of the Described that repeats it, beside its text and its descriptors, at most.
+constexpr std::size_t kRestOfExport = 2048;
 
 shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
 
@@ -100,10 +104,14 @@ shim::BinderMessage Clerk::export_request(std::uint32_t number, const Export& ex
   const Pdl& pdl = *exported.interface->pdl;
   shim::BinderMessage request;
   request.request = number;
+  // What does not fit is left out: then the name cannot be called from other hosts.
+  std::string descriptors = shim::encode_descriptors(pdl.procedures);
+  if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
   request.body = shim::ExportRequest{.name = exported.name,
                                      .interface = owned(pdl.interface),
                                      .classes = {pdl.classes.begin(), pdl.classes.end()},
-                                     .text = std::string(pdl.text)};
+                                     .text = std::string(pdl.text),
+                                     .descriptors = std::move(descriptors)};
   return request;
 }
 
@@ -400,8 +408,12 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
   std::vector<UniqueFd>& fds = message.fds;
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
-  if (Status allowed = authorise(*interface, request.client); !allowed) return allowed;
-  if (Status room = domain_.room_for(request.client); !room) return room;
+  // A caller of another host is not the network domain that brings it: nothing may be granted for that one's credentials.
+  if (request.principal) request.client = shim::kNobodyHere;
+  const Status allowed =
+      request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
+  if (!allowed) return allowed.error();
+  if (Status room = domain_.room_for(request.client, request.principal.has_value()); !room) return room;
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
@@ -410,6 +422,7 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   parts.id = domain_.next_binding_id();
   parts.nonce = request.nonce;
   parts.client = request.client;
+  parts.principal = std::move(request.principal);
   parts.region = *std::move(region);
   parts.client_pidfd = std::move(fds[1]);
   parts.bell = std::move(fds[2]);

@@ -51,12 +51,13 @@ Domain::~Domain() {
   for (auto& [id, binding] : ending) binding->handles().close_all();
 }
 
-Status Domain::room_for(const shim::Credentials& client) {
+Status Domain::room_for(const shim::Credentials& client, bool remote) {
   std::lock_guard lock(mutex_);
   if (bindings_.size() >= options_.max_bindings) {
     return Error{Errc::limit_reached,
                  "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
   }
+  if (remote) return {};  // the network domain limits those, host by host
   const auto counted = bindings_of_.find(client.pid);
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
   if (of_client < options_.max_bindings_per_client_process) return {};

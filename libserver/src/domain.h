@@ -29,7 +29,7 @@ class Domain {
   ~Domain();
 
   /// limit_reached if the server, or this client, has as many bindings as the options allow. On the watcher's thread.
-  [[nodiscard]] Status room_for(const shim::Credentials& client);
+  [[nodiscard]] Status room_for(const shim::Credentials& client, bool remote = false);
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   Status add_binding(ServedParts parts);
   /// The client is gone or has let go: revoke, run down the handles, tell the server. On the watcher's thread.

@@ -19,15 +19,28 @@ std::vector<EntryPoint> entry_points(const ServedInterface& interface) {
   return entries;
 }
 
+template <class Decision>
+Status decide(Decision&& decision) {
+  Status decided = Error{Errc::not_permitted, "its authorisation threw an exception"};
+  call_program([&] { decided = decision(); });
+  if (decided) return decided;
+  Error error = decided.error();
+  return Error{Errc::not_permitted, "the server's clerk refused: " + error.message()};
+}
+
 }  // namespace
 
 Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
   if (!interface.options.authorise) return {};
-  Status decision = Error{Errc::not_permitted, "its authorisation threw an exception"};
-  call_program([&] { decision = interface.options.authorise(client); });
-  if (decision) return decision;
-  Error error = decision.error();
-  return Error{Errc::not_permitted, "the server's clerk refused: " + error.message()};
+  return decide([&] { return interface.options.authorise(client); });
+}
+
+Status authorise(const ServedInterface& interface, const shim::Principal& principal) {
+  if (interface.options.authorise_remote) return decide([&] { return interface.options.authorise_remote(principal); });
+  if (!interface.options.authorise) return {};
+  // Who decides by user and group has not said what to do about those who have none here.
+  return Error{Errc::not_permitted,
+               "the server's clerk refused: it knows callers of this machine only (authorise_remote)"};
 }
 
 ServedBinding::ServedBinding(ServedParts parts)

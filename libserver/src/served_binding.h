@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct ServedInterface {
 
 /// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Credentials& client);
+/// The same for a caller of another host (ExportOptions::authorise_remote).
+[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 
 /// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
 struct EntryPoint {
@@ -72,6 +75,7 @@ struct ServedParts {
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;
+  std::optional<shim::Principal> principal = {};  ///< Set: a caller of another host, and `client` is nobody.
   shim::Region region;
   UniqueFd client_pidfd;
   UniqueFd bell;
@@ -89,6 +93,9 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
   [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
   [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
+  [[nodiscard]] const shim::Principal* principal() const noexcept {
+    return parts_.principal ? &*parts_.principal : nullptr;
+  }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }

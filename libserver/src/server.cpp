@@ -72,6 +72,8 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
   return domain_->private_sockets().serve_over(std::move(socket), *std::move(interface));
 }
 
+void Server::end_binding(std::uint64_t binding_id) { domain_->end_binding(binding_id); }
+
 Server::InlineHalf Server::inline_half(std::uint64_t binding_id) {
   const auto binding = domain_->find(binding_id);
   if (binding == nullptr) return {};

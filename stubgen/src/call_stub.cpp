@@ -11,7 +11,7 @@ constexpr const char* kBadResult = "return lrpc::Errc::bad_result;";
 
 }  // namespace
 
-std::string declaration(const Parameter& parameter, bool named) {
+std::string declaration(const Parameter& parameter) {
   const Type& type = parameter.type->resolved();
   std::string spelled = cpp_type(*parameter.type);
   if (parameter.is_bytes()) {
@@ -23,7 +23,7 @@ std::string declaration(const Parameter& parameter, bool named) {
   } else if (type.kind == TypeKind::record || type.kind == TypeKind::array) {
     spelled = fmt::format("const {}&", spelled);
   }
-  return named ? fmt::format("{} {}", spelled, parameter.name) : fmt::format("{} /*{}*/", spelled, parameter.name);
+  return fmt::format("{} {}", spelled, parameter.name);
 }
 
 std::vector<const Parameter*> passed(const Procedure& procedure) {
@@ -46,6 +46,31 @@ void CallStub::emit_call() {
   } else {
     transfer();
     copy_results("// 7: ~Call puts the A-stack back on top.");
+  }
+  code_.close();
+  code_.line();
+}
+
+void CallStub::emit_remote() {
+  std::vector<std::string> parameters;
+  for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));
+  code_.list(
+      fmt::format("[[nodiscard, gnu::cold, gnu::noinline]] {} {}_remote(", result_type(procedure_), procedure_.name),
+      parameters, ") noexcept {");
+  code_.indent();
+  check_arguments();
+  take_astack("RemoteCall", "binding_.object()");
+  push_arguments();
+  if (procedure_.one_way) {
+    code_.line("// 4: hand them to the network domain. Nobody waits for the return.");
+    code_.line("const std::uint16_t {} = {}.send({});", status_, call_, identifier_);
+    judge_status();
+    code_.line("return {};");
+  } else {
+    code_.line("// 4, 5: hand them to the network domain, and wait for the return.");
+    code_.line("const std::uint16_t {} = {}.transfer({});", status_, call_, identifier_);
+    judge_status();
+    copy_results("// 7: ~RemoteCall puts the A-stack back on top.");
   }
   code_.close();
   code_.line();
@@ -86,8 +111,7 @@ void CallStub::emit_outcome() {
 
 void CallStub::emit_start() {
   head(fmt::format("lrpc::Pending<{}_outcome>", procedure_.name), ") const noexcept {");
-  code_.line("// 1: the remote bit (§5.1).");
-  code_.guard("object_.remote()", "return lrpc::Errc::remote_unavailable;");
+  // 1, the remote bit, is for the ring: until then a remote call does just the same.
   check_arguments();
   take_astack("PendingCall", "object_");
   push_arguments();
@@ -105,7 +129,7 @@ void CallStub::emit_start() {
 
 void CallStub::head(const std::string& type, std::string_view tail) {
   std::vector<std::string> parameters;
-  for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter, true));
+  for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));
   code_.list(fmt::format("[[nodiscard]] {} {}(", type, procedure_.name), parameters, tail);
   code_.indent();
 }
@@ -142,7 +166,7 @@ void CallStub::take_astack(std::string_view kind, std::string_view from) {
   code_.line("lrpc::client::{} {}({}, {});", kind, call_, from, procedure_.astack_class);
   code_.line("if (!{0}.taken()) [[unlikely]] return {0}.error();", call_);
   const auto arguments = procedure_.arguments();
-  const bool both_ways = kind == "Call";
+  const bool both_ways = kind != "PendingCall" && !procedure_.one_way;
   const bool variable = std::ranges::any_of(arguments, [](const Parameter* one) { return one->variable(); });
   find_image(both_ways ? touches_image(procedure_) : !arguments.empty(), both_ways || variable);
 }

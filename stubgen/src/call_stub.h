@@ -10,8 +10,8 @@
 
 namespace lrpc::stubgen {
 
-/// A parameter as the caller passes it. `named` false: as the remote branch, which does not look at it yet, takes it.
-[[nodiscard]] std::string declaration(const Parameter& parameter, bool named);
+/// A parameter as the caller passes it.
+[[nodiscard]] std::string declaration(const Parameter& parameter);
 /// What the caller passes: arguments, then the destinations of bytes results.
 [[nodiscard]] std::vector<const Parameter*> passed(const Procedure& procedure);
 
@@ -32,6 +32,9 @@ class CallStub {
 
   /// `lrpc::Result<...> Add(...)` of class Client. A one-way procedure's stub ends behind the ring.
   void emit_call();
+  /// `lrpc::Result<...> Add_remote(...)`: what the stub does when the remote bit is set. Out of line, so that the local
+  /// path pays for one test.
+  void emit_remote();
   /// `struct Add_outcome`: takes the results off the A-stack.
   void emit_outcome();
   /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter.

@@ -31,6 +31,15 @@ void emit_ranges(Code& code, const std::string& name, const std::vector<ByteRang
   code.list(fmt::format("inline constexpr lrpc::ImageRange {}[] = {{", name), items, "};");
 }
 
+/// One an error, in the order of their statuses.
+std::vector<ByteRange> raised_ranges(const Procedure& procedure) {
+  std::vector<ByteRange> ranges;
+  for (const Raised& raised : procedure.raises) {
+    ranges.push_back({raised.offset, raised.type->fields.empty() ? 0 : raised.type->size});
+  }
+  return ranges;
+}
+
 void emit_descriptor(Code& code, const Procedure& procedure) {
   const auto reference = [&](bool any, std::string_view what) {
     return any ? fmt::format("k{}_{}", procedure.name, what) : std::string("{}");
@@ -39,23 +48,23 @@ void emit_descriptor(Code& code, const Procedure& procedure) {
             procedure.name, procedure.astack_class, procedure.astacks, procedure.image_size,
             truth(procedure.may_block));
   code.line(" .stack_need = {},", procedure.stack_need);
-  code.list(" ",
-            {fmt::format(".call_ranges = {}", reference(!procedure.call_ranges.empty(), "call_ranges")),
-             fmt::format(".return_ranges = {}", reference(!procedure.return_ranges.empty(), "return_ranges")),
-             fmt::format(".variable_parameters = {}", reference(procedure.any_variable(), "variables"))},
-            "},");
+  code.line(" .call_ranges = {}, .return_ranges = {},", reference(!procedure.call_ranges.empty(), "call_ranges"),
+            reference(!procedure.return_ranges.empty(), "return_ranges"));
+  code.line(" .variable_parameters = {}, .raised_ranges = {}}},", reference(procedure.any_variable(), "variables"),
+            reference(!procedure.raises.empty(), "raised_ranges"));
 }
 
 }  // namespace
 
 void emit_descriptors(Code& code, const Interface& interface) {
   for (const Procedure& procedure : interface.procedures) {
-    if (procedure.parameters.empty()) continue;
+    if (procedure.parameters.empty() && procedure.raises.empty()) continue;
     code.comment(fmt::format("{}: an image of {} bytes{}.", procedure.name, procedure.image_size,
                              procedure.tail_size == 0 ? "" : fmt::format(" and a tail of {}", procedure.tail_size)));
     emit_variables(code, procedure);
     emit_ranges(code, fmt::format("k{}_call_ranges", procedure.name), procedure.call_ranges);
     emit_ranges(code, fmt::format("k{}_return_ranges", procedure.name), procedure.return_ranges);
+    emit_ranges(code, fmt::format("k{}_raised_ranges", procedure.name), raised_ranges(procedure));
     code.line();
   }
   code.line("/// A-stacks: procedures of similar size share them (LRPC §3.1).");

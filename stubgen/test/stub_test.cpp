@@ -234,8 +234,18 @@ TEST_F(Stubs, turn_whatever_goes_wrong_into_one_code) {
   EXPECT_EQ(client().Throw().code(), Errc::exception_escaped);
   binding().astacks_in_use = true;
   EXPECT_EQ(client().Throw().code(), Errc::no_astack);
+}
+
+TEST_F(Stubs, move_the_same_bytes_when_the_remote_bit_is_set) {
   binding().remote_bit = true;
-  EXPECT_EQ(client().Throw().code(), Errc::remote_unavailable);
+  T::Sparse sparse = T::Sparse::None;
+  EXPECT_TRUE(client().Enums(T::Small::One, sparse, T::Wide::First));
+  EXPECT_EQ(client().Throw().code(), Errc::exception_escaped);
+  EXPECT_EQ(binding().remote_calls, 2U);
+  EXPECT_EQ(client().Enums(static_cast<T::Small>(77), sparse, T::Wide::First).code(), Errc::argument_out_of_range);
+  EXPECT_EQ(binding().remote_calls, 2U) << "what does not conform stays here";
+  binding().astacks_in_use = true;
+  EXPECT_EQ(client().Throw().code(), Errc::no_astack);
 }
 
 TEST_F(Stubs, never_send_a_result_that_breaks_its_own_declaration) {

@@ -5,6 +5,7 @@
 #include "lrpc/client/call.h"
 #include "lrpc/client/completion_queue.h"
 #include "lrpc/client/pending.h"
+#include "lrpc/client/remote_path.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/value.h"

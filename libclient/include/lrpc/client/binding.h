@@ -53,8 +53,14 @@ class Binding {
  public:
   /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a program
   /// that was started as a sealed domain: takes the one binding that was made for it, once.
+  ///
+  /// `name@host`, with an IPv4 address or a name of one: what is exported as `name` on another host (LRPC §5.1), with the
+  /// help of this machine's network domain, lrpc-netd. Its calls are the same stubs', and bring the same errors; a call
+  /// that a host, the network or a broker lost on its way is call_failed, and the binding revoked. There is no gate to
+  /// choose and no callback, and no procedure may take more than some 16 KiB (limit_reached, and which does).
   /// Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch, not_permitted, timed_out,
-  /// peer_gone, limit_reached, remote_unavailable (`name@host`), bad_message, system_error; the text says what to do.
+  /// peer_gone, limit_reached, remote_unavailable (no network domain here, no such host), bad_message, system_error; the
+  /// text says what to do.
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see

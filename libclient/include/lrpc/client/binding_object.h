@@ -23,8 +23,15 @@ struct InlineServer {
   void* server = nullptr;
 };
 
+class RemotePath;
+
 /// What a Binding Object is made of. The fds are the peer's pidfd (may be empty) and the client's end of the bell.
 struct BindingParts {
+  BindingParts() noexcept;
+  BindingParts(BindingParts&&) noexcept;
+  BindingParts& operator=(BindingParts&&) noexcept;
+  ~BindingParts();
+
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials server;
@@ -33,7 +40,9 @@ struct BindingParts {
   UniqueFd bell;
   shim::Gate gate = shim::Gate::adaptive;
   bool wait_for_astack = true;
-  bool remote = false;
+  /// Set for a server on another host: then the region is this domain's alone, there is no pidfd, and the bell's other end
+  /// is hung up by whoever learns that the path has ended.
+  std::unique_ptr<RemotePath> remote;
   std::chrono::milliseconds call_timeout{0};
   bool watched = true;
   std::function<void()> on_revoked;
@@ -50,6 +59,8 @@ class BindingObject {
 
   /// The remote bit: set, calls go over the network path (LRPC §5.1).
   [[nodiscard]] bool remote() const noexcept { return remote_; }
+  /// Null unless remote().
+  [[nodiscard]] RemotePath* remote_path() const noexcept { return parts_.remote.get(); }
   [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
   [[nodiscard]] const shim::Credentials& server() const noexcept { return parts_.server; }
@@ -58,6 +69,8 @@ class BindingObject {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
+  /// Of the calls from now on. Not while others use the binding.
+  void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
   /// How long a caller polls before it gives an exchange up.
   [[nodiscard]] const std::uint32_t& exchange_looks() const noexcept { return exchange_looks_; }

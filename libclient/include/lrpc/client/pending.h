@@ -89,6 +89,8 @@ class PendingCall {
   [[nodiscard]] bool ready() const noexcept {
     if (linkage_ == nullptr || binding_->revoked()) [[unlikely]]
       return true;
+    if (binding_->remote()) [[unlikely]]
+      return remote_ready();
     const shim::CallWord word = shim::load_word(*linkage_->astack.head);
     return !word.same_turn(called_.bits()) || word.revoked();
   }
@@ -116,6 +118,11 @@ class PendingCall {
   /// For a one-way call that was rung: lets it go. Its A-stack comes back by itself, once the server has let go of it.
   void leave() noexcept;
 
+  /// All of the A-stack, for who moves packed images.
+  [[nodiscard]] const shim::AStack& placed() const noexcept {
+    if (linkage_->astack.tail != nullptr) binding_->note_tail_use();
+    return linkage_->astack;
+  }
   /// The A-stack's number in the region.
   [[nodiscard]] std::uint32_t astack() const noexcept { return linkage_->index; }
 
@@ -124,6 +131,8 @@ class PendingCall {
   void take_slow(std::uint16_t astack_class) noexcept;
   [[nodiscard]] bool ring_slow() noexcept;
   [[nodiscard]] bool execute_here() noexcept;
+  [[nodiscard]] bool ring_remote() noexcept;
+  [[nodiscard]] bool remote_ready() const noexcept;
   void wake_slow() noexcept;
   [[nodiscard]] std::uint16_t wait_slow() noexcept;
   [[nodiscard]] bool poll_for_return() noexcept;

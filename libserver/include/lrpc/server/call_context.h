@@ -60,8 +60,11 @@ class CallContext {
   CallContext(const CallContext&) = delete;
   CallContext& operator=(const CallContext&) = delete;
 
-  /// The caller's process, user and group, by the kernel's word at bind time.
+  /// The caller's process, user and group, by the kernel's word at bind time. For a caller of another host
+  /// shim::kNobodyHere: no process, and a user and group that nobody has.
   [[nodiscard]] const shim::Credentials& caller() const noexcept;
+  /// Who calls, if it is somebody on another host, by the word of this machine's network domain; null for callers here.
+  [[nodiscard]] const shim::Principal* remote() const noexcept;
   /// Identifies the binding the call came through; unique in this server.
   [[nodiscard]] std::uint64_t binding_id() const noexcept;
   /// True if nobody waits for the result any more: the caller gave up, or its domain is gone. Bounded work: one load.

@@ -49,6 +49,9 @@ struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client), and so does an
   /// exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
   std::function<Status(const shim::Credentials& client)> authorise{};
+  /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody, if
+  /// `authorise` is empty, too; else nobody, for they have no user or group here.
+  std::function<Status(const shim::Principal& principal)> authorise_remote{};
   /// Told after a binding came into being / after its client went and its handles were run down. Same thread; exceptions
   /// are swallowed.
   std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
@@ -107,6 +110,10 @@ class Server {
   /// Takes the socket; returns at once.
   Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                     ExportOptions options = {});
+
+  /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a server
+  /// that is gone. Unknown ones are none. Not in a procedure of the binding's.
+  void end_binding(std::uint64_t binding_id);
 
   /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and its
   /// first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling thread's

@@ -43,6 +43,7 @@ class BindingObject {
   [[nodiscard]] CallContext& context() noexcept { return context_; }
 
   bool remote_bit = false;
+  std::size_t remote_calls = 0;
   bool astacks_in_use = false;
   std::size_t calls = 0;
   std::function<void(CallContext&)> before_call;                      ///< A hostile client.
@@ -81,6 +82,24 @@ class Call {
 
  private:
   BindingObject& binding_;
+};
+
+/// A call over the network path: here it arrives like any other, and is counted.
+class RemoteCall : public Call {
+ public:
+  RemoteCall(BindingObject& binding, std::uint16_t astack_class) noexcept
+      : Call(binding, astack_class), object_(binding) {}
+  [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
+    ++object_.remote_calls;
+    return Call::transfer(procedure);
+  }
+  [[nodiscard]] std::uint16_t send(std::uint16_t procedure) noexcept {
+    (void)transfer(procedure);
+    return 0;
+  }
+
+ private:
+  BindingObject& object_;
 };
 
 /// The call is made when it is started; only its results wait on the A-stack.

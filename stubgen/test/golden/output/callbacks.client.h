@@ -179,8 +179,6 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (name.size() > layout::kCopy_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -195,8 +193,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -295,13 +291,42 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t, Cancelled> Copy_remote(
-      std::string_view /*name*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::string_view name) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kCopy_name, lrpc::as_bytes(name));
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(0);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        Cancelled raised;
+        layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return copied;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Stop_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
 
   lrpc::Binding binding_;

@@ -84,8 +84,6 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -99,8 +97,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Confirm_outcome> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (question.size() > layout::kConfirm_question.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -118,8 +114,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Stop_outcome> Stop(const std::array<lrpc::String<10>, 2>& reasons) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -242,17 +236,68 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void, Cancelled> Progress_remote(const Step& /*step*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void, Cancelled> Progress_remote(const Step& step) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(0);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        Cancelled raised;
+        layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<ConfirmResults> Confirm_remote(
-      std::string_view /*question*/, const std::array<bool, 3>& /*flags*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::string_view question, const std::array<bool, 3>& flags) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kConfirm_question, lrpc::as_bytes(question));
+    for (std::size_t i = 0; i < 3; ++i) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 4 + i * 1, flags[i]);
+    }
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    ConfirmResults results;
+    results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
+    if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::Errc::bad_result;
+    if (!layout::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Stop_remote(
-      const std::array<lrpc::String<10>, 2>& /*reasons*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      const std::array<lrpc::String<10>, 2>& reasons) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    for (std::size_t i = 0; i < 2; ++i) {
+      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
+    }
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(2);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
 
   lrpc::Binding binding_;

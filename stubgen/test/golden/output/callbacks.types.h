@@ -87,6 +87,7 @@ inline constexpr lrpc::VariableParameter kCopy_name{
 inline constexpr lrpc::VariableParameter kCopy_variables[] = {kCopy_name};
 inline constexpr lrpc::ImageRange kCopy_call_ranges[] = {{0, 4}};
 inline constexpr lrpc::ImageRange kCopy_return_ranges[] = {{8, 8}};
+inline constexpr lrpc::ImageRange kCopy_raised_ranges[] = {{8, 8}};
 
 /// A-stacks: procedures of similar size share them (LRPC §3.1).
 inline constexpr lrpc::AStackClass kClasses[] = {
@@ -98,10 +99,12 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Copy", .astack_class = 1, .simultaneous_calls = 5, .image_size = 80, .may_block = true,
    .stack_need = 960,
-   .call_ranges = kCopy_call_ranges, .return_ranges = kCopy_return_ranges, .variable_parameters = kCopy_variables},
+   .call_ranges = kCopy_call_ranges, .return_ranges = kCopy_return_ranges,
+   .variable_parameters = kCopy_variables, .raised_ranges = kCopy_raised_ranges},
   {.name = "Stop", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
    .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
 };
 
 /// The declaration, for tools that list, describe and call.
@@ -169,6 +172,7 @@ template <lrpc::CopyCode Code, std::size_t N>
 
 // Progress: an image of 32 bytes.
 inline constexpr lrpc::ImageRange kProgress_call_ranges[] = {{0, 24}};
+inline constexpr lrpc::ImageRange kProgress_raised_ranges[] = {{24, 8}};
 
 // Confirm: an image of 216 bytes.
 inline constexpr lrpc::VariableParameter kConfirm_question{
@@ -191,15 +195,16 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Progress", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
    .stack_need = 896,
-   .call_ranges = kProgress_call_ranges, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = kProgress_call_ranges, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = kProgress_raised_ranges},
   {.name = "Confirm", .astack_class = 1, .simultaneous_calls = 2, .image_size = 216, .may_block = true,
    .stack_need = 1344,
-   
-      .call_ranges = kConfirm_call_ranges, .return_ranges = kConfirm_return_ranges,
-      .variable_parameters = kConfirm_variables},
+   .call_ranges = kConfirm_call_ranges, .return_ranges = kConfirm_return_ranges,
+   .variable_parameters = kConfirm_variables, .raised_ranges = {}},
   {.name = "Stop", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
    .stack_need = 640,
-   .call_ranges = kStop_call_ranges, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = kStop_call_ranges, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
 };
 
 /// The declaration, for tools that list, describe and call.

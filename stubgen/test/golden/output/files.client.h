@@ -151,8 +151,6 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -162,8 +160,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Add_outcome> Add(std::int32_t a, std::int32_t b) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -177,8 +173,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<BigIn_outcome> BigIn(const std::array<std::byte, 200>& data) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -191,8 +185,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<BigInOut_outcome> BigInOut(std::array<std::byte, 200>& data) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -205,8 +197,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (name.size() > layout::kOpen_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
@@ -223,8 +213,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (data.size() > layout::kWrite_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -241,8 +229,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Read_outcome> Read(File file, std::uint32_t count, lrpc::Buffer& data) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -256,8 +242,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Close_outcome> Close(File file) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -478,36 +462,158 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Null_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(0);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> Add_remote(
-      std::int32_t /*a*/, std::int32_t /*b*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::int32_t a, std::int32_t b) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return sum;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BigIn_remote(
-      const std::array<std::byte, 200>& /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      const std::array<std::byte, 200>& data) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(2);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BigInOut_remote(
-      std::array<std::byte, 200>& /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::array<std::byte, 200>& data) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(3);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    std::array<std::byte, 200> data_copy;
+    lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    data = data_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<OpenResults, NotFound> Open_remote(
-      std::string_view /*name*/, Mode /*mode*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::string_view name, Mode mode) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kOpen_name, lrpc::as_bytes(name));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, mode);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(4);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        NotFound raised;
+        if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    OpenResults results;
+    results.file.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
+    if (!layout::get_Stat<lrpc::CopyCode::F>(image + 16, results.stat)) [[unlikely]] return lrpc::Errc::bad_result;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Cardinal> Write_remote(
-      File /*file*/, std::span<const std::byte> /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      File file, std::span<const std::byte> data) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(5);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
+    if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return written;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Read_remote(
-      File /*file*/, std::uint32_t /*count*/, lrpc::Buffer& /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      File file, std::uint32_t count, lrpc::Buffer& data) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(6);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
+    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Close_remote(File /*file*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Close_remote(File file) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(7);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
 
   lrpc::Binding binding_;

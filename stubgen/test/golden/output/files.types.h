@@ -143,6 +143,7 @@ inline constexpr lrpc::VariableParameter kOpen_name{
 inline constexpr lrpc::VariableParameter kOpen_variables[] = {kOpen_name};
 inline constexpr lrpc::ImageRange kOpen_call_ranges[] = {{0, 5}};
 inline constexpr lrpc::ImageRange kOpen_return_ranges[] = {{8, 32}};
+inline constexpr lrpc::ImageRange kOpen_raised_ranges[] = {{8, 260}};
 
 // Write: an image of 1484 bytes and a tail of 1048576.
 inline constexpr lrpc::VariableParameter kWrite_data{
@@ -175,28 +176,36 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Null", .astack_class = 0, .simultaneous_calls = 8, .image_size = 0, .may_block = false,
    .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Add", .astack_class = 0, .simultaneous_calls = 8, .image_size = 12, .may_block = false,
    .stack_need = 896,
-   .call_ranges = kAdd_call_ranges, .return_ranges = kAdd_return_ranges, .variable_parameters = {}},
+   .call_ranges = kAdd_call_ranges, .return_ranges = kAdd_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "BigIn", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .may_block = false,
    .stack_need = 832,
-   .call_ranges = kBigIn_call_ranges, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = kBigIn_call_ranges, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "BigInOut", .astack_class = 1, .simultaneous_calls = 8, .image_size = 200, .may_block = false,
    .stack_need = 832,
-   .call_ranges = kBigInOut_call_ranges, .return_ranges = kBigInOut_return_ranges, .variable_parameters = {}},
+   .call_ranges = kBigInOut_call_ranges, .return_ranges = kBigInOut_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Open", .astack_class = 2, .simultaneous_calls = 8, .image_size = 528, .may_block = false,
    .stack_need = 2048,
-   .call_ranges = kOpen_call_ranges, .return_ranges = kOpen_return_ranges, .variable_parameters = kOpen_variables},
+   .call_ranges = kOpen_call_ranges, .return_ranges = kOpen_return_ranges,
+   .variable_parameters = kOpen_variables, .raised_ranges = kOpen_raised_ranges},
   {.name = "Write", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = false,
    .stack_need = 832,
-   .call_ranges = kWrite_call_ranges, .return_ranges = kWrite_return_ranges, .variable_parameters = kWrite_variables},
+   .call_ranges = kWrite_call_ranges, .return_ranges = kWrite_return_ranges,
+   .variable_parameters = kWrite_variables, .raised_ranges = {}},
   {.name = "Read", .astack_class = 3, .simultaneous_calls = 8, .image_size = 1484, .may_block = true,
    .stack_need = 704,
-   .call_ranges = kRead_call_ranges, .return_ranges = kRead_return_ranges, .variable_parameters = kRead_variables},
+   .call_ranges = kRead_call_ranges, .return_ranges = kRead_return_ranges,
+   .variable_parameters = kRead_variables, .raised_ranges = {}},
   {.name = "Close", .astack_class = 0, .simultaneous_calls = 8, .image_size = 8, .may_block = false,
    .stack_need = 640,
-   .call_ranges = kClose_call_ranges, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = kClose_call_ranges, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -27,7 +27,8 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Null", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
    .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
 };
 
 /// The declaration, for tools that list, describe and call.

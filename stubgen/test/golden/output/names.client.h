@@ -183,8 +183,6 @@ class Starter {
       std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (status.size() > layout::kLocals_status.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
@@ -215,8 +213,6 @@ class Starter {
       const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (data.size() > layout::kDerived_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
@@ -266,8 +262,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<export_name_outcome> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (name.size() > layout::kexport_name_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -285,8 +279,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<raise_outcome> raise(std::int32_t move) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -299,8 +291,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Errc_outcome> Errc() const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -311,8 +301,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<procedure_outcome> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -606,35 +594,223 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<LocalsResults, error> Locals_remote(
-      std::int32_t /*image*/, std::int32_t& /*call*/, std::span<const std::byte> /*status*/,
-      std::string_view /*binding*/, option /*context*/, const std::array<std::byte, 4>& /*impl*/, type /*layout*/,
-      const version& /*signature*/, lrpc::Buffer& /*raised*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
+      option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
+      lrpc::Buffer& raised) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (status.size() > layout::kLocals_status.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (!layout::is_type(layout)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_version(signature)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call_(binding_.object(), 2);
+    if (!call_.taken()) [[unlikely]] return call_.error();
+    std::byte* const image_ = call_.image();
+    std::byte* const tail_ = call_.tail();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 0, image);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 4, call);
+    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_status, status);
+    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_binding, lrpc::as_bytes(binding));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 16, context.value);
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image_ + 24, impl.data(), 4);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 28, layout);
+    layout::put_version<lrpc::CopyCode::A>(image_ + 32, signature);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status_ = call_.transfer(0);
+    if (status_ != 0) [[unlikely]] {
+      if (status_ == 1) {
+        error raised_;
+        if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
+        return lrpc::raise(raised_);
+      }
+      return lrpc::client::Call::failure(status_);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    LocalsResults results_;
+    const auto call_copy = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 4);
+    results_.outcome = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 52);
+    results_.tail = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 60);
+    if (!layout::get_version<lrpc::CopyCode::F>(image_ + 64, results_.results)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
+    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    call = call_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results_;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<DerivedResults> Derived_remote(
-      std::span<const std::byte> /*data*/, std::int32_t /*data_copy*/, std::int32_t /*data_found*/,
-      std::int32_t /*data_window*/, std::int32_t& /*x*/, std::int32_t /*x_copy*/, const std::array<type, 2>& /*i*/,
-      const std::array<std::array<type, 2>, 2>& /*j*/, const std::array<bool, 2>& /*k*/, std::int32_t /*in*/,
-      std::int32_t /*out*/, std::int32_t /*inout*/, option /*file*/, std::int32_t /*file_handle*/,
-      option /*file_object*/, std::string_view /*text*/, lrpc::String<9>& /*text_copy*/, lrpc::Buffer& /*copied*/,
-      lrpc::Buffer& /*second*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_window,
+      std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j,
+      const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
+      std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
+      lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kDerived_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      if (!layout::is_type(i[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        if (!layout::is_type(j[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      }
+    }
+    if (text.size() > layout::kDerived_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_data, data);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, data_copy);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, data_found);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_window);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, x);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, x_copy);
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 24 + i_ * 1, i[i_]);
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        lrpc::put_scalar<lrpc::CopyCode::A>(image + 26 + i_ * 2 + j_ * 1, j[i_][j_]);
+      }
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 30 + i_ * 1, k[i_]);
+    }
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 32, in);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 36, out);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 40, inout);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 48, file.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 56, file_handle);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 64, file_object.value);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text, lrpc::as_bytes(text));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    DerivedResults results;
+    const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
+    lrpc::String<9> text_copy_copy;
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, text_copy_copy)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      if (!layout::get_bool<lrpc::CopyCode::F>(image + 80 + i_ * 1, results.Outcome[i_])) [[unlikely]] {
+        return lrpc::Errc::bad_result;
+      }
+    }
+    results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
+    const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
+    if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (copied_found->size() > copied.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
+    if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
+    if (second_found_->size() > second.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
+    (void)copied.assign(*copied_found);
+    lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
+    (void)second.assign(*second_found_);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    x = x_copy_;
+    text_copy = text_copy_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> export_name_remote(
-      std::int32_t /*server*/, std::string_view /*name*/, std::int32_t /*options*/, std::int32_t /*socket*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, server);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kexport_name_name, lrpc::as_bytes(name));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, options);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(2);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return value;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> raise_remote(std::int32_t /*move*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> raise_remote(std::int32_t move) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(3);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return raise;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t, error> Errc_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(4);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        error raised;
+        if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return size;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t, error> procedure_remote(
-      std::int32_t /*record*/, std::int32_t /*handle*/, std::int32_t /*may_block*/, std::int32_t /*raises*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, record);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, handle);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, may_block);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, raises);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(5);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) {
+        error raised;
+        if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return astacks;
   }
 
   lrpc::Binding binding_;

@@ -165,6 +165,7 @@ inline constexpr lrpc::VariableParameter kLocals_raised{
 inline constexpr lrpc::VariableParameter kLocals_variables[] = {kLocals_status, kLocals_binding, kLocals_raised};
 inline constexpr lrpc::ImageRange kLocals_call_ranges[] = {{0, 29}, {32, 20}};
 inline constexpr lrpc::ImageRange kLocals_return_ranges[] = {{4, 4}, {52, 32}};
+inline constexpr lrpc::ImageRange kLocals_raised_ranges[] = {{52, 12}};
 
 // Derived: an image of 176 bytes.
 inline constexpr lrpc::VariableParameter kDerived_data{
@@ -201,10 +202,12 @@ inline constexpr lrpc::ImageRange kraise_return_ranges[] = {{4, 4}};
 
 // Errc: an image of 12 bytes.
 inline constexpr lrpc::ImageRange kErrc_return_ranges[] = {{0, 4}};
+inline constexpr lrpc::ImageRange kErrc_raised_ranges[] = {{0, 12}};
 
 // procedure: an image of 28 bytes.
 inline constexpr lrpc::ImageRange kprocedure_call_ranges[] = {{0, 16}};
 inline constexpr lrpc::ImageRange kprocedure_return_ranges[] = {{16, 4}};
+inline constexpr lrpc::ImageRange kprocedure_raised_ranges[] = {{16, 12}};
 
 /// A-stacks: procedures of similar size share them (LRPC §3.1).
 inline constexpr lrpc::AStackClass kClasses[] = {
@@ -217,28 +220,28 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Locals", .astack_class = 2, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
    .stack_need = 1856,
-   
-      .call_ranges = kLocals_call_ranges, .return_ranges = kLocals_return_ranges,
-      .variable_parameters = kLocals_variables},
+   .call_ranges = kLocals_call_ranges, .return_ranges = kLocals_return_ranges,
+   .variable_parameters = kLocals_variables, .raised_ranges = kLocals_raised_ranges},
   {.name = "Derived", .astack_class = 1, .simultaneous_calls = 5, .image_size = 176, .may_block = false,
    .stack_need = 2240,
-   
-      .call_ranges = kDerived_call_ranges, .return_ranges = kDerived_return_ranges,
-      .variable_parameters = kDerived_variables},
+   .call_ranges = kDerived_call_ranges, .return_ranges = kDerived_return_ranges,
+   .variable_parameters = kDerived_variables, .raised_ranges = {}},
   {.name = "export_name", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
    .stack_need = 1088,
-   
-      .call_ranges = kexport_name_call_ranges, .return_ranges = kexport_name_return_ranges,
-      .variable_parameters = kexport_name_variables},
+   .call_ranges = kexport_name_call_ranges, .return_ranges = kexport_name_return_ranges,
+   .variable_parameters = kexport_name_variables, .raised_ranges = {}},
   {.name = "raise", .astack_class = 0, .simultaneous_calls = 5, .image_size = 8, .may_block = false,
    .stack_need = 832,
-   .call_ranges = kraise_call_ranges, .return_ranges = kraise_return_ranges, .variable_parameters = {}},
+   .call_ranges = kraise_call_ranges, .return_ranges = kraise_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Errc", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .may_block = false,
    .stack_need = 768,
-   .call_ranges = {}, .return_ranges = kErrc_return_ranges, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = kErrc_return_ranges,
+   .variable_parameters = {}, .raised_ranges = kErrc_raised_ranges},
   {.name = "procedure", .astack_class = 0, .simultaneous_calls = 5, .image_size = 28, .may_block = true,
    .stack_need = 1088,
-   .call_ranges = kprocedure_call_ranges, .return_ranges = kprocedure_return_ranges, .variable_parameters = {}},
+   .call_ranges = kprocedure_call_ranges, .return_ranges = kprocedure_return_ranges,
+   .variable_parameters = {}, .raised_ranges = kprocedure_raised_ranges},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -40,8 +40,6 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Count_outcome> Count() const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -159,20 +157,62 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Log_remote(
-      Level /*level*/, std::string_view /*text*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Log_remote(Level level, std::string_view text) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (!layout::is_Level(level)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (text.size() > layout::kLog_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, level);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kLog_text, lrpc::as_bytes(text));
+    // 4: hand them to the network domain. Nobody waits for the return.
+    const std::uint16_t status = call.send(0);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    return {};
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Store_remote(
-      std::span<const std::byte> /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Store_remote(std::span<const std::byte> data) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kStore_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kStore_data, data);
+    // 4: hand them to the network domain. Nobody waits for the return.
+    const std::uint16_t status = call.send(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Tick_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4: hand them to the network domain. Nobody waits for the return.
+    const std::uint16_t status = call.send(2);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t> Count_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(3);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return lines;
   }
 
   lrpc::Binding binding_;

@@ -55,16 +55,20 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Log", .astack_class = 1, .simultaneous_calls = 32, .image_size = 208, .may_block = false,
    .stack_need = 896,
-   .call_ranges = kLog_call_ranges, .return_ranges = {}, .variable_parameters = kLog_variables},
+   .call_ranges = kLog_call_ranges, .return_ranges = {},
+   .variable_parameters = kLog_variables, .raised_ranges = {}},
   {.name = "Store", .astack_class = 2, .simultaneous_calls = 32, .image_size = 1484, .may_block = true,
    .stack_need = 512,
-   .call_ranges = kStore_call_ranges, .return_ranges = {}, .variable_parameters = kStore_variables},
+   .call_ranges = kStore_call_ranges, .return_ranges = {},
+   .variable_parameters = kStore_variables, .raised_ranges = {}},
   {.name = "Tick", .astack_class = 0, .simultaneous_calls = 32, .image_size = 0, .may_block = false,
    .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Count", .astack_class = 0, .simultaneous_calls = 32, .image_size = 8, .may_block = false,
    .stack_need = 768,
-   .call_ranges = {}, .return_ranges = kCount_return_ranges, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = kCount_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
 };
 
 /// The declaration, for tools that list, describe and call.

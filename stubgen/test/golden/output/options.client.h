@@ -121,8 +121,6 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (data.size() > layout::kDefault_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -138,8 +136,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (data.size() > layout::kLarger_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -156,8 +152,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Smaller_outcome> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (data.size() > layout::kSmaller_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (name.size() > layout::kSmaller_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
@@ -177,8 +171,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (text.size() > layout::kSmall_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -193,8 +185,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Fixed_outcome> Fixed(const std::array<std::byte, 9000>& block) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 4);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -209,8 +199,6 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Shared_outcome> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (large.size() > layout::kShared_large.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (larger.size() > layout::kShared_larger.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
@@ -407,30 +395,135 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Default_remote(
-      std::span<const std::byte> /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Default_remote(std::span<const std::byte> data) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(0);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Larger_remote(
-      std::span<const std::byte> /*data*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Larger_remote(std::span<const std::byte> data) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Smaller_remote(
-      std::span<const std::byte> /*data*/, std::string_view /*name*/, std::string_view /*tiny*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_data, data);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(2);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Small_remote(std::string_view /*text*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Small_remote(std::string_view text) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(3);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::array<std::byte, 9000>> Fixed_remote(
-      const std::array<std::byte, 9000>& /*block*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      const std::array<std::byte, 9000>& block) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 4);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(4);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    std::array<std::byte, 9000> block_out;
+    lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return block_out;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<lrpc::String<8000>> Shared_remote(
-      std::span<const std::byte> /*large*/, std::span<const std::byte> /*larger*/, lrpc::Buffer& /*result*/,
-      lrpc::Buffer& /*fits*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
+      lrpc::Buffer& fits) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (large.size() > layout::kShared_large.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_large, large);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(5);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    lrpc::String<8000> text;
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
+    if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (result_found->size() > result.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
+    if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (fits_found->size() > fits.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
+    (void)result.assign(*result_found);
+    lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
+    (void)fits.assign(*fits_found);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return text;
   }
 
   lrpc::Binding binding_;

@@ -448,8 +448,6 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Integers_outcome> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -469,8 +467,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Floats_outcome> Floats(float a, double& b) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -484,8 +480,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Bits_outcome> Bits(bool a, bool& b, std::byte c) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -500,8 +494,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Enums_outcome> Enums(Small a, Sparse& b, Wide c) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (!layout::is_Small(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
     if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
@@ -520,8 +512,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Ranges_outcome> Ranges(Percent a, Month& b, Below c, Any d, Quarter e) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (!layout::is_Percent(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
     if (!layout::is_Month(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
@@ -543,8 +533,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Records_outcome> Records(const Outer& a, Outer& b) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (!layout::is_Outer(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
     if (!layout::is_Outer(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
@@ -564,8 +552,6 @@ class Starter {
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
       const std::array<Month, 3>& c, const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>& e,
       const std::array<Label, 2>& f) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
       if (!layout::is_Month(c[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
@@ -603,8 +589,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(
       const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -619,8 +603,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Text_outcome> Text(
       std::string_view a, lrpc::String<5000>& b, std::string_view c) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (a.size() > layout::kText_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (b.size() > layout::kText_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
@@ -640,8 +622,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Upper_outcome> Upper(std::string_view a) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (a.size() > layout::kUpper_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -658,8 +638,6 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Bytes_outcome> Bytes(
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
       lrpc::Buffer& e) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (a.size() > layout::kBytes_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (b.size() > layout::kBytes_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
@@ -681,8 +659,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Echo_outcome> Echo(std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (a.size() > layout::kEcho_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -699,8 +675,6 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<BytesInPlace_outcome> BytesInPlace(
       std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // An argument that does not conform to its declared type stays here: nothing is rung.
     if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
     if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
@@ -720,8 +694,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<OutParameters_outcome> OutParameters(std::int32_t a, lrpc::Buffer& c) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -734,8 +706,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Start_outcome> Start(std::uint32_t limit) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -748,8 +718,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Count_outcome> Count(Session session) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -762,8 +730,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Swap_outcome> Swap(Session from, Cursor cursor) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -777,8 +743,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<MakeCursor_outcome> MakeCursor(Session session) const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -791,8 +755,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Fail_outcome> Fail() const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -802,8 +764,6 @@ class Starter {
   }
 
   [[nodiscard]] lrpc::Pending<Throw_outcome> Throw() const noexcept {
-    // 1: the remote bit (§5.1).
-    if (object_.remote()) [[unlikely]] return lrpc::Errc::remote_unavailable;
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1423,84 +1383,526 @@ class Client {
   }
 
  private:
-  // The remote branches (LRPC §5.1). This build has no network path: they say so.
+  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<IntegersResults> Integers_remote(
-      std::int8_t /*a*/, std::int16_t /*b*/, std::int32_t /*c*/, std::int64_t /*d*/, std::uint8_t /*e*/,
-      std::uint16_t /*f*/, std::uint32_t /*g*/, std::uint64_t /*h*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
+      std::uint64_t h) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, c);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, d);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, e);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 18, f);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, g);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(0);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    IntegersResults results;
+    results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
+    results.b2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int16_t>(image + 34);
+    results.c2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 36);
+    results.d2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int64_t>(image + 40);
+    results.e2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint8_t>(image + 48);
+    results.f2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint16_t>(image + 50);
+    results.g2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 52);
+    results.h2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 56);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<float> Floats_remote(float /*a*/, double& /*b*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<float> Floats_remote(float a, double& b) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(1);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
+    const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return c;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<BitsResults> Bits_remote(
-      bool /*a*/, bool& /*b*/, std::byte /*c*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<BitsResults> Bits_remote(bool a, bool& b, std::byte c) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 1, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(2);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    BitsResults results;
+    bool b_copy = false;
+    if (!layout::get_bool<lrpc::CopyCode::F>(image + 1, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
+    if (!layout::get_bool<lrpc::CopyCode::F>(image + 3, results.d)) [[unlikely]] return lrpc::Errc::bad_result;
+    results.e = lrpc::get_scalar<lrpc::CopyCode::F, std::byte>(image + 4);
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<EnumsResults> Enums_remote(
-      Small /*a*/, Sparse& /*b*/, Wide /*c*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<EnumsResults> Enums_remote(Small a, Sparse& b, Wide c) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (!layout::is_Small(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Wide(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(3);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    EnumsResults results;
+    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
+    if (!layout::is_Sparse(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
+    results.d = lrpc::get_scalar<lrpc::CopyCode::F, Small>(image + 16);
+    if (!layout::is_Small(results.d)) [[unlikely]] return lrpc::Errc::bad_result;
+    results.e = lrpc::get_scalar<lrpc::CopyCode::F, Low>(image + 24);
+    if (!layout::is_Low(results.e)) [[unlikely]] return lrpc::Errc::bad_result;
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Percent> Ranges_remote(
-      Percent /*a*/, Month& /*b*/, Below /*c*/, Any /*d*/, Quarter /*e*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      Percent a, Month& b, Below c, Any d, Quarter e) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (!layout::is_Percent(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Month(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Below(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Quarter(e)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, d);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(4);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
+    if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
+    const auto f = lrpc::get_scalar<lrpc::CopyCode::F, Percent>(image + 24);
+    if (!layout::is_Percent(f)) [[unlikely]] return lrpc::Errc::bad_result;
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return f;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Outer> Records_remote(
-      const Outer& /*a*/, Outer& /*b*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Outer> Records_remote(const Outer& a, Outer& b) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (!layout::is_Outer(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Outer(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 4);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    layout::put_Outer<lrpc::CopyCode::A>(image + 0, a);
+    layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(5);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    Outer b_copy;
+    if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
+    Outer c;
+    if (!layout::get_Outer<lrpc::CopyCode::F>(image + 512, c)) [[unlikely]] return lrpc::Errc::bad_result;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return c;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<ArraysResults> Arrays_remote(
-      const std::array<std::int32_t, 4>& /*a*/, std::array<std::array<std::uint16_t, 3>, 2>& /*b*/,
-      const std::array<Month, 3>& /*c*/, const std::array<std::array<Small, 2>, 2>& /*d*/,
-      const std::array<bool, 3>& /*e*/, const std::array<Label, 2>& /*f*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
+      const std::array<Month, 3>& c, const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>& e,
+      const std::array<Label, 2>& f) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      if (!layout::is_Month(c[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        if (!layout::is_Small(d[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      }
+    }
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 2);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 16);
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 16, b.data(), 12);
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 28 + i_ * 4, c[i_]);
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        lrpc::put_scalar<lrpc::CopyCode::A>(image + 40 + i_ * 2 + j_ * 1, d[i_][j_]);
+      }
+    }
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 44 + i_ * 1, e[i_]);
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      layout::put_string_field<lrpc::CopyCode::A>(image + 48 + i_ * 24, f[i_]);
+    }
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(6);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    ArraysResults results;
+    std::array<std::array<std::uint16_t, 3>, 2> b_copy;
+    lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 16, 12);
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      results.g[i_] = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 96 + i_ * 4);
+      if (!layout::is_Month(results.g[i_])) [[unlikely]] return lrpc::Errc::bad_result;
+    }
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      results.h[i_] = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 104 + i_ * 4);
+      if (!layout::is_Month(results.h[i_])) [[unlikely]] return lrpc::Errc::bad_result;
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      if (!layout::get_string_field<lrpc::CopyCode::F>(image + 116 + i_ * 24, results.i[i_])) [[unlikely]] {
+        return lrpc::Errc::bad_result;
+      }
+    }
+    results.j.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 168);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint32_t> InPlace_remote(
-      const std::array<std::uint32_t, 8>& /*a*/, std::array<std::byte, 16>& /*b*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 1);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 32);
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(7);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    std::array<std::byte, 16> b_copy;
+    lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
+    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 48);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return sum;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<TextResults> Text_remote(
-      std::string_view /*a*/, lrpc::String<5000>& /*b*/, std::string_view /*c*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::string_view a, lrpc::String<5000>& b, std::string_view c) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (a.size() > layout::kText_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (b.size() > layout::kText_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (c.size() > layout::kText_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 5);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_a, lrpc::as_bytes(a));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_b, lrpc::as_bytes(b));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(8);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    TextResults results;
+    lrpc::String<5000> b_copy;
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_b, b_copy)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_d, results.d)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_e, results.e)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    b = b_copy;
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<lrpc::String<10>> Upper_remote(std::string_view /*a*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<lrpc::String<10>> Upper_remote(std::string_view a) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (a.size() > layout::kUpper_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(9);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    lrpc::String<10> b;
+    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
+      return lrpc::Errc::bad_result;
+    }
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return b;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t> Bytes_remote(
-      std::span<const std::byte> /*a*/, std::span<const std::byte> /*b*/, lrpc::Buffer& /*c*/, lrpc::Buffer& /*d*/,
-      lrpc::Buffer& /*e*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
+      lrpc::Buffer& e) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (a.size() > layout::kBytes_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (b.size() > layout::kBytes_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (c.size() > layout::kBytes_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 5);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_a, a);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_b, b);
+    std::byte* const c_window = lrpc::result_window(image, tail, layout::kBytes_c);
+    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(c_window, c.data(), c.size());
+    lrpc::put_result_length(image, layout::kBytes_c, c.size());
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(10);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
+    const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
+    if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (c_found->size() > c.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    const auto d_found = lrpc::locate_variable(image, tail, layout::kBytes_d);
+    if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (d_found->size() > d.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    const auto e_found = lrpc::locate_variable(image, tail, layout::kBytes_e);
+    if (!e_found) [[unlikely]] return lrpc::Errc::bad_result;
+    if (e_found->size() > e.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
+    (void)c.assign(*c_found);
+    lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
+    (void)d.assign(*d_found);
+    lrpc::count_copy(lrpc::CopyCode::F, e_found->size());
+    (void)e.assign(*e_found);
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return length;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Echo_remote(
-      std::span<const std::byte> /*a*/, lrpc::Buffer& /*b*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (a.size() > layout::kEcho_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 5);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(11);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
+    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BytesInPlace_remote(
-      std::span<const std::byte> /*a*/, lrpc::Buffer& /*b*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
+    // An argument that does not conform to its declared type stays here: nothing is rung.
+    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 5);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    std::byte* const tail = call.tail();
+    // 3: push the arguments.
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytesInPlace_a, a);
+    std::byte* const b_window = lrpc::result_window(image, tail, layout::kBytesInPlace_b);
+    if (b.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(b_window, b.data(), b.size());
+    lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(12);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
+    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<OutParametersResults> OutParameters_remote(
-      std::int32_t /*a*/, lrpc::Buffer& /*c*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::int32_t a, lrpc::Buffer& c) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(13);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    OutParametersResults results;
+    results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
+    results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
+    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameters_c, c);
+    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    // The copies are made here, once: the compiler must not read the shared image again later.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return results;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Session, Busy, Refused> Start_remote(
-      std::uint32_t /*limit*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+      std::uint32_t limit) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 3);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, limit);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(14);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) return lrpc::raise(Busy{});
+      if (status == 2) {
+        Refused raised;
+        if (!layout::get_Refused<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
+        return lrpc::raise(raised);
+      }
+      return lrpc::client::Call::failure(status);
+    }
+    // 6: copy the results to their destination, checking them (§3.5).
+    const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return session;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint32_t> Count_remote(Session /*session*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint32_t> Count_remote(Session session) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(15);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return count;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Session> Swap_remote(
-      Session /*from*/, Cursor /*cursor*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Session> Swap_remote(Session from, Cursor cursor) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, from.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(16);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return to;
   }
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Cursor> MakeCursor_remote(Session /*session*/) noexcept {
-    return lrpc::Errc::remote_unavailable;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Cursor> MakeCursor_remote(Session session) noexcept {
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    std::byte* const image = call.image();
+    // 3: push the arguments.
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(17);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 6: copy the results to their destination, checking them (§3.5).
+    const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return cursor;
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void, Busy> Fail_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(18);
+    if (status != 0) [[unlikely]] {
+      if (status == 1) return lrpc::raise(Busy{});
+      return lrpc::client::Call::failure(status);
+    }
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
+
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Throw_remote() noexcept {
-    return lrpc::Errc::remote_unavailable;
+    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
+    lrpc::client::RemoteCall call(binding_.object(), 0);
+    if (!call.taken()) [[unlikely]] return call.error();
+    // 4, 5: hand them to the network domain, and wait for the return.
+    const std::uint16_t status = call.transfer(19);
+    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    // 7: ~RemoteCall puts the A-stack back on top.
+    return {};
   }
 
   lrpc::Binding binding_;

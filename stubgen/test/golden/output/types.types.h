@@ -500,6 +500,7 @@ inline constexpr lrpc::ImageRange kOutParameters_return_ranges[] = {{4, 12}};
 // Start: an image of 312 bytes.
 inline constexpr lrpc::ImageRange kStart_call_ranges[] = {{0, 4}};
 inline constexpr lrpc::ImageRange kStart_return_ranges[] = {{8, 8}};
+inline constexpr lrpc::ImageRange kStart_raised_ranges[] = {{4, 0}, {8, 304}};
 
 // Count: an image of 12 bytes.
 inline constexpr lrpc::ImageRange kCount_call_ranges[] = {{0, 8}};
@@ -512,6 +513,9 @@ inline constexpr lrpc::ImageRange kSwap_return_ranges[] = {{16, 8}};
 // MakeCursor: an image of 16 bytes.
 inline constexpr lrpc::ImageRange kMakeCursor_call_ranges[] = {{0, 8}};
 inline constexpr lrpc::ImageRange kMakeCursor_return_ranges[] = {{8, 8}};
+
+// Fail: an image of 0 bytes.
+inline constexpr lrpc::ImageRange kFail_raised_ranges[] = {{0, 0}};
 
 /// A-stacks: procedures of similar size share them (LRPC §3.1).
 inline constexpr lrpc::AStackClass kClasses[] = {
@@ -527,68 +531,84 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Integers", .astack_class = 1, .simultaneous_calls = 5, .image_size = 64, .may_block = false,
    .stack_need = 3008,
-   .call_ranges = kIntegers_call_ranges, .return_ranges = kIntegers_return_ranges, .variable_parameters = {}},
+   .call_ranges = kIntegers_call_ranges, .return_ranges = kIntegers_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Floats", .astack_class = 0, .simultaneous_calls = 5, .image_size = 20, .may_block = false,
    .stack_need = 960,
-   .call_ranges = kFloats_call_ranges, .return_ranges = kFloats_return_ranges, .variable_parameters = {}},
+   .call_ranges = kFloats_call_ranges, .return_ranges = kFloats_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Bits", .astack_class = 0, .simultaneous_calls = 5, .image_size = 5, .may_block = false,
    .stack_need = 1216,
-   .call_ranges = kBits_call_ranges, .return_ranges = kBits_return_ranges, .variable_parameters = {}},
+   .call_ranges = kBits_call_ranges, .return_ranges = kBits_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Enums", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
    .stack_need = 1216,
-   .call_ranges = kEnums_call_ranges, .return_ranges = kEnums_return_ranges, .variable_parameters = {}},
+   .call_ranges = kEnums_call_ranges, .return_ranges = kEnums_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Ranges", .astack_class = 0, .simultaneous_calls = 5, .image_size = 25, .may_block = false,
    .stack_need = 1152,
-   .call_ranges = kRanges_call_ranges, .return_ranges = kRanges_return_ranges, .variable_parameters = {}},
+   .call_ranges = kRanges_call_ranges, .return_ranges = kRanges_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Records", .astack_class = 4, .simultaneous_calls = 5, .image_size = 768, .may_block = false,
    .stack_need = 2368,
-   .call_ranges = kRecords_call_ranges, .return_ranges = kRecords_return_ranges, .variable_parameters = {}},
+   .call_ranges = kRecords_call_ranges, .return_ranges = kRecords_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Arrays", .astack_class = 2, .simultaneous_calls = 5, .image_size = 176, .may_block = false,
    .stack_need = 2176,
-   .call_ranges = kArrays_call_ranges, .return_ranges = kArrays_return_ranges, .variable_parameters = {}},
+   .call_ranges = kArrays_call_ranges, .return_ranges = kArrays_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "InPlace", .astack_class = 1, .simultaneous_calls = 5, .image_size = 52, .may_block = false,
    .stack_need = 768,
-   .call_ranges = kInPlace_call_ranges, .return_ranges = kInPlace_return_ranges, .variable_parameters = {}},
+   .call_ranges = kInPlace_call_ranges, .return_ranges = kInPlace_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Text", .astack_class = 5, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
    .stack_need = 17216,
-   .call_ranges = kText_call_ranges, .return_ranges = kText_return_ranges, .variable_parameters = kText_variables},
+   .call_ranges = kText_call_ranges, .return_ranges = kText_return_ranges,
+   .variable_parameters = kText_variables, .raised_ranges = {}},
   {.name = "Upper", .astack_class = 0, .simultaneous_calls = 5, .image_size = 40, .may_block = false,
    .stack_need = 896,
-   .call_ranges = kUpper_call_ranges, .return_ranges = kUpper_return_ranges, .variable_parameters = kUpper_variables},
+   .call_ranges = kUpper_call_ranges, .return_ranges = kUpper_return_ranges,
+   .variable_parameters = kUpper_variables, .raised_ranges = {}},
   {.name = "Bytes", .astack_class = 5, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
    .stack_need = 768,
-   .call_ranges = kBytes_call_ranges, .return_ranges = kBytes_return_ranges, .variable_parameters = kBytes_variables},
+   .call_ranges = kBytes_call_ranges, .return_ranges = kBytes_return_ranges,
+   .variable_parameters = kBytes_variables, .raised_ranges = {}},
   {.name = "Echo", .astack_class = 5, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
    .stack_need = 512,
-   .call_ranges = kEcho_call_ranges, .return_ranges = kEcho_return_ranges, .variable_parameters = kEcho_variables},
+   .call_ranges = kEcho_call_ranges, .return_ranges = kEcho_return_ranges,
+   .variable_parameters = kEcho_variables, .raised_ranges = {}},
   {.name = "BytesInPlace", .astack_class = 5, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
    .stack_need = 512,
-   
-      .call_ranges = kBytesInPlace_call_ranges, .return_ranges = kBytesInPlace_return_ranges,
-      .variable_parameters = kBytesInPlace_variables},
+   .call_ranges = kBytesInPlace_call_ranges, .return_ranges = kBytesInPlace_return_ranges,
+   .variable_parameters = kBytesInPlace_variables, .raised_ranges = {}},
   {.name = "OutParameters", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,
    .stack_need = 1088,
-   
-      .call_ranges = kOutParameters_call_ranges, .return_ranges = kOutParameters_return_ranges,
-      .variable_parameters = kOutParameters_variables},
+   .call_ranges = kOutParameters_call_ranges, .return_ranges = kOutParameters_return_ranges,
+   .variable_parameters = kOutParameters_variables, .raised_ranges = {}},
   {.name = "Start", .astack_class = 3, .simultaneous_calls = 5, .image_size = 312, .may_block = false,
    .stack_need = 1856,
-   .call_ranges = kStart_call_ranges, .return_ranges = kStart_return_ranges, .variable_parameters = {}},
+   .call_ranges = kStart_call_ranges, .return_ranges = kStart_return_ranges,
+   .variable_parameters = {}, .raised_ranges = kStart_raised_ranges},
   {.name = "Count", .astack_class = 0, .simultaneous_calls = 5, .image_size = 12, .may_block = false,
    .stack_need = 832,
-   .call_ranges = kCount_call_ranges, .return_ranges = kCount_return_ranges, .variable_parameters = {}},
+   .call_ranges = kCount_call_ranges, .return_ranges = kCount_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Swap", .astack_class = 0, .simultaneous_calls = 5, .image_size = 24, .may_block = false,
    .stack_need = 960,
-   .call_ranges = kSwap_call_ranges, .return_ranges = kSwap_return_ranges, .variable_parameters = {}},
+   .call_ranges = kSwap_call_ranges, .return_ranges = kSwap_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "MakeCursor", .astack_class = 0, .simultaneous_calls = 5, .image_size = 16, .may_block = false,
    .stack_need = 896,
-   .call_ranges = kMakeCursor_call_ranges, .return_ranges = kMakeCursor_return_ranges, .variable_parameters = {}},
+   .call_ranges = kMakeCursor_call_ranges, .return_ranges = kMakeCursor_return_ranges,
+   .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Fail", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
    .stack_need = 768,
-   .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = kFail_raised_ranges},
   {.name = "Throw", .astack_class = 0, .simultaneous_calls = 5, .image_size = 0, .may_block = false,
    .stack_need = 512,
-   .call_ranges = {}, .return_ranges = {}, .variable_parameters = {}},
+   .call_ranges = {}, .return_ranges = {},
+   .variable_parameters = {}, .raised_ranges = {}},
 };
 
 /// The declaration, for tools that list, describe and call.

@@ -1,0 +1,94 @@
+#include "lrpc/client/raw_binding.h"
+
+#include <utility>
+#include <vector>
+
+#include "import.h"
+#include "lrpc/client/pending.h"
+#include "transfer.h"
+
+namespace lrpc::client {
+namespace {
+
+using shim::PackedShape;
+
+/// What the nameserver knows of the name, with the server's own descriptors.
+Result<shim::Described> describe(int socket, std::string_view name) {
+  shim::BinderMessage request;
+  request.request = 1;
+  request.body = shim::DescribeRequest{std::string(name)};
+  if (Status sent = shim::send_message(socket, request, kAnswerSlack); !sent) return sent.error();
+  auto answer = shim::receive_message(socket, kAnswerSlack);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver did not answer in time"};
+  if (auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, std::move(failed->text)};
+  if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(*described);
+  return Error{Errc::bad_message, "the answer to a question about a name makes no sense"};
+}
+
+}  // namespace
+
+Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& interface,
+                                      const std::optional<shim::Principal>& principal, const ImportOptions& options) {
+  if (!shim::valid_name(name)) return Error{Errc::invalid_argument, "that is no name that could be exported"};
+  auto socket = shim::connect_nameserver(options.nameserver);
+  if (!socket) return socket.error();
+  std::vector<AStackClass> classes;
+  auto binding = bind(socket->get(), name, {interface, {}, principal, false}, options, &classes);
+  if (!binding) return binding.error();
+  // Bound first, so that who may not bind learns nothing. If another server has the name by now, the hash still says that
+  // the descriptors are those of this interface, and the classes below that they fit this region.
+  auto described = describe(socket->get(), name);
+  if (!described) return described.error();
+  if (Status same = shim::compatible(interface, described->interface.view()); !same) return same.error();
+  if (described->descriptors.empty()) {
+    return Error{Errc::not_supported,
+                 "'" + std::string(name) + "' has too many procedures to be called from other hosts"};
+  }
+  auto descriptors = shim::ReceivedDescriptors::decode(
+      std::as_bytes(std::span(described->descriptors.data(), described->descriptors.size())), classes);
+  if (!descriptors) return descriptors.error();
+  return RawBinding(*std::move(binding), *std::move(descriptors));
+}
+
+std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byte> arguments,
+                               std::span<std::byte> results, std::size_t& size,
+                               std::chrono::milliseconds limit) noexcept {
+  size = 0;
+  if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
+  const ProcedureDescriptor& descriptor = procedures()[procedure];
+  PendingCall call(binding_.object(), descriptor.astack_class);
+  if (!call.taken()) return failed(call.error());
+  const shim::AStack& astack = call.placed();
+  if (!unpack(PackedShape::of_call(descriptor), arguments, astack)) {
+    call.put_back();
+    return failed(Errc::argument_out_of_range);
+  }
+  if (!call.ring(procedure, descriptor.may_block)) return failed(call.error());
+  // Not finished in time: the A-stack stays with the server, and ~PendingCall leaves it there.
+  if (limit.count() > 0 && !call.wait_for(limit)) return failed(Errc::call_aborted);
+  const std::uint16_t status = call.wait();
+  const PutBack at_end(call);
+  const auto shape = PackedShape::of_status(descriptor, status);
+  if (!shape) return (status & shim::call_status::kFailed) != 0 ? status : failed(Errc::call_failed);
+  const auto packed = pack(*shape, astack, results);
+  if (!packed) return failed(Errc::bad_result);
+  size = *packed;
+  return status;
+}
+
+std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byte> arguments) noexcept {
+  if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
+  const ProcedureDescriptor& descriptor = procedures()[procedure];
+  PendingCall call(binding_.object(), descriptor.astack_class);
+  if (!call.taken()) return failed(call.error());
+  if (!unpack(PackedShape::of_call(descriptor), arguments, call.placed())) {
+    call.put_back();
+    return failed(Errc::argument_out_of_range);
+  }
+  if (!call.ring(procedure, descriptor.may_block)) return failed(call.error());
+  call.leave();
+  return 0;
+}
+
+}  // namespace lrpc::client
