@@ -1,0 +1,303 @@
+#include "netrpc/arp/neighbours.h"
+
+#include <arpa/inet.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace lrpc::netrpc {
+
+namespace {
+
+constexpr std::uint16_t kUsable = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT;
+
+std::uint64_t number_of(const EthernetAddress& address) noexcept {
+  std::uint64_t value = 0;
+  for (const std::uint8_t byte : address.bytes) value = value << 8 | byte;
+  return value;
+}
+
+/// A T at the front of `bytes`, and what lies behind it; false: too short.
+template <class T>
+bool take(std::span<const std::byte>& bytes, T& value) noexcept {
+  if (bytes.size() < sizeof value) return false;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  bytes = bytes.subspan(std::min<std::size_t>(NLMSG_ALIGN(sizeof value), bytes.size()));
+  return true;
+}
+
+/// Calls visit(type, bytes) for each attribute.
+template <class Visit>
+void attributes(std::span<const std::byte> bytes, Visit visit) noexcept {
+  for (rtattr attribute{}; bytes.size() >= sizeof attribute;) {
+    std::memcpy(&attribute, bytes.data(), sizeof attribute);
+    if (attribute.rta_len < sizeof attribute || attribute.rta_len > bytes.size()) return;
+    visit(attribute.rta_type, bytes.subspan(sizeof attribute, attribute.rta_len - sizeof attribute));
+    bytes = bytes.subspan(std::min<std::size_t>(RTA_ALIGN(attribute.rta_len), bytes.size()));
+  }
+}
+
+/// Calls visit(type, payload) for each netlink message.
+template <class Visit>
+void messages(std::span<const std::byte> bytes, Visit visit) noexcept {
+  for (nlmsghdr header{}; bytes.size() >= sizeof header;) {
+    std::memcpy(&header, bytes.data(), sizeof header);
+    if (header.nlmsg_len < sizeof header || header.nlmsg_len > bytes.size()) return;
+    visit(header, bytes.subspan(sizeof header, header.nlmsg_len - sizeof header));
+    bytes = bytes.subspan(std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), bytes.size()));
+  }
+}
+
+/// One request with a 32-bit address as its attribute.
+template <class Body>
+struct Request {
+  nlmsghdr header{};
+  Body body{};
+  rtattr attribute{};
+  std::uint32_t address = 0;
+};
+struct DumpRequest {
+  nlmsghdr header{};
+  ndmsg body{};
+};
+
+template <class Body>
+Request<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddress host) noexcept {
+  static_assert(sizeof(Request<Body>) == NLMSG_ALIGN(sizeof(Body)) + sizeof(nlmsghdr) + sizeof(rtattr) + 4);
+  Request<Body> request;
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = type;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.attribute = {static_cast<unsigned short>(RTA_LENGTH(4)), attribute};
+  request.address = htonl(host.value);
+  return request;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, const Interface& interface) {
+  std::unique_ptr<Neighbours> made(new Neighbours(host, engine, interface));
+  made->requests_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (made->requests_ < 0) return system_error("socket(AF_NETLINK)", errno);
+  // The kernel answers within the request; should it ever not, nobody waits for long.
+  const timeval patience{0, 50'000};
+  ::setsockopt(made->requests_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+
+  const int news = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (news < 0) return system_error("socket(AF_NETLINK)", errno);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = 1U << (RTNLGRP_NEIGH - 1);
+  if (::bind(news, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    ::close(news);
+    return system_error("bind(AF_NETLINK)", error);
+  }
+  made->news_ = engine.add(host, news, *made);
+  made->watching_ = true;
+  return made;
+}
+
+Neighbours::~Neighbours() {
+  if (watching_) engine_.remove(news_);
+  if (requests_ >= 0) ::close(requests_);
+}
+
+template <class Request, class Visit>
+bool Neighbours::request(Request& wanted, Visit visit) noexcept {
+  wanted.header.nlmsg_seq = ++sequence_;
+  sockaddr_nl kernel{};
+  kernel.nl_family = AF_NETLINK;
+  if (::sendto(requests_, &wanted, sizeof wanted, 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
+    return false;
+  alignas(nlmsghdr) std::array<std::byte, 16384> buffer;
+  const bool many = (wanted.header.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
+  for (bool complete = false, good = true;;) {
+    const ssize_t size = ::recv(requests_, buffer.data(), buffer.size(), 0);
+    if (size < 0) return false;
+    messages(std::span(buffer).first(static_cast<std::size_t>(size)),
+             [&](const nlmsghdr& header, std::span<const std::byte> payload) {
+               if (header.nlmsg_seq != wanted.header.nlmsg_seq) return;  // late answer to an earlier one
+               if (header.nlmsg_type == NLMSG_ERROR) {
+                 good = false;
+                 complete = true;
+               } else if (header.nlmsg_type == NLMSG_DONE) {
+                 complete = true;
+               } else {
+                 visit(header.nlmsg_type, payload);
+                 if (!many) complete = true;
+               }
+             });
+    if (complete) return good;
+  }
+}
+
+bool Neighbours::on_link(HostAddress host) noexcept {
+  auto wanted = request_for<rtmsg>(RTM_GETROUTE, RTA_DST, host);
+  wanted.body.rtm_family = AF_INET;
+  wanted.body.rtm_dst_len = 32;
+  bool direct = false;
+  return request(wanted,
+                 [&](std::uint16_t type, std::span<const std::byte> payload) {
+                   rtmsg route{};
+                   if (type != RTM_NEWROUTE || !take(payload, route)) return;
+                   direct = route.rtm_type == RTN_UNICAST;
+                   attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
+                     if (kind == RTA_GATEWAY || kind == RTA_VIA) direct = false;
+                     int index = 0;
+                     if (kind == RTA_OIF && take(value, index) && index != interface_.index) direct = false;
+                   });
+                 }) &&
+         direct;
+}
+
+Neighbours::Known Neighbours::ask(HostAddress host, EthernetAddress& ethernet) noexcept {
+  auto wanted = request_for<ndmsg>(RTM_GETNEIGH, NDA_DST, host);
+  wanted.body.ndm_family = AF_INET;
+  wanted.body.ndm_ifindex = interface_.index;
+  Known known = Known::no;
+  if (!request(wanted, [&](std::uint16_t type, std::span<const std::byte> payload) {
+        ndmsg neighbour{};
+        if (type != RTM_NEWNEIGH || !take(payload, neighbour)) return;
+        if ((neighbour.ndm_state & NUD_FAILED) != 0) known = Known::failed;
+        if ((neighbour.ndm_state & kUsable) == 0) return;
+        attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
+          if (kind == NDA_LLADDR && take(value, ethernet)) known = Known::yes;
+        });
+      }))
+    return Known::no;
+  return known;
+}
+
+void Neighbours::nudge(HostAddress host) noexcept {
+  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) return;
+  sockaddr_in discard{};
+  discard.sin_family = AF_INET;
+  discard.sin_port = htons(9);
+  discard.sin_addr.s_addr = htonl(host.value);
+  (void)::sendto(socket, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
+  ::close(socket);
+}
+
+Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
+  if (!host.known()) return Errc::host_unreachable;
+  const HostKey key{host.value};
+  if (const EthernetAddress* const known = hosts_.resolve(key); known != nullptr) {
+    ethernet = *known;
+    return Errc::ok;
+  }
+  const Time now = host_.now();
+  if (const Time* const until = silent_.resolve(key); until != nullptr && now < *until) return Errc::host_unreachable;
+  if (!on_link(host)) return Errc::host_unreachable;
+  EthernetAddress found;
+  Known known = ask(host, found);
+  if (known != Known::yes && now >= may_wait_) {
+    may_wait_ = now + kPause;
+    nudge(host);
+    // A neighbour that is there answers within a fraction of a millisecond.
+    Duration nap = std::chrono::microseconds(50);
+    do {
+      std::this_thread::sleep_for(nap);
+      nap = std::min<Duration>(nap * 2, std::chrono::milliseconds(2));
+      known = ask(host, found);
+    } while (known != Known::yes && host_.now() - now < kPatience);
+  }
+  if (known != Known::yes) {
+    if (silent_.size() >= kRemembered) silent_.clear();
+    silent_.bind(key, now + kRetry);
+    return Errc::host_unreachable;
+  }
+  remember(host, found);
+  ethernet = found;
+  return Errc::ok;
+}
+
+Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
+  const HostKey key{number_of(ethernet)};
+  const HostAddress* known = ethernets_.resolve(key);
+  if (known == nullptr && host_.now() >= may_dump_) {
+    may_dump_ = host_.now() + kPause / 10;
+    dump();
+    known = ethernets_.resolve(key);
+  }
+  if (known == nullptr) return Errc::host_unreachable;
+  host = *known;
+  return Errc::ok;
+}
+
+void Neighbours::dump() noexcept {
+  DumpRequest wanted;
+  wanted.header.nlmsg_len = sizeof wanted;
+  wanted.header.nlmsg_type = RTM_GETNEIGH;
+  wanted.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  wanted.body.ndm_family = AF_INET;
+  (void)request(wanted, [this](std::uint16_t type, std::span<const std::byte> payload) { learn(type, payload, true); });
+}
+
+void Neighbours::learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept {
+  ndmsg neighbour{};
+  if ((type != RTM_NEWNEIGH && type != RTM_DELNEIGH) || !take(payload, neighbour)) return;
+  if (neighbour.ndm_family != AF_INET || neighbour.ndm_ifindex != interface_.index) return;
+  HostAddress host;
+  EthernetAddress ethernet;
+  attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
+    std::uint32_t address = 0;
+    if (kind == NDA_DST && take(value, address)) host = {ntohl(address)};
+    if (kind == NDA_LLADDR) (void)take(value, ethernet);
+  });
+  if (!host.known()) return;
+  if (believed && type == RTM_NEWNEIGH && (neighbour.ndm_state & kUsable) != 0 && ethernet.known()) {
+    remember(host, ethernet);
+  } else if (!believed || type == RTM_DELNEIGH || (neighbour.ndm_state & NUD_FAILED) != 0) {
+    forget(host);
+  }
+}
+
+void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) {
+  if (hosts_.size() >= kRemembered || ethernets_.size() >= kRemembered) {
+    hosts_.clear();
+    ethernets_.clear();
+  }
+  if (const EthernetAddress* const before = hosts_.resolve({host.value}); before != nullptr && *before != ethernet)
+    forget(host);
+  hosts_.bind({host.value}, ethernet);
+  ethernets_.bind({number_of(ethernet)}, host);
+  silent_.unbind({host.value});
+}
+
+void Neighbours::forget(HostAddress host) noexcept {
+  const EthernetAddress* const known = hosts_.resolve({host.value});
+  if (known == nullptr) return;
+  const HostKey key{number_of(*known)};
+  if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
+  hosts_.unbind({host.value});
+}
+
+void Neighbours::arrived(Message message, std::span<const std::byte> from) noexcept {
+  sockaddr_nl sender{};
+  if (from.size() < sizeof sender) return;
+  std::memcpy(&sender, from.data(), sizeof sender);
+  if (sender.nl_pid != 0 || !message.flatten()) return;  // other processes can send here, too
+  const bool believed = host_.now() >= believes_from_;
+  messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
+    learn(header.nlmsg_type, payload, believed);
+  });
+}
+
+/// The news of an address that has changed may be among what was lost: the kernel is asked again for every host.
+void Neighbours::receive_failed(int /*error*/) noexcept {
+  hosts_.clear();
+  ethernets_.clear();
+  believes_from_ = host_.now() + kOldNews;
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,79 @@
+// ARP: the kernel's own, asked over rtnetlink. Is a host on this link, and what is its Ethernet address there?
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lrpc/netrpc/map.h"
+#include "netrpc/device/interface.h"
+#include "netrpc/engine/uring_engine.h"
+
+namespace lrpc::netrpc {
+
+/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed. All use is inside
+/// the monitor.
+class Neighbours final : private SocketReader {
+ public:
+  /// Errors: system_error.
+  static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, const Interface& interface);
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+  ~Neighbours();
+
+  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or it does not answer). Where the
+  /// kernel does not know the address yet, it is made to ask for it (by an empty UDP datagram to the discard port: that
+  /// needs no privilege), and this waits for the answer for up to kPatience inside the monitor; a host that has not answered
+  /// is not asked again for kRetry, and at most one host is waited for in kPause, so that nobody can make a graph stand still.
+  [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
+  /// Not known: host_unreachable. Never waits.
+  [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
+
+ private:
+  static constexpr Duration kPatience = std::chrono::milliseconds(20);
+  static constexpr Duration kRetry = std::chrono::seconds(1);
+  static constexpr Duration kPause = std::chrono::milliseconds(100);
+  /// After lost news what is still queued in front of the socket is older than what was lost.
+  static constexpr Duration kOldNews = std::chrono::seconds(1);
+  /// Hosts remembered; the kernel's table is of this order.
+  static constexpr std::size_t kRemembered = 4096;
+
+  Neighbours(Host& host, UringEngine& engine, const Interface& interface)
+      : host_(host), engine_(engine), interface_(interface) {}
+  void arrived(Message message, std::span<const std::byte> from) noexcept override;
+  void send_failed(int /*error*/) noexcept override {}
+  void receive_failed(int error) noexcept override;
+
+  enum class Known : std::uint8_t { no, yes, failed };
+  [[nodiscard]] bool on_link(HostAddress host) noexcept;
+  [[nodiscard]] Known ask(HostAddress host, EthernetAddress& ethernet) noexcept;
+  void nudge(HostAddress host) noexcept;
+  void dump() noexcept;
+  /// Sends a request and gives `visit` each message of the answer (type, payload) until it is complete.
+  template <class Request, class Visit>
+  bool request(Request& wanted, Visit visit) noexcept;
+  /// `believed`: else what it says of a host only makes that one be asked for again.
+  void learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept;
+  void remember(HostAddress host, const EthernetAddress& ethernet);
+  void forget(HostAddress host) noexcept;
+
+  struct HostKey {
+    std::uint64_t value = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0x9e3779b97f4a7c15ULL, value); }
+    friend bool operator==(HostKey, HostKey) = default;
+  };
+  Host& host_;
+  UringEngine& engine_;
+  const Interface interface_;
+  int requests_ = -1;
+  std::uint32_t sequence_ = 0;
+  bool watching_ = false;
+  SocketId news_;
+  Map<HostKey, EthernetAddress> hosts_;
+  Map<HostKey, HostAddress> ethernets_;
+  Map<HostKey, Time> silent_;  ///< When a host may be asked again.
+  Time may_wait_{};
+  Time may_dump_{};
+  Time believes_from_{};  ///< News before this may be old.
+};
+
+}  // namespace lrpc::netrpc

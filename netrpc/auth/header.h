@@ -1,0 +1,103 @@
+// AUTH on the wire. Every packet begins {type u8, version u8, sender u32, receiver u32}; the rest depends on the type.
+//
+//   initiator                              responder
+//   HELLO (challenge unknown: zeros) ---->
+//                                    <---- CHALLENGE (echo of the salt; the one challenge that counts for this peer)
+//   HELLO (challenge)                ---->                       accepted once: the challenge changes
+//                                    <---- HELLO_REPLY (echo of the salt; the challenge for next time)
+//   DATA                             ---->                       the first one confirms to the responder that keys agree
+//
+// A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC; a REPLY or CHALLENGE that is
+// repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one round trip.
+// A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this association": see Peer.
+#pragma once
+
+#include <optional>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/message.h"
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc::auth {
+
+inline constexpr std::uint8_t kVersion = 1;
+
+enum class Type : std::uint8_t { hello = 1, challenge = 2, hello_reply = 3, data = 4 };
+
+using Salt = std::array<std::uint8_t, 16>;
+using Mac = std::array<std::uint8_t, 16>;
+using PublicKey = std::array<std::uint8_t, 32>;
+
+/// Who sends to whom: authenticated in every packet.
+struct Ends {
+  HostAddress sender;
+  HostAddress receiver;
+};
+
+/// "I want an association." `association`: the number by which the sender wants to be sent to. `generation`: the sender's
+/// proposal, one more than its latest with this peer; the reply decides. Of associations that exist at the same time the
+/// one of the highest generation is used, and of equal ones that of the initiator with the lower address: both sides agree.
+struct Hello {
+  static constexpr std::size_t kSize = 10 + 12 + 32 + 16 + 16 + 16;
+  Ends ends;
+  BootId boot_id = 0;
+  std::uint32_t association = 0;
+  std::uint32_t generation = 0;
+  PublicKey key{};   ///< Ephemeral, X25519.
+  Salt salt{};       ///< Random: names this handshake.
+  Salt challenge{};  ///< The responder's; zeros: not known.
+};
+
+struct Challenge {
+  static constexpr std::size_t kSize = 10 + 16 + 16 + 16;
+  Ends ends;
+  Salt echo{};       ///< The HELLO's salt; or an association that is not known.
+  Salt challenge{};  ///< Zeros: the sender has no state for this peer; ask with HELLO.
+};
+
+/// The HELLO's fields, for the responder; `challenge` is its next one.
+struct HelloReply {
+  static constexpr std::size_t kSize = Hello::kSize + 16;
+  Hello hello;
+  Salt echo{};
+};
+
+/// In front of a sealed message. All fields but the tag are the seal's additional data; behind it the ciphertext of
+/// {protocol_num u32, message}.
+struct DataHeader {
+  static constexpr std::size_t kSealed = 10 + 16;  ///< Bytes of additional data.
+  static constexpr std::size_t kSize = kSealed + 16;
+  Ends ends;
+  std::uint32_t association = 0;  ///< The receiver's number for it.
+  std::uint64_t counter = 0;      ///< 1, 2, ... in each direction: the nonce.
+  std::uint32_t length = 0;       ///< Of the ciphertext: Ethernet pads.
+};
+
+/// What AUTH adds to a message.
+inline constexpr std::size_t kOverhead = DataHeader::kSize + sizeof(ProtocolNumber);
+
+using MacKey = std::array<std::uint8_t, 32>;
+
+// Encoders write kSize bytes with the MAC under `key`. Decoders check type, version and MAC (in constant time) of bytes that
+// are their own; nothing: not authentic.
+void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept;
+void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept;
+void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;
+[[nodiscard]] std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noexcept;
+[[nodiscard]] std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept;
+[[nodiscard]] std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey& key) noexcept;
+/// Writes the kSealed bytes that are the additional data.
+void encode(const DataHeader& header, std::byte* to) noexcept;
+
+/// The beginning of every packet, in kPrefix bytes: who says to send to whom, and what. Not authenticated yet.
+inline constexpr std::size_t kPrefix = 10;
+struct Prefix {
+  Type type = Type::data;
+  Ends ends;
+};
+/// Nothing: another version, or no type of ours.
+[[nodiscard]] std::optional<Prefix> decode_prefix(const std::byte* from) noexcept;
+/// From kSealed bytes that begin with a prefix of Type::data.
+[[nodiscard]] DataHeader decode_data(const std::byte* from) noexcept;
+
+}  // namespace lrpc::netrpc::auth

@@ -1,0 +1,61 @@
+// CHANNEL's header (docs/NETWORK.md).
+#pragma once
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc {
+
+/// What a packet is: exactly one of these. The first three go from client to server, the others from server to client.
+namespace channel_flags {
+inline constexpr std::uint16_t kRequest = 0x01;
+inline constexpr std::uint16_t kPleaseAck = 0x02;  ///< A probe: are you still at this request? No data.
+inline constexpr std::uint16_t kBootQuery = 0x04;  ///< Who are you, in this life?
+inline constexpr std::uint16_t kReply = 0x08;
+inline constexpr std::uint16_t kAck = 0x10;  ///< I have the request and am executing it.
+inline constexpr std::uint16_t kInProgress =
+    0x20;  ///< I am executing an older request of this channel: send again later.
+inline constexpr std::uint16_t kRebooted = 0x40;  ///< The life that the request is meant for is over.
+inline constexpr std::uint16_t kBootAnswer = 0x80;
+inline constexpr std::uint16_t kFail = 0x100;  ///< To this packet there will be no reply; `error` says why, for traces.
+}  // namespace channel_flags
+
+struct ChannelHeader {
+  static constexpr std::size_t kSize = 24;
+
+  std::uint16_t flags = 0;
+  std::uint16_t channel = 0;
+  ProtocolNumber protocol = 0;
+  std::uint32_t sequence = 0;
+  std::uint16_t error = 0;   ///< An Errc.
+  BootId boot_id = 0;        ///< The sender's life.
+  BootId peer_boot_id = 0;   ///< The receiver's, as the sender means it.
+  std::uint16_t length = 0;  ///< Of the data: what lies behind is padding.
+
+  void encode(std::byte* to) const noexcept {
+    WireWriter(to)
+        .put(flags)
+        .put(channel)
+        .put(protocol)
+        .put(sequence)
+        .put(error)
+        .put(boot_id)
+        .put(peer_boot_id)
+        .put(length);
+  }
+  [[nodiscard]] static ChannelHeader decode(const std::byte* from) noexcept {
+    WireReader reader(from);
+    ChannelHeader header;
+    header.flags = reader.get<std::uint16_t>();
+    header.channel = reader.get<std::uint16_t>();
+    header.protocol = reader.get<std::uint32_t>();
+    header.sequence = reader.get<std::uint32_t>();
+    header.error = reader.get<std::uint16_t>();
+    header.boot_id = reader.get<std::uint32_t>();
+    header.peer_boot_id = reader.get<std::uint32_t>();
+    header.length = reader.get<std::uint16_t>();
+    return header;
+  }
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,216 @@
+#include "netrpc/device/device.h"
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+
+#include "netrpc/device/interface.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+/// A session that only this protocol refers to goes after one to two of these without a message.
+constexpr Duration kIdle = std::chrono::seconds(30);
+constexpr Duration kSearchPause = std::chrono::milliseconds(10);
+}  // namespace
+
+/// A protocol number that is in use here, and its socket.
+class Device::Port final : public SocketReader {
+ public:
+  Port(Device& device, Protocol& high, ProtocolNumber number) noexcept
+      : device_(device), high_(high), number_(number) {}
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port() { device_.engine_.remove(socket); }
+  void arrived(Message message, std::span<const std::byte> from) noexcept override {
+    device_.arrived(*this, std::move(message), from);
+  }
+  void send_failed(int error) noexcept override { device_.send_failed(error); }
+  [[nodiscard]] Protocol& high() const noexcept { return high_; }
+  [[nodiscard]] ProtocolNumber number() const noexcept { return number_; }
+
+  SocketId socket;
+  bool enabled = false;  ///< Sessions may be made passively.
+
+ private:
+  Device& device_;
+  Protocol& high_;
+  const ProtocolNumber number_;
+};
+
+Result<UringEngine*> device_engine(Host& host, std::string_view kind) {
+  auto* const engine = dynamic_cast<UringEngine*>(&host.engine());
+  if (engine == nullptr)
+    return Error{Errc::not_supported, std::string(kind) + " is a real device, and this host is simulated"};
+  return engine;
+}
+
+Result<HostAddress> own_address(Host& host, const std::string& text) {
+  HostAddress bound;
+  if (!text.empty()) {
+    const auto parsed = parse_host(text);
+    if (!parsed) return Error{Errc::invalid_argument, "'" + text + "' is not an address like 10.0.0.1"};
+    bound = *parsed;
+  }
+  if (!host.address().known()) {
+    if (bound.known()) {
+      host.set_address(bound);
+    } else if (auto interface = find_interface({})) {
+      host.set_address(interface.value().host);
+    }
+  }
+  return bound;
+}
+
+Device::Device(Host& host, std::string name, UringEngine& engine, std::size_t peers)
+    : Protocol(host, std::move(name)), engine_(engine), peers_(peers), seed_(host.hash_seed()), sweep_([this] {
+        sweep();
+      }) {}
+
+Device::~Device() = default;
+
+Result<Device::Port*> Device::port(Protocol& high, ProtocolNumber number) {
+  if (const auto found = ports_.find(number); found != ports_.end()) {
+    if (&found->second->high() != &high)
+      return Error{Errc::name_taken,
+                   "protocol number " + std::to_string(number) + " is " + found->second->high().name() + "'s"};
+    return found->second.get();
+  }
+  auto socket = make_socket(number);
+  if (!socket) return socket.error();
+  auto made = std::make_unique<Port>(*this, high, number);
+  made->socket = engine_.add(host(), socket.value(), *made);
+  return ports_.emplace(number, std::move(made)).first->second.get();
+}
+
+Status Device::open_enable(Protocol& high, const ParticipantSet& participants) {
+  auto found = port(high, participants.protocol);
+  if (!found) return found.error();
+  found.value()->enabled = true;
+  return {};
+}
+
+void Device::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  const auto found = ports_.find(participants.protocol);
+  if (found != ports_.end() && &found->second->high() == &high) found->second->enabled = false;
+}
+
+Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participants) {
+  auto found = port(high, participants.protocol);
+  if (!found) return found.error();
+  Participant remote = participants.remote;
+  auto peer = peer_of(participants.protocol, remote);
+  if (!peer) return peer.error();
+  if (SessionRef* const known = sessions_.resolve({seed_, participants.protocol, peer.value().number});
+      known != nullptr) {
+    auto& session = static_cast<DeviceSession&>(**known);
+    if (remote.host.known()) session.mutable_participants().remote.host = remote.host;
+    return *known;
+  }
+  DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote);
+  if (session == nullptr) return Errc::limit_reached;
+  return SessionRef(session);
+}
+
+DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote) {
+  if (sessions_.size() >= peers_) {
+    // Looked for now and then only: peers that do not exist must not cost a search each.
+    if (host().now() < may_search_) return nullptr;
+    may_search_ = host().now() + kSearchPause;
+    if (drop_unused(true) == 0) return nullptr;
+  }
+  if (sessions_.empty()) host().events().schedule(sweep_, kIdle);
+  auto* const session = new DeviceSession(*this, high, {port.number(), local(), remote}, port.socket, peer);
+  sessions_.bind({seed_, port.number(), peer.number}, SessionRef(session));
+  return session;
+}
+
+void Device::arrived(Port& port, Message message, std::span<const std::byte> from) noexcept {
+  DevicePeer peer;
+  if (!accept(port.number(), message, from, peer)) {
+    ++counted.malformed;
+    return;
+  }
+  SessionRef session;
+  if (const SessionRef* const known = sessions_.resolve({seed_, port.number(), peer.number}); known != nullptr) {
+    session = *known;
+  } else {
+    if (!port.enabled) {
+      ++counted.no_session;
+      return;
+    }
+    DeviceSession* const made = make_session(port, port.high(), peer, participant_of(peer));
+    if (made == nullptr) {
+      ++counted.refused;
+      return;
+    }
+    session = SessionRef(made);
+    if (port.high().open_done(*session, session->participants()) != Errc::ok) {
+      sessions_.unbind({seed_, port.number(), peer.number});
+      ++counted.refused;
+      return;
+    }
+  }
+  static_cast<DeviceSession&>(*session).used_ = true;
+  ++counted.received;
+  session->high().demux(*session, std::move(message));
+}
+
+void Device::send_failed(int error) noexcept {
+  ++counted.failed;
+  if (error == EMSGSIZE) too_long();
+}
+
+std::size_t Device::drop_unused(bool at_once) {
+  return sessions_.unbind_if([at_once](const Key&, SessionRef& session) {
+    const bool idle = !std::exchange(static_cast<DeviceSession&>(*session).used_, false);
+    return session->references() == 1 && (idle || at_once);
+  });
+}
+
+void Device::sweep() {
+  drop_unused(false);
+  if (!sessions_.empty()) host().events().schedule(sweep_, kIdle);
+}
+
+Errc Device::control(control::Request& request) noexcept {
+  if (auto* const longest = std::get_if<control::MaximumMessage>(&request)) {
+    longest->size = maximum();
+  } else if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = optimum({});
+  } else if (auto* const own = std::get_if<control::LocalHost>(&request)) {
+    own->host = local().host;
+  } else if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = ports_.size();
+  } else if (std::holds_alternative<control::DropIdle>(request)) {
+    drop_unused(true);
+  } else {
+    return Errc::not_supported;
+  }
+  return Errc::ok;
+}
+
+Errc DeviceSession::push(Message message) noexcept {
+  if (message.size() > device_.maximum()) return Errc::message_too_long;
+  if (message.empty() && device_.pads_empty()) {
+    std::byte* const padding = message.push(1);
+    if (padding == nullptr) return Errc::limit_reached;
+    *padding = std::byte{0};
+  }
+  used_ = true;
+  ++device_.counted.sent;
+  device_.engine_.send(socket_, std::move(message), {peer_.address.data(), peer_.address_size});
+  return Errc::ok;
+}
+
+Errc DeviceSession::control(control::Request& request) noexcept {
+  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = device_.optimum(peer());
+    return Errc::ok;
+  }
+  return Session::control(request);
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,118 @@
+// What ETH, IP and UDP have in common: protocols whose lower side is the kernel's sockets, one an enabled protocol number,
+// and whose sessions are one a peer.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/engine/uring_engine.h"
+
+namespace lrpc::netrpc {
+
+/// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a port),
+/// and the address that the kernel wants.
+struct DevicePeer {
+  std::uint64_t number = 0;
+  std::array<std::byte, 32> address{};
+  std::size_t address_size = 0;
+  template <class Address>
+  void set_address(const Address& from) noexcept {
+    static_assert(sizeof from <= sizeof address);
+    std::memcpy(address.data(), &from, sizeof from);
+    address_size = sizeof from;
+  }
+};
+
+class DeviceSession;
+
+class Device : public Protocol {
+ public:
+  ~Device() override;
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ protected:
+  /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones refused.
+  Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
+
+  // ---- what the kinds of devices differ in ----
+
+  /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted (the text
+  /// says which privilege is missing and what else there is), system_error.
+  virtual Result<int> make_socket(ProtocolNumber number) = 0;
+  /// The peer that a participant names. Completes the participant with what has been found out.
+  virtual Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) = 0;
+  /// Takes the kernel's header off a message of a protocol number and says who has sent it. False: it is not for us, or not
+  /// well-formed, or not from where a host sends.
+  [[nodiscard]] virtual bool accept(ProtocolNumber number, Message& message, std::span<const std::byte> from,
+                                    DevicePeer& peer) noexcept = 0;
+  /// The participant that a peer is: for sessions that are made passively.
+  virtual Participant participant_of(const DevicePeer& peer) noexcept = 0;
+  /// The longest message; what goes to `peer` (not known: to anybody) without being cut.
+  [[nodiscard]] virtual std::size_t maximum() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t optimum(HostAddress peer) const noexcept = 0;
+  [[nodiscard]] virtual Participant local() const noexcept = 0;
+  /// Whether the kernel refuses messages without a byte, so that one has to be padded.
+  [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
+  /// A datagram was too long for the kernel: the limits may have changed.
+  virtual void too_long() noexcept {}
+
+  [[nodiscard]] UringEngine& engine() const noexcept { return engine_; }
+
+ private:
+  friend class DeviceSession;
+  class Port;
+  struct Key {
+    std::uint64_t seed = 0;
+    ProtocolNumber protocol = 0;
+    std::uint64_t peer = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(mix(seed, protocol), peer); }
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+
+  Result<Port*> port(Protocol& high, ProtocolNumber number);
+  [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote);
+  void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
+  void send_failed(int error) noexcept;
+  std::size_t drop_unused(bool at_once);
+  void sweep();
+
+  UringEngine& engine_;
+  const std::size_t peers_;
+  const std::uint64_t seed_;
+  std::map<ProtocolNumber, std::unique_ptr<Port>> ports_;
+  Map<Key, SessionRef> sessions_;
+  Event sweep_;
+  Time may_search_{};
+};
+
+/// A session of a device: sends to one peer (or to all hosts on the link) under one protocol number.
+class DeviceSession final : public Session {
+ public:
+  DeviceSession(Device& device, Protocol& high, ParticipantSet participants, SocketId socket, const DevicePeer& peer)
+      : Session(device, high, std::move(participants)), device_(device), socket_(socket), peer_(peer) {}
+  [[nodiscard]] Errc push(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class Device;
+  Device& device_;
+  const SocketId socket_;
+  const DevicePeer peer_;
+  bool used_ = true;  ///< Since the last sweep.
+};
+
+/// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it does not
+/// know it. Errors: invalid_argument.
+Result<HostAddress> own_address(Host& host, const std::string& text);
+
+/// The engine of a host, for devices. Errors: not_supported (the host has another engine: it is simulated).
+Result<UringEngine*> device_engine(Host& host, std::string_view kind);
+
+}  // namespace lrpc::netrpc

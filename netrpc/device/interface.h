@@ -1,0 +1,29 @@
+// The machine's network interfaces, as the devices need to know them.
+#pragma once
+
+#include <string>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::netrpc {
+
+struct Interface {
+  std::string name;
+  int index = 0;
+  EthernetAddress ethernet;
+  HostAddress host;     ///< Its first IPv4 address; not known if it has none.
+  std::size_t mtu = 0;  ///< Bytes in a frame behind the Ethernet header.
+};
+
+/// The interface called `name`; for an empty one that with the default route, else the only one that is up besides loopback.
+/// Errors: invalid_argument (there is none, or several: the text names them), system_error.
+Result<Interface> find_interface(const std::string& name);
+
+/// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.
+std::size_t path_mtu(HostAddress host) noexcept;
+
+/// The address from which this machine talks to `host`; not known: no route.
+HostAddress source_towards(HostAddress host) noexcept;
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,294 @@
+// Leader and followers: who receives, who takes over, what idleness costs.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <fstream>
+
+#include "netrpc/test_support/real_host.h"
+#include "netrpc/udp/udp.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+constexpr ProtocolNumber kEcho = protocol_numbers::kFirstOfTests;
+
+/// Answers each message after having run a procedure outside the monitor, as a server's user code does.
+class Server final : public Protocol {
+ public:
+  Server(Host& host, std::function<void()> procedure) : Protocol(host, "server"), procedure_(std::move(procedure)) {}
+  void demux(Session& lower, Message message) noexcept override {
+    const SessionRef keep(&lower);
+    host().engine().outside(host(), procedure_);
+    if (lower.push(std::move(message)) == Errc::ok) ++answered;
+  }
+  std::uint64_t answered = 0;
+
+ private:
+  const std::function<void()> procedure_;
+};
+
+/// Context switches of this process, of either kind.
+long switches() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_nvcsw + used.ru_nivcsw;
+}
+
+class Engines : public testing::TestWithParam<EngineKind> {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+    if (GetParam() == EngineKind::uring)
+      if (auto engine = UringEngine::make(EngineKind::uring); !engine) GTEST_SKIP() << engine.error().message();
+    left_.emplace();
+    right_.emplace();
+    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
+    a_ = std::make_unique<RealHost>(*left_, GetParam(), "a");
+    b_ = std::make_unique<RealHost>(*right_, GetParam(), "b");
+    b_->inside([&] {
+      device_b_ = &b_->keep(make_udp(**b_, "udp", {}));
+      server_ = &b_->keep(std::make_unique<Server>(**b_, [this] {
+        if (procedure_) procedure_();
+      }));
+      ASSERT_TRUE(device_b_->open_enable(*server_, {kEcho, {}, {}}));
+    });
+    a_->inside([&] {
+      Protocol& device = a_->keep(make_udp(**a_, "udp", {}));
+      talker_ = &a_->keep(std::make_unique<Talker>(**a_, false));
+      ParticipantSet participants{kEcho, {}, {}};
+      participants.remote.host = {0x0a000002};
+      auto opened = device.open(*talker_, participants);
+      if (!opened) throw std::runtime_error(opened.error().message());
+      session_ = opened.value();
+    });
+  }
+  void TearDown() override {
+    if (a_) a_->inside([&] { session_ = {}; });
+    a_.reset();
+    b_.reset();
+  }
+  void push() {
+    a_->inside([&] { EXPECT_EQ(session_->push(Message::make((*a_)->pool(), 32)), Errc::ok); });
+  }
+  bool round_trip(Duration patience = std::chrono::seconds(10)) {
+    const Shepherd inside((*a_)->monitor());
+    const std::uint64_t before = talker_->received;
+    if (session_->push(Message::make((*a_)->pool(), 32)) != Errc::ok) return false;
+    return a_->engine().wait(
+        **a_, [&] { return talker_->received > before; }, (*a_)->now() + patience);
+  }
+
+  std::optional<Namespace> left_;
+  std::optional<Namespace> right_;
+  std::unique_ptr<RealHost> a_;
+  std::unique_ptr<RealHost> b_;
+  Protocol* device_b_ = nullptr;
+  Server* server_ = nullptr;
+  Talker* talker_ = nullptr;
+  SessionRef session_;
+  std::function<void()> procedure_;
+};
+
+TEST_P(Engines, a_round_trip_is_one_wait_a_side_and_wakes_nobody) {
+  b_->start(2);
+  a_->start(1);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(round_trip());
+  const EngineStatistics a = a_->engine().statistics();
+  const EngineStatistics b = b_->engine().statistics();
+  constexpr std::uint64_t kTrips = 2000;
+  for (std::uint64_t i = 0; i < kTrips; ++i) ASSERT_TRUE(round_trip());
+  const EngineStatistics a2 = a_->engine().statistics();
+  const EngineStatistics b2 = b_->engine().statistics();
+  // A machine so busy that a thread stands still for a millisecond makes the deputy step in: rarely.
+  constexpr std::uint64_t kSlack = kTrips / 5;
+  EXPECT_LE(a2.waits - a.waits, kTrips + kSlack);
+  EXPECT_LE(b2.waits - b.waits, kTrips + kSlack);
+  EXPECT_LE(a2.wakes - a.wakes, kSlack);
+  EXPECT_LE(b2.wakes - b.wakes, kSlack);
+  if (GetParam() == EngineKind::uring) {
+    EXPECT_LE(a2.flushes - a.flushes, kSlack) << "requests go out with the wait for their replies";
+    EXPECT_LE(b2.flushes - b.flushes, kSlack);
+  }
+}
+
+TEST_P(Engines, an_engine_that_only_calls_needs_no_service_thread) {
+  b_->start(1);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip());
+}
+
+TEST_P(Engines, messages_that_arrive_while_nobody_waits_are_received_by_a_service_thread) {
+  b_->start(2);
+  a_->start(2);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(round_trip());  // the caller has led, and goes
+    push();
+    std::uint64_t received = 0;
+    for (int tries = 0; received < static_cast<std::uint64_t>(2 * i + 2) && tries < 5000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const Shepherd inside((*a_)->monitor());
+      received = talker_->received;
+    }
+    ASSERT_EQ(received, 2 * i + 2);
+  }
+}
+
+TEST_P(Engines, a_procedure_that_lasts_does_not_keep_others_from_being_served) {
+  std::atomic<int> inside{0};
+  std::atomic<bool> leave{false};
+  procedure_ = [&] {
+    ++inside;
+    while (!leave) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  b_->start(4);
+  for (int i = 0; i < 3; ++i) push();
+  for (int tries = 0; inside < 3 && tries < 10'000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(inside, 3);
+  leave = true;
+  EXPECT_TRUE(a_->wait([&] { return talker_->received == 3; }));
+}
+
+TEST_P(Engines, events_run_while_nobody_calls) {
+  a_->start(2);
+  std::atomic<int> ran{0};
+  std::unique_ptr<Event> event;
+  a_->inside([&] {
+    event = std::make_unique<Event>([&] {
+      if (++ran < 10) (*a_)->events().schedule(*event, std::chrono::milliseconds(2));
+    });
+    (*a_)->events().schedule(*event, std::chrono::milliseconds(2));
+  });
+  for (int tries = 0; ran < 10 && tries < 10'000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  a_->inside([&] { event.reset(); });
+  EXPECT_EQ(ran, 10);
+}
+
+TEST_P(Engines, an_event_scheduled_while_a_caller_waits_runs_in_time) {
+  b_->start(1);
+  bool ran = false;
+  Event event([&] {
+    ran = true;
+    (*a_)->engine().wake(**a_);
+  });
+  std::thread scheduler([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Shepherd inside((*a_)->monitor());
+    (*a_)->events().schedule(event, std::chrono::milliseconds(1));
+  });
+  EXPECT_TRUE(a_->wait([&] { return ran; }));
+  scheduler.join();
+}
+
+TEST_P(Engines, a_wait_ends_at_its_deadline) {
+  EXPECT_FALSE(a_->wait([] { return false; }, std::chrono::milliseconds(5)));
+  a_->start(1);
+  EXPECT_FALSE(a_->wait([] { return false; }, std::chrono::milliseconds(5)));  // following
+}
+
+TEST_P(Engines, who_waits_is_woken_by_another_thread_that_is_not_the_leader) {
+  bool set = false;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Shepherd inside((*a_)->monitor());
+    set = true;
+    a_->engine().wake(**a_);
+  });
+  EXPECT_TRUE(a_->wait([&] { return set; }));
+  other.join();
+}
+
+TEST_P(Engines, many_callers_at_once_all_get_through) {
+  b_->start(3);
+  a_->start(2);
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i)
+        if (!round_trip()) ++failed;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_P(Engines, an_idle_engine_wakes_up_for_nothing) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own that wakes up";
+#endif
+  b_->start(3);
+  a_->start(3);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(round_trip());
+  // The deputies need some looks to see that nobody calls any more.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const long before = switches();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LE(switches() - before, 10);
+}
+
+TEST_P(Engines, service_threads_start_and_stop_again_and_again) {
+  for (int i = 0; i < 20; ++i) {
+    b_->start(3);
+    a_->start(1);
+    ASSERT_TRUE(round_trip());
+    a_->engine().stop();
+    b_->engine().stop();
+  }
+}
+
+TEST_P(Engines, a_thread_that_leads_for_the_first_time_without_a_free_descriptor_receives) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizers need descriptors of their own";
+#endif
+  b_->start(1);
+  ASSERT_TRUE(round_trip());
+  // Some of what follows is received in rings that were there before, some where there can be no ring.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::uint64_t waits = a_->engine().statistics().waits;
+  int failed = 0;
+  std::thread([&] {
+    for (int i = 0; i < 20; ++i)
+      if (!round_trip()) ++failed;
+    a_->wait([] { return false; }, std::chrono::milliseconds(50));
+  }).join();
+  EXPECT_TRUE(round_trip());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(failed, 0);
+  EXPECT_LE(a_->engine().statistics().waits - waits, 100U) << "it spins";
+}
+
+TEST_P(Engines, sockets_come_and_go_while_threads_wait) {
+  b_->start(2);
+  a_->start(2);
+  for (int i = 0; i < 20; ++i) {
+    UdpOptions options;
+    options.ports = 30000;
+    std::unique_ptr<Protocol> another;
+    std::unique_ptr<Talker> talker;
+    a_->inside([&] {
+      talker = std::make_unique<Talker>(**a_, false);
+      auto made = make_udp(**a_, "another", options);
+      ASSERT_TRUE(made);
+      another = std::move(made).value();
+      ASSERT_TRUE(another->open_enable(*talker, {kEcho + static_cast<ProtocolNumber>(i), {}, {}}));
+    });
+    ASSERT_TRUE(round_trip());
+    a_->inside([&] {
+      another.reset();
+      talker.reset();
+    });
+    ASSERT_TRUE(round_trip());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Engines, testing::Values(EngineKind::uring, EngineKind::epoll),
+                         [](const testing::TestParamInfo<EngineKind>& of) {
+                           return std::string(of.param == EngineKind::uring ? "uring" : "epoll");
+                         });
+
+}  // namespace
+}  // namespace lrpc::netrpc::test

@@ -1,0 +1,121 @@
+// The engine of real hosts: it waits on io_uring (or epoll where that is refused), and who waits, receives.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/message.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::netrpc {
+
+/// How the engine talks to the kernel.
+enum class EngineKind : std::uint8_t {
+  automatic,  ///< io_uring if this kernel lets this user, else epoll.
+  uring,
+  epoll,
+};
+
+/// A device's end of a socket. All calls come from the thread that is inside the monitor.
+class SocketReader {
+ public:
+  /// A datagram has arrived from the address `from`, which is as long as the kernel has made it.
+  virtual void arrived(Message message, std::span<const std::byte> from) noexcept = 0;
+  /// A message that was queued could not be sent (`error`: an errno). There is nobody to tell: to be counted.
+  virtual void send_failed(int error) noexcept = 0;
+  /// Datagrams may have been lost before they could be received (`error`: an errno). Only who keeps a copy of somebody
+  /// else's state needs to know. Those that had arrived before come afterwards.
+  virtual void receive_failed(int /*error*/) noexcept {}
+
+ protected:
+  ~SocketReader() = default;
+};
+
+/// Names a socket of an engine; never reused.
+struct SocketId {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+};
+
+/// What the engine has done, for tests and benches. Not exact while other threads are at work.
+struct EngineStatistics {
+  std::uint64_t waits = 0;      ///< Times a leader has entered the kernel to wait.
+  std::uint64_t received = 0;   ///< Datagrams.
+  std::uint64_t sent = 0;       ///< Datagrams handed to the kernel.
+  std::uint64_t flushes = 0;    ///< Of those, sent apart from a wait, by a system call of their own.
+  std::uint64_t wakes = 0;      ///< Threads woken: followers, deputies, leaders kicked.
+  std::uint64_t takeovers = 0;  ///< Times a service thread has taken the lead.
+  std::uint64_t truncated = 0;  ///< Datagrams dropped: longer than any that we could have sent, or no buffer.
+};
+
+/// Leader and followers (docs/NETWORK.md, "The engine"): of the threads that wait, one is the leader; it alone waits in the
+/// kernel, and shepherds what arrives. So a call's reply is received by the thread that waits for it.
+///
+/// One engine drives one host. Constructed before the host, destroyed after it (but stop() it first).
+class UringEngine final : public Engine, private MonitorExit {
+ public:
+  /// Errors: not_supported (EngineKind::uring where io_uring is refused; the text says by what), system_error.
+  static Result<std::unique_ptr<UringEngine>> make(EngineKind kind = EngineKind::automatic);
+  ~UringEngine() override;
+
+  bool wait(Host& host, const std::function<bool()>& done, Time deadline) override;
+  void wake(Host& host) noexcept override;
+  void outside(Host& host, const std::function<void()>& procedure) override;
+
+  /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until somebody calls
+  /// wait(). Two let one procedure of the user's run while others arrive. Not inside the monitor. Errors: system_error.
+  Status start(Host& host, unsigned threads);
+  /// Ends the service threads; those that run a user's procedure when it returns. Not inside the monitor.
+  void stop();
+
+  // ---- for devices, inside the monitor ----
+
+  /// Receives datagrams from `fd`, a blocking datagram socket which the engine owns from now on.
+  SocketId add(Host& host, int fd, SocketReader& reader);
+  /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later.
+  void remove(SocketId id) noexcept;
+  /// Queues a datagram to `to` (copied). It goes out when the thread waits or leaves the monitor.
+  void send(SocketId id, Message message, std::span<const std::byte> to) noexcept;
+
+  [[nodiscard]] EngineKind kind() const noexcept { return kind_; }  ///< uring or epoll.
+  [[nodiscard]] EngineStatistics statistics() const noexcept;
+
+ private:
+  struct Core;
+  struct Lead;
+  struct Follower;
+  friend class UringReceiver;
+  friend class EpollReceiver;
+
+  explicit UringEngine(EngineKind kind);
+  void attach(Host& host);
+  void leaving_monitor() noexcept override;
+
+  // leader.cpp
+  void lead(Lead& me);
+  [[nodiscard]] bool finished(const Lead& me) const;
+  void follow(const std::function<bool()>& done, Time deadline);
+  void hand_over(bool now) noexcept;
+  void promote_follower() noexcept;
+  void kick() noexcept;
+  void shepherd_one() noexcept;
+  class Receiver& my_receiver();
+
+  // service_threads.cpp
+  void serve();
+  void watch();
+  void wake_deputy(bool take_now) noexcept;
+  void wake_spare() noexcept;
+
+  const EngineKind kind_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace lrpc::netrpc

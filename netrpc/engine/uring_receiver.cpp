@@ -1,0 +1,296 @@
+#include "netrpc/engine/uring_receiver.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace lrpc::netrpc {
+
+namespace {
+/// For how long a leader polls before it sleeps: about what sleeping and being woken on another processor costs.
+constexpr Duration kPollingTime = std::chrono::microseconds(50);
+/// A yield of this length has cost somebody else's time slice.
+constexpr Duration kLongYield = std::chrono::microseconds(200);
+/// Waits without polling after such a one.
+constexpr std::uint16_t kAfterLongYield = 1024;
+
+Error refused(std::string_view what, int error) {
+  return {Errc::not_supported, "io_uring is not available: " + system_error(what, error).text};
+}
+}  // namespace
+
+UringReceiver::UringReceiver(UringEngine& engine) noexcept : engine_(engine) { shape_.msg_namelen = kAddressRoom; }
+
+UringReceiver::~UringReceiver() { close(); }
+
+Status UringReceiver::open() {
+  io_uring_params parameters{};
+  // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
+  parameters.flags =
+      IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+  parameters.cq_entries = kCompletions;
+  if (const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters); result < 0)
+    return refused("io_uring_setup", -result);
+  opened_ = true;
+  void* areas = ::mmap(nullptr, kAreas * kAreaSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (areas != MAP_FAILED) areas_ = static_cast<std::byte*>(areas);
+  void* ring =
+      ::mmap(nullptr, kAreas * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (ring != MAP_FAILED) area_ring_ = static_cast<io_uring_buf_ring*>(ring);
+  if (areas_ == nullptr || area_ring_ == nullptr) {
+    close();
+    return system_error("mmap", ENOMEM);
+  }
+  io_uring_buf_reg registration{};
+  registration.ring_addr = reinterpret_cast<std::uint64_t>(area_ring_);
+  registration.ring_entries = kAreas;
+  registration.bgid = kAreaGroup;
+  if (const int result = ::io_uring_register_buf_ring(&ring_, &registration, 0); result < 0) {
+    close();
+    return refused("registering buffers", -result);
+  }
+  files_ = ::io_uring_register_files_sparse(&ring_, kFiles) == 0;
+  ::io_uring_buf_ring_init(area_ring_);
+  for (unsigned index = 0; index < kAreas; ++index) give_area(index);
+  return {};
+}
+
+void UringReceiver::close() noexcept {
+  if (opened_) ::io_uring_queue_exit(&ring_);
+  if (areas_ != nullptr) ::munmap(areas_, kAreas * kAreaSize);
+  if (area_ring_ != nullptr) ::munmap(area_ring_, kAreas * sizeof(io_uring_buf));
+  opened_ = doomed_ = kick_armed_ = false;
+  timer_.reset();
+  areas_ = nullptr;
+  area_ring_ = nullptr;
+  armed_.clear();
+}
+
+void UringReceiver::let_go() noexcept {
+  if (in_kernel_) {
+    doomed_ = true;
+  } else {
+    close();
+  }
+}
+
+void UringReceiver::give_area(unsigned index) noexcept {
+  ::io_uring_buf_ring_add(area_ring_, areas_ + index * kAreaSize, kAreaSize, static_cast<unsigned short>(index),
+                          ::io_uring_buf_ring_mask(kAreas), 0);
+  ::io_uring_buf_ring_advance(area_ring_, 1);
+}
+
+io_uring_sqe* UringReceiver::next_entry() noexcept {
+  io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+  if (entry == nullptr) {
+    ::io_uring_submit(&ring_);
+    entry = ::io_uring_get_sqe(&ring_);
+  }
+  return entry;
+}
+
+/// By its place in the ring's table, which saves the kernel the look-up and the reference of each request.
+void UringReceiver::name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept {
+  const bool fixed = files_ && index < armed_.size() && index < kFiles && armed_[index] != 0;
+  entry.fd = fixed ? static_cast<int>(index) : fd;
+  if (fixed) entry.flags |= IOSQE_FIXED_FILE;
+}
+
+void UringReceiver::arm() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  if (!kick_armed_) {
+    if (io_uring_sqe* const entry = next_entry(); entry != nullptr) {
+      ::io_uring_prep_poll_multishot(entry, core.kick_event, POLLIN);
+      ::io_uring_sqe_set_data64(entry, token(Kind::kick, {}));
+      kick_armed_ = true;
+    }
+  }
+  if (armed_.size() < core.sockets.size()) armed_.resize(core.sockets.size(), 0);
+  for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
+    const EngineSocket& socket = core.sockets[index];
+    if (socket.fd < 0 || armed_[index] == socket.generation) continue;
+    io_uring_sqe* const entry = next_entry();
+    if (entry == nullptr) return;
+    armed_[index] = socket.generation;
+    if (files_ && index < kFiles) ::io_uring_register_files_update(&ring_, index, &socket.fd, 1);
+    ::io_uring_prep_recvmsg_multishot(entry, -1, &shape_, MSG_TRUNC);
+    name_file(*entry, index, socket.fd);
+    entry->flags |= IOSQE_BUFFER_SELECT;
+    entry->buf_group = kAreaGroup;
+    ::io_uring_sqe_set_data64(entry, token(Kind::receive, {index, socket.generation}));
+  }
+}
+
+/// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and a
+/// message need not be kept any longer.
+void UringReceiver::queue_sends() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  std::swap(sending_, core.outgoing);
+  for (Outgoing& out : sending_) {
+    const EngineSocket* const socket = core.find(out.socket);
+    if (socket == nullptr) continue;
+    out.describe();
+    io_uring_sqe* const entry = next_entry();
+    if (entry == nullptr) {
+      core.send_failed(out.socket, ENOBUFS);
+      continue;
+    }
+    if (out.header.msg_iovlen == 1) {  // the kernel needs no description of the parts: less to copy
+      ::io_uring_prep_send(entry, -1, out.parts[0].iov_base, out.parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+      ::io_uring_prep_send_set_addr(entry, reinterpret_cast<const sockaddr*>(out.to.data()),
+                                    static_cast<__u16>(out.to_size));
+    } else {
+      ::io_uring_prep_sendmsg(entry, -1, &out.header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    name_file(*entry, out.socket.index, socket->fd);
+    entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    ::io_uring_sqe_set_data64(entry, token(Kind::send, out.socket));
+    UringEngine::Core::add_one(core.counts.sent);
+  }
+}
+
+/// A timer of the ring's, not the timeout of each wait, which the kernel would start and stop with every datagram (dear, and dearer in a
+/// virtual machine). It is let alone where it goes off too early: the leader looks again, and what was due has mostly been put off by then.
+/// False: there is no room for the request.
+bool UringReceiver::set_timer(Time until) noexcept {
+  if (timer_ && *timer_ <= until) return true;
+  io_uring_sqe* const entry = next_entry();
+  if (entry == nullptr) return false;
+  timer_time_.tv_sec = until.count() / 1'000'000'000;
+  timer_time_.tv_nsec = until.count() % 1'000'000'000;
+  if (timer_) {
+    ::io_uring_prep_timeout_update(entry, &timer_time_, token(Kind::timer, {}), IORING_TIMEOUT_ABS);
+    entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    ::io_uring_sqe_set_data64(entry, token(Kind::timer_change, {}));
+  } else {
+    ::io_uring_prep_timeout(entry, &timer_time_, 0, IORING_TIMEOUT_ABS);
+    ::io_uring_sqe_set_data64(entry, token(Kind::timer, {}));
+  }
+  timer_ = until;
+  return true;
+}
+
+void UringReceiver::receive(std::optional<Time> until) {
+  UringEngine::Core& core = *engine_.core_;
+  if (!opened_ && !open()) {  // it had been closed for a socket that is gone, and cannot be had again
+    return core.epoll->receive(until);
+  }
+  arm();
+  const bool timed_by_ring = !until || set_timer(*until);
+  queue_sends();
+  core.host->monitor().at_exit(nullptr);  // it goes with the wait
+  UringEngine::Core::add_one(core.counts.waits);
+  in_kernel_ = true;
+  core.host->monitor().unlock();
+  io_uring_cqe* first = nullptr;
+  if (poll(until)) {
+    // Nobody had to be woken.
+  } else if (!timed_by_ring) {
+    const Duration left = std::max(*until - core.host->now(), Duration(0));
+    __kernel_timespec time{};
+    time.tv_sec = left.count() / 1'000'000'000;
+    time.tv_nsec = left.count() % 1'000'000'000;
+    ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
+  } else {
+    ::io_uring_submit_and_wait(&ring_, 1);
+  }
+  core.host->monitor().lock();
+  in_kernel_ = false;
+  take_completions();
+  // Not taken by the kernel: it had no room for completions.
+  for (int tries = 0; ::io_uring_sq_ready(&ring_) != 0 && tries < 100; ++tries) {
+    ::io_uring_submit(&ring_);
+    take_completions();
+  }
+  if (::io_uring_sq_ready(&ring_) != 0) close();
+  sending_.clear();
+  if (doomed_) close();
+}
+
+/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. Who polls yields each time, so that a peer
+/// on the same processor runs; on another processor the message is seen as soon as it is there. A thread whose polling has
+/// brought nothing twice in a row sleeps at once the next times, more of them each time; so idleness costs nothing.
+bool UringReceiver::poll(std::optional<Time> until) noexcept {
+  if (!polling_.try_now()) return false;
+  const Host& host = *engine_.core_->host;
+  Time now = host.now();
+  const Time limit = until ? std::min(*until, now + kPollingTime) : now + kPollingTime;
+  ::io_uring_submit_and_get_events(&ring_);
+  while (::io_uring_cq_ready(&ring_) == 0) {
+    if (now >= limit) {
+      polling_.failed();
+      return false;
+    }
+    const Time before = now;
+    ::sched_yield();
+    now = host.now();
+    if (now - before > kLongYield) {
+      polling_.postpone(kAfterLongYield);
+      return false;
+    }
+    ::io_uring_get_events(&ring_);
+  }
+  polling_.succeeded();
+  return true;
+}
+
+void UringReceiver::take_completions() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  unsigned head = 0;
+  unsigned count = 0;
+  io_uring_cqe* entry = nullptr;
+  io_uring_for_each_cqe(&ring_, head, entry) {
+    ++count;
+    const std::uint64_t data = entry->user_data;
+    const SocketId id{static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32) & 0xfffffff};
+    switch (static_cast<Kind>(data >> 60)) {
+      case Kind::receive: take_datagram(*entry, id); break;
+      case Kind::kick: {
+        std::uint64_t value = 0;
+        (void)!::read(core.kick_event, &value, sizeof value);
+        if ((entry->flags & IORING_CQE_F_MORE) == 0) kick_armed_ = false;
+        break;
+      }
+      case Kind::send: core.send_failed(id, -entry->res); break;
+      case Kind::timer:
+      case Kind::timer_change:  // it has failed: the timer has gone off
+        timer_.reset();
+        break;
+    }
+  }
+  ::io_uring_cq_advance(&ring_, count);
+}
+
+void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  if ((entry.flags & IORING_CQE_F_MORE) == 0 && armed_[id.index] == id.generation) armed_[id.index] = 0;
+  if (entry.res < 0) core.receive_failed(id, -entry.res);  // ENOBUFS: perhaps that no area was free
+  if ((entry.flags & IORING_CQE_F_BUFFER) == 0) return;    // armed again
+  const unsigned area = entry.flags >> IORING_CQE_BUFFER_SHIFT;
+  const std::byte* const bytes = areas_ + area * kAreaSize;
+  const std::size_t before = sizeof(io_uring_recvmsg_out) + kAddressRoom;
+  if (entry.res >= static_cast<int>(before)) {
+    io_uring_recvmsg_out out{};
+    std::memcpy(&out, bytes, sizeof out);
+    const std::size_t size = static_cast<std::size_t>(entry.res) - before;
+    if ((out.flags & MSG_TRUNC) != 0 || out.payloadlen != size) {
+      UringEngine::Core::add_one(core.counts.truncated);
+    } else {
+      core.arrived(id, {bytes + before, size}, {bytes + sizeof out, std::min<std::size_t>(out.namelen, kAddressRoom)});
+    }
+  }
+  give_area(area);
+}
+
+Result<std::shared_ptr<UringReceiver>> make_uring_receiver(UringEngine& engine) {
+  auto receiver = std::make_shared<UringReceiver>(engine);
+  if (auto opened = receiver->open(); !opened) return opened.error();
+  return receiver;
+}
+
+Receiver& as_receiver(UringReceiver& receiver) noexcept { return receiver; }
+
+}  // namespace lrpc::netrpc

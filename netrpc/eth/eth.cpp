@@ -1,0 +1,154 @@
+// One packet socket an enabled protocol number, of type SOCK_DGRAM: the kernel writes and removes the Ethernet header, and a
+// frame for another protocol is never copied to us. A frame that is shorter than Ethernet's least may arrive padded.
+#include "netrpc/eth/eth.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "netrpc/arp/neighbours.h"
+#include "netrpc/device/device.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+#ifndef PACKET_IGNORE_OUTGOING
+#define PACKET_IGNORE_OUTGOING 23
+#endif
+
+constexpr std::uint32_t kFirstEthertype = 0x600;  ///< Below lie lengths.
+
+class Eth final : public Device {
+ public:
+  Eth(Host& host, std::string name, UringEngine& engine, const EthOptions& options, Interface interface,
+      std::unique_ptr<Neighbours> neighbours)
+      : Device(host, std::move(name), engine, options.peers),
+        types_(options.types),
+        interface_(std::move(interface)),
+        neighbours_(std::move(neighbours)) {}
+
+  Errc control(control::Request& request) noexcept override {
+    if (auto* const wanted = std::get_if<control::Resolve>(&request))
+      return neighbours_->resolve(wanted->host, wanted->ethernet);
+    if (auto* const wanted = std::get_if<control::ResolveReverse>(&request))
+      return neighbours_->resolve_reverse(wanted->ethernet, wanted->host);
+    return Device::control(request);
+  }
+
+ protected:
+  Result<int> make_socket(ProtocolNumber number) override {
+    const std::uint64_t type = std::uint64_t{types_} + number;
+    if (type < kFirstEthertype || type > 0xffff)
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}: there is no ethertype {:#x} for protocol {}", name(), type, number)};
+    // Protocol 0 first, so that nothing arrives before the socket is bound to its interface.
+    const int fd = ::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 && (errno == EPERM || errno == EACCES))
+      return Error{
+          Errc::not_permitted,
+          name() + ": Ethernet frames need CAP_NET_RAW; give it to this program, or use UDP in place of ETH and IP"};
+    if (fd < 0) return system_error("socket(AF_PACKET)", errno);
+    const int yes = 1;
+    ::setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof yes);
+    const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(type));
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      const int error = errno;
+      ::close(fd);
+      return system_error("bind(AF_PACKET)", error);
+    }
+    return fd;
+  }
+
+  Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) override {
+    if (!remote.ethernet.known()) {
+      if (!remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
+      if (neighbours_->resolve(remote.host, remote.ethernet) != Errc::ok)
+        return Error{Errc::host_unreachable, fmt::format("{}: {} is not on the link {}, or does not answer", name(),
+                                                         to_string(remote.host), interface_.name)};
+    } else if (!remote.host.known() && remote.ethernet != kEthernetBroadcast) {
+      (void)neighbours_->resolve_reverse(remote.ethernet, remote.host);
+    }
+    return peer_at(remote.ethernet, static_cast<std::uint16_t>(types_ + number));
+  }
+
+  bool accept(ProtocolNumber /*number*/, Message& /*message*/, std::span<const std::byte> from,
+              DevicePeer& peer) noexcept override {
+    sockaddr_ll sender{};
+    if (from.size() < offsetof(sockaddr_ll, sll_addr) + 6) return false;
+    std::memcpy(&sender, from.data(), std::min(from.size(), sizeof sender));
+    // Frames to others (on an interface that somebody has made promiscuous) and our own.
+    if (sender.sll_pkttype != PACKET_HOST && sender.sll_pkttype != PACKET_BROADCAST &&
+        sender.sll_pkttype != PACKET_MULTICAST)
+      return false;
+    EthernetAddress source;
+    if (sender.sll_halen != source.bytes.size() || sender.sll_ifindex != interface_.index) return false;
+    std::memcpy(source.bytes.data(), sender.sll_addr, source.bytes.size());
+    if ((source.bytes[0] & 1) != 0 || !source.known()) return false;  // nobody's
+    peer = peer_at(source, ntohs(sender.sll_protocol));
+    return true;
+  }
+
+  Participant participant_of(const DevicePeer& peer) noexcept override {
+    Participant participant;
+    for (std::size_t i = 0; i < 6; ++i)
+      participant.ethernet.bytes[i] = static_cast<std::uint8_t>(peer.number >> (8 * (5 - i)));
+    (void)neighbours_->resolve_reverse(participant.ethernet, participant.host);
+    return participant;
+  }
+
+  std::size_t maximum() const noexcept override { return interface_.mtu; }
+  std::size_t optimum(HostAddress /*peer*/) const noexcept override { return interface_.mtu; }
+  Participant local() const noexcept override {
+    Participant own;
+    own.host = host().address();
+    own.ethernet = interface_.ethernet;
+    return own;
+  }
+  bool pads_empty() const noexcept override { return true; }
+  void too_long() noexcept override {
+    if (auto now = find_interface(interface_.name)) interface_.mtu = now.value().mtu;
+  }
+
+ private:
+  [[nodiscard]] sockaddr_ll address_of(const EthernetAddress& to, std::uint16_t type) const noexcept {
+    sockaddr_ll address{};
+    address.sll_family = AF_PACKET;
+    address.sll_protocol = htons(type);
+    address.sll_ifindex = interface_.index;
+    address.sll_halen = static_cast<unsigned char>(to.bytes.size());
+    std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
+    return address;
+  }
+  [[nodiscard]] DevicePeer peer_at(const EthernetAddress& ethernet, std::uint16_t type) const noexcept {
+    DevicePeer peer;
+    for (const std::uint8_t byte : ethernet.bytes) peer.number = peer.number << 8 | byte;
+    peer.set_address(address_of(ethernet, type));
+    return peer;
+  }
+
+  const std::uint32_t types_;
+  Interface interface_;
+  const std::unique_ptr<Neighbours> neighbours_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Protocol>> make_eth(Host& host, std::string name, const EthOptions& options) {
+  auto engine = device_engine(host, "ETH");
+  if (!engine) return engine.error();
+  auto interface = find_interface(options.interface);
+  if (!interface) return interface.error();
+  auto neighbours = Neighbours::make(host, *engine.value(), interface.value());
+  if (!neighbours) return neighbours.error();
+  if (!host.address().known()) host.set_address(interface.value().host);
+  return std::unique_ptr<Protocol>(std::make_unique<Eth>(host, std::move(name), *engine.value(), options,
+                                                         interface.value(), std::move(neighbours).value()));
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,55 @@
+// FRAGMENT's header (the appendix of RPC in the x-Kernel).
+#pragma once
+
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc::fragment {
+
+inline constexpr std::uint8_t kData = 1;
+/// Asks the sender of a message for the fragments in frag_mask. No data.
+inline constexpr std::uint8_t kRequest = 2;
+/// Data sent again because it was asked for: tells an answer, which measures the round trip, from what was merely late.
+inline constexpr std::uint8_t kAgain = 3;
+
+struct Header {
+  static constexpr std::size_t kSize = 23;
+  /// type to protocol_num: the same in every packet of a session.
+  static constexpr std::size_t kPrefix = 13;
+  static constexpr unsigned kMaxFragments = 16;
+
+  std::uint8_t type = kData;
+  HostAddress clnt_host;  ///< Who has sent this packet.
+  HostAddress svr_host;   ///< Who is to receive it.
+  std::uint32_t protocol_num = 0;
+  std::uint32_t sequence_num = 0;
+  std::uint16_t num_frag = 1;
+  std::uint16_t frag_mask = 1;  ///< Bit i: fragment i is in the packet, or asked for.
+  std::uint16_t len = 0;        ///< Bytes of data that follow.
+
+  void encode(std::byte* to) const noexcept {
+    WireWriter(to)
+        .put(type)
+        .put(clnt_host)
+        .put(svr_host)
+        .put(protocol_num)
+        .put(sequence_num)
+        .put(num_frag)
+        .put(frag_mask)
+        .put(len);
+  }
+  [[nodiscard]] static Header decode(const std::byte* from) noexcept {
+    WireReader reader(from);
+    Header header;
+    header.type = reader.get<std::uint8_t>();
+    header.clnt_host = reader.get_host();
+    header.svr_host = reader.get_host();
+    header.protocol_num = reader.get<std::uint32_t>();
+    header.sequence_num = reader.get<std::uint32_t>();
+    header.num_frag = reader.get<std::uint16_t>();
+    header.frag_mask = reader.get<std::uint16_t>();
+    header.len = reader.get<std::uint16_t>();
+    return header;
+  }
+};
+
+}  // namespace lrpc::netrpc::fragment

@@ -1,0 +1,38 @@
+// How long to wait for what a peer sends back: measured (Jacobson), never from a packet that was asked for twice (Karn).
+#pragma once
+
+#include <algorithm>
+
+#include "netrpc/src/round_trip.h"
+
+namespace lrpc::netrpc::fragment {
+
+class RoundTripEstimate {
+ public:
+  /// `initial` until something has been measured; `margin`: least that is added to the mean; `ceiling`: of everything.
+  constexpr RoundTripEstimate(Duration initial, Duration margin, Duration ceiling) noexcept
+      : initial_(initial), margin_(margin), ceiling_(ceiling) {}
+
+  void sample(Duration measured) noexcept {
+    time_.sample(measured);
+    backed_off_ = 1;
+  }
+  /// Nothing came in time: wait twice as long from now on, until something has been measured.
+  void back_off() noexcept {
+    if (timeout() < ceiling_) backed_off_ *= 2;
+  }
+  [[nodiscard]] Duration smoothed() const noexcept { return time_.smoothed(); }
+  [[nodiscard]] Duration timeout() const noexcept {
+    const Duration once = time_.measured() ? time_.bound(margin_) : initial_;
+    return std::min(once * backed_off_, ceiling_);
+  }
+
+ private:
+  Duration initial_;
+  Duration margin_;
+  Duration ceiling_;
+  SmoothedTime time_;
+  int backed_off_ = 1;
+};
+
+}  // namespace lrpc::netrpc::fragment

@@ -1,0 +1,92 @@
+// What stands below FRAGMENT in its tests: a layer that shows each packet to the test before it goes down, and peers that
+// exist only as addresses.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "lrpc/netrpc/protocol.h"
+
+namespace lrpc::netrpc {
+
+class Tap final : public Protocol {
+ public:
+  Tap(Host& host, Protocol& lower) : Protocol(host, "tap"), lower_(lower) {}
+
+  class TapSession final : public Session {
+   public:
+    TapSession(Tap& tap, Protocol& high, SessionRef lower)
+        : Session(tap, high, lower->participants()), tap_(tap), lower_(std::move(lower)) {
+      lower_->above = this;
+    }
+    ~TapSession() override { lower_->above = nullptr; }
+    Errc push(Message message) noexcept override {
+      if (!tap_.on_push) return lower_->push(std::move(message));
+      tap_.on_push(*lower_, std::move(message));
+      return Errc::ok;
+    }
+    Errc control(control::Request& request) noexcept override { return lower_->control(request); }
+
+   private:
+    Tap& tap_;
+    SessionRef lower_;
+  };
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    high_ = &high;
+    auto lower = lower_.open(*this, participants);
+    if (!lower) return lower.error();
+    if ((*lower)->above != nullptr) return SessionRef((*lower)->above);
+    return SessionRef(new TapSession(*this, high, *lower));
+  }
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override {
+    high_ = &high;
+    return lower_.open_enable(*this, participants);
+  }
+  void demux(Session& lower, Message message) noexcept override {
+    if (high_ == nullptr) return;
+    // A session that nobody above has kept is made for this message alone.
+    const SessionRef session(lower.above != nullptr ? lower.above : new TapSession(*this, *high_, SessionRef(&lower)));
+    high_->demux(*session, std::move(message));
+  }
+  Errc control(control::Request& request) noexcept override { return lower_.control(request); }
+
+  /// In place of sending. Empty: everything is sent.
+  std::function<void(Session& lower, Message message)> on_push;
+
+ private:
+  Protocol& lower_;
+  Protocol* high_ = nullptr;
+};
+
+/// Sessions to peers that nobody is.
+class FakePeers {
+ public:
+  explicit FakePeers(Protocol& lower) : lower_(lower) {}
+  void deliver(Protocol& high, HostAddress from, HostAddress to, Message message) {
+    class Fake final : public Session {
+     public:
+      using Session::Session;
+      Errc push(Message /*message*/) noexcept override { return Errc::ok; }
+      Errc control(control::Request& request) noexcept override {
+        if (auto* const local = std::get_if<control::LocalHost>(&request)) {
+          local->host = participants().local.host;
+          return Errc::ok;
+        }
+        return Session::control(request);
+      }
+    };
+    ParticipantSet participants{protocol_numbers::kFragment, {}, {}};
+    participants.local.host = to;
+    participants.remote.host = from;
+    // Several packets of one peer come through sessions of their own: the layer below may forget at any time.
+    const SessionRef session(new Fake(lower_, high, participants));
+    high.demux(*session, std::move(message));
+  }
+
+ private:
+  Protocol& lower_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,14 @@
+// Every kind of protocol that this library has: what a graph may name.
+#pragma once
+
+#include "lrpc/netrpc/graph.h"
+
+namespace lrpc::netrpc {
+
+/// The kinds that stand on others.
+[[nodiscard]] ProtocolKinds layer_kinds();
+/// Those and the devices of a real host. To run the same graphs on simulated wires, add sim_ethernet_kind("ETH") and
+/// sim_ip_kind("IP") in their place.
+[[nodiscard]] ProtocolKinds all_kinds();
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,27 @@
+// Time as the graph sees it: the machine's, or a simulation's.
+#pragma once
+
+#include <chrono>
+
+namespace lrpc::netrpc {
+
+using Duration = std::chrono::nanoseconds;
+/// Since some fixed moment of the host's own; two hosts' clocks are not comparable.
+using Time = std::chrono::nanoseconds;
+
+/// Injected, so that the same protocol objects run in virtual time.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  [[nodiscard]] virtual Time now() const noexcept = 0;
+};
+
+/// CLOCK_MONOTONIC.
+class MonotonicClock final : public Clock {
+ public:
+  [[nodiscard]] Time now() const noexcept override {
+    return std::chrono::duration_cast<Time>(std::chrono::steady_clock::now().time_since_epoch());
+  }
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,93 @@
+// Control requests: what layers ask of each other besides moving messages (RPC in the x-Kernel §2, §5 "Information Loss").
+// One struct a request, with its parameters and its answer, instead of the paper's opcode, buffer and length.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/netrpc/clock.h"
+
+namespace lrpc::netrpc::control {
+
+/// To a protocol or session below: the largest message it can deliver (the paper's MTU request).
+struct MaximumMessage {
+  std::size_t size = 0;
+};
+/// The largest message that it delivers without cutting it: what a layer that cuts should send.
+struct OptimumMessage {
+  std::size_t size = 0;
+};
+/// To a protocol above: the largest message that it will ever push (§3.1: asked by VIP at open).
+struct AdvertisedMaximum {
+  std::size_t size = 0;
+};
+/// The local host as this protocol is known to others.
+struct LocalHost {
+  HostAddress host;
+};
+/// To a session: the host at the other end. Zero where only a device address is known.
+struct PeerHost {
+  HostAddress host;
+};
+/// To ETH, or whatever lies above it: is `host` on a local network, and what is its address there? (ARP's request.)
+/// Errc::host_unreachable: it is not, or does not answer.
+struct Resolve {
+  HostAddress host;
+  EthernetAddress ethernet;
+};
+/// The reverse. Errc::host_unreachable: not known.
+struct ResolveReverse {
+  EthernetAddress ethernet;
+  HostAddress host;
+};
+/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also where it has not been heard yet.
+struct SpeaksVip {
+  HostAddress host;
+  ProtocolNumber protocol = 0;
+  bool speaks = false;
+};
+/// To the table of VIP hosts: from now on this host speaks VIP for `protocol` (or no longer does), which is to be advertised.
+struct AdvertiseVip {
+  ProtocolNumber protocol = 0;
+  bool speaks = true;
+};
+/// To a session that measures: the smoothed round trip, and after what time it sends again. Zero: nothing measured yet.
+struct RoundTrip {
+  Duration smoothed{};
+  Duration retransmission_timeout{};
+};
+/// To any protocol: what it has counted. Fields that mean nothing to it stay zero.
+struct Statistics {
+  std::uint64_t sent = 0;            ///< Messages pushed to the layer below.
+  std::uint64_t received = 0;        ///< Messages demultiplexed to a session.
+  std::uint64_t malformed = 0;       ///< Dropped: the header is not this protocol's.
+  std::uint64_t no_session = 0;      ///< Dropped: nobody has enabled this.
+  std::uint64_t duplicates = 0;      ///< Dropped or answered again: seen before.
+  std::uint64_t retransmissions = 0; ///< Messages sent again.
+  std::uint64_t refused = 0;         ///< Dropped: not authentic, or over a limit.
+  std::uint64_t failed = 0;          ///< Calls that ended in call-failed or call-aborted.
+  std::size_t sessions = 0;          ///< Sessions now.
+  std::size_t state = 0;             ///< Records kept for peers or for messages under way, besides sessions.
+};
+/// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
+struct DropIdle {};
+
+/// To a session, from whoever must decide what its peer may do: how do we know that it is the host it says it is? Sessions
+/// without an authentication layer below do not know this request, or answer that it is not.
+struct Authenticated {
+  bool authenticated = false;
+  std::array<char, 64> key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.
+};
+/// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
+struct RereadKeys {
+  std::size_t keys = 0;  ///< How many there are now.
+};
+
+using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
+                             ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
+                             RereadKeys>;
+
+}  // namespace lrpc::netrpc::control

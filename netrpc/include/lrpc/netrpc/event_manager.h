@@ -1,0 +1,85 @@
+// The event manager: procedures to be called at a later time (The x-Kernel §II.A).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lrpc/netrpc/clock.h"
+
+namespace lrpc::netrpc {
+
+class EventManager;
+
+/// What cancelling an event found.
+enum class Cancelled : std::uint8_t {
+  will_not_run,  ///< It was waiting, and will never run.
+  is_running,    ///< Its procedure is running now (in this thread, or in one that has let the monitor go meanwhile).
+  has_run,       ///< It was not waiting: it has run, or was never scheduled.
+};
+
+/// A timer: a procedure and when it is due. Lies in the object whose timer it is, so that setting it allocates nothing.
+/// Cancels itself when destroyed. All use is under the host's monitor.
+class Event {
+ public:
+  explicit Event(std::function<void()> procedure) : procedure_(std::move(procedure)) {}
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event();
+  [[nodiscard]] bool waiting() const noexcept { return manager_ != nullptr && slot_ != kNone; }
+
+ private:
+  friend class EventManager;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  std::function<void()> procedure_;
+  EventManager* manager_ = nullptr;
+  std::size_t slot_ = kNone;
+  Time due_{};
+  std::uint64_t order_ = 0;
+  /// While its procedure runs: lies on the stack of who runs it, and is told when the event is destroyed meanwhile. There
+  /// are several when a procedure lets the monitor go and the event, scheduled again, runs in another thread too.
+  struct Run {
+    bool gone = false;
+    Run* next = nullptr;
+  };
+  Run* runs_ = nullptr;
+};
+
+/// A heap of events over an injected clock. Not thread-safe: under the host's monitor. Scheduling and cancelling cost
+/// O(log n) of the events that wait; events due at the same time run in the order in which they were scheduled.
+class EventManager {
+ public:
+  explicit EventManager(const Clock& clock) : clock_(clock) {}
+  EventManager(const EventManager&) = delete;
+  EventManager& operator=(const EventManager&) = delete;
+  ~EventManager();
+
+  /// Lets `event` run once, `delay` from now; an event that is waiting is moved. May be called from its own procedure.
+  void schedule(Event& event, Duration delay);
+  Cancelled cancel(Event& event) noexcept;
+  /// When the next event is due; nothing if none waits.
+  [[nodiscard]] std::optional<Time> next_due() const noexcept;
+  /// Runs what is due. Returns how many procedures were called: at most those that were waiting when it began.
+  std::size_t run_due();
+  [[nodiscard]] std::size_t waiting() const noexcept { return heap_.size(); }
+  [[nodiscard]] Time now() const noexcept { return clock_.now(); }
+
+  /// Called when an event becomes the first one due: whoever sleeps until next_due() must look again.
+  void on_earlier(std::function<void()> procedure) { on_earlier_ = std::move(procedure); }
+
+ private:
+  [[nodiscard]] static bool before(const Event& a, const Event& b) noexcept;
+  void place(Event* event, std::size_t slot) noexcept;
+  void rise(std::size_t slot) noexcept;
+  void sink(std::size_t slot) noexcept;
+  void remove(Event& event) noexcept;
+
+  const Clock& clock_;
+  std::vector<Event*> heap_;
+  std::uint64_t order_ = 0;
+  std::function<void()> on_earlier_;
+};
+
+}  // namespace lrpc::netrpc

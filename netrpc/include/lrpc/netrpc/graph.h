@@ -1,0 +1,157 @@
+// The protocol graph: a textual description, checked when it is composed (The x-Kernel §II.A: "a simple textual graph
+// description language"; the composition tool creates protocols bottom-up, each with its capabilities for those below).
+//
+//     # SELECT-CHANNEL-VIPsize over FRAGMENT and VIPaddr (RPC in the x-Kernel, Figure 3 b)
+//     eth      = ETH(interface = "veth0");
+//     ip       = IP;
+//     vipaddr  = VIPADDR over eth, ip;
+//     fragment = FRAGMENT over vipaddr;
+//     vipsize  = VIPSIZE over vipaddr, fragment;
+//     channel  = CHANNEL over vipsize;
+//     select   = SELECT(channels = 8) over channel;
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/netrpc/protocol.h"
+
+namespace lrpc::netrpc {
+
+/// The semantics of a protocol's sessions: any protocol that gives a service can stand where it is needed.
+enum class Service : std::uint8_t {
+  datagram,     ///< push(): unreliable delivery of messages between hosts.
+  transaction,  ///< call(): a request and its reply.
+};
+
+/// What an option's value must be; it is checked with the graph.
+enum class OptionType : std::uint8_t {
+  text,      ///< "veth0" or veth0
+  number,    ///< 8
+  rate,      ///< 0.05: from 0 to 1
+  duration,  ///< 10ms, 5s, 250us, 7ns
+};
+
+struct OptionDescription {
+  std::string_view name{};
+  OptionType type = OptionType::text;
+  std::string_view summary{};  ///< With the unit and the default.
+  bool required = false;
+};
+
+/// The options that a graph gives an instance. They have been checked: the types are right, none is unknown.
+class Options {
+ public:
+  void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
+  [[nodiscard]] bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  [[nodiscard]] std::string text(std::string_view name, std::string_view fallback = {}) const;
+  [[nodiscard]] std::uint64_t number(std::string_view name, std::uint64_t fallback) const;
+  [[nodiscard]] double rate(std::string_view name, double fallback) const;
+  [[nodiscard]] Duration duration(std::string_view name, Duration fallback) const;
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& all() const noexcept { return values_; }
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+/// What an instance is made from.
+struct InstanceParts {
+  Host& host;
+  std::string name;
+  std::vector<Protocol*> below;  ///< As the graph names them; outlive the instance.
+  Options options;
+};
+
+/// A kind of protocol that graphs can name. Each protocol's folder has one function that returns its own.
+struct ProtocolKind {
+  std::string name{};  ///< In capitals: CHANNEL.
+  std::string summary{};
+  Service gives = Service::datagram;
+  /// Gives the service of what it stands on, whichever that is: `gives` and the needs of its one `below` do not count.
+  bool transparent = false;
+  struct Below {
+    std::string role{};  ///< For errors: "the protocol for small messages".
+    Service needs = Service::datagram;
+  };
+  std::vector<Below> below{};  ///< One each; none for devices.
+  bool last_below_repeats = false;   ///< Any number more of the last one.
+  bool last_below_optional = false;  ///< The last one may be left out.
+  std::vector<OptionDescription> options{};
+  std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&)> make{};
+};
+
+/// The kinds that a graph may use: passed explicitly, nothing registers itself.
+class ProtocolKinds {
+ public:
+  ProtocolKinds& add(ProtocolKind kind);
+  [[nodiscard]] const ProtocolKind* find(std::string_view name) const noexcept;
+  [[nodiscard]] const std::vector<ProtocolKind>& all() const noexcept { return kinds_; }
+
+ private:
+  std::vector<ProtocolKind> kinds_;
+};
+
+/// One line of a description.
+struct InstanceDescription {
+  std::string name;
+  std::string kind;
+  Options options;
+  std::vector<std::string> below;
+  int line = 0;
+  Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
+};
+
+/// A description that has been parsed and checked. A value.
+///
+///     description = { name "=" KIND [ "(" [ option { "," option } ] ")" ] [ "over" name { "," name } ] ";" }
+///     option      = name "=" ( word | "\"" text "\"" )
+///
+/// Names begin with a letter and consist of letters, digits, '_', '-' and '.'; a word may have ':', '/', '+' and '%'
+/// too. In a quoted text \" and \\ stand for " and \. Numbers are decimal or 0x..., durations carry a unit (ns, us, ms,
+/// s). What an instance stands on is defined above it, so that there are no cycles. A # begins a comment.
+class GraphDescription {
+ public:
+  static constexpr std::size_t kMaxText = std::size_t{64} << 10;
+  static constexpr std::size_t kMaxInstances = 1000;
+  static constexpr std::size_t kMaxBelow = 64;  ///< Of one instance.
+  static constexpr std::size_t kMaxWord = 255;  ///< Characters of a name or of an option's value.
+
+  /// Errors (invalid_argument): "LINE: reason", one a line, all that were found, each saying what to do.
+  static Result<GraphDescription> parse(std::string_view text, const ProtocolKinds& kinds);
+  [[nodiscard]] const std::vector<InstanceDescription>& instances() const noexcept { return instances_; }
+  /// The picture: boxes and lines of text, higher protocols above. One too large to draw is a list, a line an instance.
+  [[nodiscard]] std::string draw_text() const;
+  /// The same picture as an SVG document of its own; empty for one that is too large to draw.
+  [[nodiscard]] std::string draw_svg() const;
+
+ private:
+  std::vector<InstanceDescription> instances_;
+};
+
+/// The protocol objects of one host. Owns them; destroys higher ones first. Under the host's monitor.
+class Graph {
+ public:
+  /// Creates the instances bottom-up, inside the monitor (which the caller may hold). Errors: those of the factories,
+  /// with the instance's line and name in front; what had been made by then is destroyed, higher ones first.
+  static Result<Graph> compose(Host& host, const GraphDescription& description, const ProtocolKinds& kinds);
+  Graph(Graph&&) noexcept = default;
+  Graph& operator=(Graph&& other) noexcept;
+  ~Graph();
+  /// The instance of that name; null if there is none.
+  [[nodiscard]] Protocol* find(std::string_view name) const noexcept;
+  [[nodiscard]] const std::vector<std::unique_ptr<Protocol>>& protocols() const noexcept { return protocols_; }
+
+ private:
+  Graph() = default;
+  void destroy() noexcept;
+  std::vector<std::unique_ptr<Protocol>> protocols_;
+};
+
+}  // namespace lrpc::netrpc

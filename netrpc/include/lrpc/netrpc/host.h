@@ -1,0 +1,116 @@
+// A host: what all protocol objects of one graph share (the x-kernel around them).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/netrpc/buffer_pool.h"
+#include "lrpc/netrpc/clock.h"
+#include "lrpc/netrpc/event_manager.h"
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/monitor.h"
+
+namespace lrpc::netrpc {
+
+class Host;
+
+/// Names one life of a host's graph: random, new at each start; 0 stands for "not known".
+using BootId = std::uint32_t;
+
+/// What is known about other hosts' lives, for everybody in the graph who must notice that a peer has rebooted.
+class Peers {
+ public:
+  /// A watcher of reboots. Called under the monitor; must not add or remove watchers.
+  using Rebooted = std::function<void(HostAddress host, BootId before, BootId now)>;
+
+  /// Hosts that are remembered. Who forges more of them is not listened to; those that are known stay so.
+  static constexpr std::size_t kMost = 65536;
+
+  /// `hash_seed`: Host::hash_seed().
+  explicit Peers(std::uint64_t hash_seed) noexcept : hash_seed_(hash_seed) {}
+
+  /// The boot identifier that `host` was last heard with; 0 if never.
+  [[nodiscard]] BootId boot_id(HostAddress host) noexcept;
+  /// `host` has been heard with `boot_id`: if it was known with another, all watchers are told.
+  void heard(HostAddress host, BootId boot_id);
+  /// Forgets a host (nothing refers to it any more).
+  void forget(HostAddress host) noexcept;
+  /// For as long as the graph lives.
+  void watch(Rebooted rebooted) { watchers_.push_back(std::move(rebooted)); }
+  [[nodiscard]] std::size_t size() const noexcept { return boots_.size(); }
+
+ private:
+  struct Key {
+    HostAddress host;
+    std::uint64_t seed = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
+    friend bool operator==(Key, Key) = default;
+  };
+  const std::uint64_t hash_seed_;
+  Map<Key, BootId> boots_;
+  std::vector<Rebooted> watchers_;
+};
+
+/// Drives a graph: makes messages arrive and events run. The real one waits on io_uring, the simulated one runs the simulation.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// Blocks the calling thread, which is inside `host`'s monitor, until `done()` (evaluated inside the monitor) or until
+  /// `deadline`; the monitor is let go meanwhile. While it waits the thread may be used to shepherd messages that arrive.
+  /// Returns done().
+  virtual bool wait(Host& host, const std::function<bool()>& done, Time deadline) = 0;
+  /// Called inside the monitor by who has changed what a `done` waits for.
+  virtual void wake(Host& host) noexcept = 0;
+  /// Runs `procedure`, which is a user's, outside the monitor in the calling thread, which is inside. Others receive meanwhile
+  /// if it lasts. The graph may have changed when this returns.
+  virtual void outside(Host& host, const std::function<void()>& procedure);
+};
+
+struct HostOptions {
+  std::string name = "host";  ///< For traces.
+  HostAddress address;        ///< The host's own, as it is written into headers.
+  BootId boot_id = 0;         ///< Zero: one is drawn.
+  std::uint64_t seed = 0;     ///< Of random(); zero: from the kernel.
+  std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
+};
+
+/// Pinned in memory; outlives its protocols.
+class Host {
+ public:
+  Host(HostOptions options, const Clock& clock, Engine& engine);
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
+  [[nodiscard]] HostAddress address() const noexcept { return options_.address; }
+  /// For a device that learns the host's address only when it starts; before any session is open.
+  void set_address(HostAddress address) noexcept { options_.address = address; }
+  [[nodiscard]] BootId boot_id() const noexcept { return options_.boot_id; }
+  [[nodiscard]] Monitor& monitor() noexcept { return monitor_; }
+  [[nodiscard]] EventManager& events() noexcept { return events_; }
+  [[nodiscard]] BufferPool& pool() noexcept { return pool_; }
+  [[nodiscard]] Peers& peers() noexcept { return peers_; }
+  [[nodiscard]] Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] Time now() const noexcept { return events_.now(); }
+  /// Random numbers, reproducible from HostOptions::seed. Not for keys. Under the monitor.
+  [[nodiscard]] std::uint64_t random() noexcept;
+  /// Secret to this host: seeds the hashes of maps whose keys peers choose.
+  [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
+
+ private:
+  HostOptions options_;
+  Engine& engine_;
+  Monitor monitor_;
+  BufferPool pool_;
+  EventManager events_;
+  std::uint64_t state_;
+  std::uint64_t hash_seed_;
+  Peers peers_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,121 @@
+// The map manager: one identifier to another, in time that does not depend on how many there are (The x-Kernel §II.A and
+// Figure 6).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace lrpc::netrpc {
+
+/// Mixes the fields of a key into one hash: identifiers from the network are small and regular.
+[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t seed, std::uint64_t value) noexcept {
+  std::uint64_t x = seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2));
+  x ^= x >> 32;
+  x *= 0xd6e8feb86659fd93ULL;
+  x ^= x >> 32;
+  return x;
+}
+
+/// A hash table with linear probing and a cache of the last entry found, as the x-kernel's. `Key` has operator== and a
+/// member `std::uint64_t hash() const noexcept`, which should begin with a secret seed where a peer chooses keys.
+/// Not thread-safe: under the host's monitor. Pointers to values live until the next bind() or unbind().
+template <class Key, class Value>
+class Map {
+ public:
+  explicit Map(std::size_t expected = 8) { grow(expected * 2); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+
+  /// The value bound to `key`; null if there is none.
+  [[nodiscard]] Value* resolve(const Key& key) noexcept {
+    if (last_ < slots_.size() && slots_[last_].used && slots_[last_].key == key) return &slots_[last_].value;
+    const std::size_t at = find(key);
+    if (!slots_[at].used) return nullptr;
+    last_ = at;
+    return &slots_[at].value;
+  }
+  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large.
+  Value& bind(const Key& key, Value value) {
+    if ((size_ + 1) * 2 > slots_.size()) grow(slots_.size() * 2);
+    const std::size_t at = find(key);
+    if (!slots_[at].used) {
+      slots_[at].used = true;
+      slots_[at].key = key;
+      ++size_;
+    }
+    slots_[at].value = std::move(value);
+    return slots_[at].value;
+  }
+  /// False: there was none.
+  bool unbind(const Key& key) noexcept {
+    std::size_t hole = find(key);
+    if (!slots_[hole].used) return false;
+    // Its destructor may come back here: only once the map is whole again.
+    [[maybe_unused]] const Value dropped = std::move(slots_[hole].value);
+    slots_[hole] = Slot{};
+    --size_;
+    for (std::size_t at = next(hole); slots_[at].used; at = next(at)) {
+      const std::size_t home = index(slots_[at].key);
+      const bool between = hole <= at ? hole < home && home <= at : hole < home || home <= at;
+      if (between) continue;
+      slots_[hole] = std::move(slots_[at]);
+      slots_[at] = Slot{};
+      hole = at;
+    }
+    return true;
+  }
+  /// Calls `visit(key, value)` for each; it must not bind or unbind.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (Slot& slot : slots_)
+      if (slot.used) visit(std::as_const(slot.key), slot.value);
+  }
+  /// Unbinds every entry for which `condition(key, value)` holds; O(capacity). Returns how many.
+  template <class Condition>
+  std::size_t unbind_if(Condition condition) {
+    std::vector<Key> doomed;
+    for_each([&](const Key& key, Value& value) {
+      if (condition(key, value)) doomed.push_back(key);
+    });
+    for (const Key& key : doomed) unbind(key);
+    return doomed.size();
+  }
+  void clear() noexcept {
+    std::vector<Slot> old(slots_.size());
+    std::swap(old, slots_);
+    size_ = 0;
+  }
+
+ private:
+  struct Slot {
+    bool used = false;
+    Key key{};
+    Value value{};
+  };
+  [[nodiscard]] std::size_t index(const Key& key) const noexcept { return key.hash() & (slots_.size() - 1); }
+  [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
+  [[nodiscard]] std::size_t find(const Key& key) const noexcept {
+    std::size_t at = index(key);
+    while (slots_[at].used && !(slots_[at].key == key)) at = next(at);
+    return at;
+  }
+  void grow(std::size_t least) {
+    std::size_t capacity = 16;
+    while (capacity < least) capacity *= 2;
+    std::vector<Slot> old(capacity);
+    std::swap(old, slots_);
+    for (Slot& slot : old)
+      if (slot.used) slots_[find(slot.key)] = std::move(slot);
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
+  std::size_t last_ = 0;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,135 @@
+// The message: what moves through the sessions of a graph (The x-Kernel §II.D). Headers are pushed on and popped off by
+// moving a pointer in one preallocated buffer; fragments and saved copies share bytes instead of copying them.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "lrpc/netrpc/buffer_pool.h"
+
+namespace lrpc::netrpc {
+
+/// Owns references to the bytes it consists of. Move-only; share() makes a second message over the same bytes. One message
+/// is used by one thread at a time; two that share bytes are used under the same host's monitor. The bytes of a message
+/// that has been shared are not written any more, only headers are pushed in front of them.
+class Message {
+ public:
+  /// Room for the headers of every stack we know of, pushed in front of the data without another buffer.
+  static constexpr std::size_t kHeadroom = 192;
+  /// The largest data in one buffer.
+  static constexpr std::size_t kMaxContiguous = BufferPool::kSizes.back() - kHeadroom;
+
+  Message() noexcept = default;
+  /// An empty message whose headers will come from `pool`.
+  explicit Message(BufferPool& pool) noexcept : pool_(&pool) {}
+  Message(Message&& other) noexcept { take(other); }
+  Message& operator=(Message&& other) noexcept {
+    if (this != &other) {
+      clear();
+      take(other);
+    }
+    return *this;
+  }
+  ~Message() {
+    if (first_.buffer != nullptr || first_.next != nullptr) clear();  // most have been moved from
+  }
+
+  /// A message of `size` bytes, not initialised, in one buffer behind kHeadroom free bytes: write them through bytes().
+  /// Check with allocated(): false when the pool has no more, or for size > kMaxContiguous.
+  [[nodiscard]] static Message make(BufferPool& pool, std::size_t size) noexcept;
+  /// The same with a copy of `data`.
+  [[nodiscard]] static Message copy_of(BufferPool& pool, std::span<const std::byte> data) noexcept;
+  /// Takes over one reference to `buffer`, in which `size` bytes from `offset` are the message: for devices.
+  [[nodiscard]] static Message adopt(Buffer& buffer, std::uint32_t offset, std::uint32_t size) noexcept;
+
+  [[nodiscard]] bool allocated() const noexcept { return first_.buffer != nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] BufferPool* pool() const noexcept { return pool_; }
+
+  /// Puts `size` (at most 256) bytes in front and returns where they are to be written, contiguously. Null: the pool has no
+  /// more; the message is unchanged. Never allocates while the buffer has room in front that is this message's to use.
+  [[nodiscard]] std::byte* push(std::size_t size) noexcept {
+    Buffer* const buffer = first_.buffer;
+    if (buffer == nullptr || first_.offset < size || (first_.offset != buffer->lowest && !buffer->unique()))
+        [[unlikely]]
+      return push_slowly(size);
+    first_.offset -= static_cast<std::uint32_t>(size);
+    first_.size += static_cast<std::uint32_t>(size);
+    buffer->lowest = first_.offset;
+    size_ += size;
+    return first_.bytes();
+  }
+  /// Takes `size` bytes off the front and returns them, contiguously: in place, or copied into `scratch` (of at least `size`
+  /// bytes) where they lie in several slices. Null: the message is shorter; it is unchanged. The bytes stay valid until the
+  /// next operation that changes the message: decode them at once.
+  [[nodiscard]] const std::byte* pop(std::size_t size, std::byte* scratch) noexcept {
+    if (first_.buffer == nullptr || first_.size < size) [[unlikely]]
+      return pop_slowly(size, scratch);
+    const std::byte* const bytes = first_.bytes();
+    first_.offset += static_cast<std::uint32_t>(size);
+    first_.size -= static_cast<std::uint32_t>(size);
+    size_ -= size;
+    return bytes;
+  }
+  /// The same with the scratch on board, for headers: `Header<N>` is what a codec decodes from.
+  template <std::size_t N>
+  struct Header {
+    std::byte storage[N];
+    const std::byte* bytes = nullptr;
+    explicit operator bool() const noexcept { return bytes != nullptr; }
+  };
+  template <std::size_t N>
+  void pop(Header<N>& header) noexcept {
+    header.bytes = pop(N, header.storage);
+  }
+
+  /// A second message over the same bytes. May fail (pool exhausted): then the result is not allocated() though this one is.
+  [[nodiscard]] Message share() const noexcept;
+  /// Takes the first `size` bytes (at most size()) off and returns them as a message of their own that shares the bytes.
+  [[nodiscard]] Message split(std::size_t size) noexcept;
+  /// Puts `tail` behind; its bytes are not copied. False: no slice could be had; both are unchanged.
+  [[nodiscard]] bool append(Message&& tail) noexcept;
+  /// Drops what lies behind the first `size` bytes: padding. No effect if there is nothing.
+  void truncate(std::size_t size) noexcept;
+  /// Lets everything go; the message is as after Message(pool).
+  void clear() noexcept;
+
+  [[nodiscard]] bool contiguous() const noexcept { return first_.next == nullptr; }
+  /// The bytes, if contiguous(). May be written by the owner of a message nobody shares.
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept {
+    return first_.buffer == nullptr ? std::span<std::byte>() : std::span<std::byte>(first_.bytes(), first_.size);
+  }
+  /// Copies up to to.size() bytes from `from` on; returns how many.
+  std::size_t copy_to(std::span<std::byte> to, std::size_t from = 0) const noexcept;
+  /// Makes the message contiguous, by a copy if it has to. False: too large, or no buffer.
+  [[nodiscard]] bool flatten() noexcept;
+  /// Makes the message contiguous and its bytes nobody else's, so that they may be written: by a copy if they lie in pieces or
+  /// are shared. False: too large, or no buffer; the message is unchanged.
+  [[nodiscard]] bool flatten_unshared() noexcept;
+  /// Describes the bytes for sendmsg(2). Returns the number of entries, 0 if there are more slices than entries.
+  [[nodiscard]] std::size_t describe(std::span<iovec> to) const noexcept;
+
+ private:
+  void take(Message& other) noexcept {
+    pool_ = other.pool_;
+    first_ = std::exchange(other.first_, {});
+    last_ = other.last_ == &other.first_ ? &first_ : other.last_;
+    other.last_ = &other.first_;
+    size_ = std::exchange(other.size_, 0);
+  }
+  [[nodiscard]] std::byte* push_slowly(std::size_t size) noexcept;
+  [[nodiscard]] const std::byte* pop_slowly(std::size_t size, std::byte* scratch) noexcept;
+  void drop_first() noexcept;
+
+  BufferPool* pool_ = nullptr;
+  Slice first_;
+  Slice* last_ = &first_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace lrpc::netrpc

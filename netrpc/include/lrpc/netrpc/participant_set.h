@@ -1,0 +1,34 @@
+// Who takes part in a session (RPC in the x-Kernel §2).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lrpc/netrpc/address.h"
+
+namespace lrpc::netrpc {
+
+/// One participant, identified as far as the protocols of the graph need it: each reads the fields of its own level. Fields
+/// that are zero are not given.
+struct Participant {
+  HostAddress host;
+  EthernetAddress ethernet;    ///< ETH's: in place of `host`, or beside it.
+  std::uint16_t port = 0;      ///< UDP's, where it is not derived from the protocol number.
+  std::uint16_t channel = 0;   ///< CHANNEL's: a given channel instead of any free one.
+  std::uint16_t command = 0;   ///< SELECT's and M_RPC's: the procedure identifier.
+  friend bool operator==(const Participant&, const Participant&) = default;
+};
+
+/// Who is to communicate through a session. `open` and `open_done` are given all of it; for `open_enable`, what is not
+/// given means "whoever". `protocol` is the number by which the *invoking* protocol identifies itself to the one below.
+struct ParticipantSet {
+  ProtocolNumber protocol = 0;
+  Participant local;  ///< The paper's convention: the first element is the local participant.
+  Participant remote;
+  friend bool operator==(const ParticipantSet&, const ParticipantSet&) = default;
+};
+
+/// For traces: "201 10.0.0.1 -> 10.0.0.2".
+[[nodiscard]] std::string to_string(const ParticipantSet& participants);
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,101 @@
+// Sessions that a protocol keeps by peer: found in constant time, let go of when idle, never more than a limit, because any
+// host that sends a message makes one (RPC in the x-Kernel §5: "always to cache open sessions").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/protocol.h"
+
+namespace lrpc::netrpc {
+
+namespace control {
+/// Asks `object`, a protocol or a session; on success `request` holds the answer, else it is untouched.
+template <class Asked, class Object>
+[[nodiscard]] Errc ask(Object& object, Asked& request) {
+  Request any(request);
+  const Errc outcome = object.control(any);
+  if (outcome == Errc::ok) request = std::get<Asked>(any);
+  return outcome;
+}
+}  // namespace control
+
+/// One peer as one higher protocol sees it. `ethernet` only where the host is not known.
+struct PeerKey {
+  std::uint64_t seed = 0;  ///< Host::hash_seed(): peers choose the rest.
+  HostAddress host;
+  EthernetAddress ethernet;
+  ProtocolNumber protocol = 0;
+
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    std::uint64_t device = 0;
+    for (const std::uint8_t byte : ethernet.bytes) device = device << 8 | byte;
+    return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), device);
+  }
+  friend bool operator==(const PeerKey& a, const PeerKey& b) noexcept {
+    return a.host == b.host && a.protocol == b.protocol && a.ethernet == b.ethernet;
+  }
+};
+
+/// Who is at the other end of `lower`: from `participants`, else by asking the session, whose device may know the host that
+/// has the Ethernet address. Unknown if nobody knows.
+[[nodiscard]] HostAddress peer_host(Session& lower, const ParticipantSet& participants);
+/// The key of that peer for `protocol`, given what peer_host() has found.
+[[nodiscard]] PeerKey peer_key(const Host& host, HostAddress peer, const ParticipantSet& participants,
+                               ProtocolNumber protocol);
+
+/// A session that a SessionCache keeps.
+class CachedSession : public Session {
+ public:
+  CachedSession(Protocol& protocol, Protocol& high, const ParticipantSet& participants, const PeerKey& key)
+      : Session(protocol, high, participants), key_(key) {}
+  [[nodiscard]] const PeerKey& key() const noexcept { return key_; }
+  /// Set by every message that moves through the session: cheaper than a look at the clock.
+  bool used = false;
+
+ protected:
+  /// True while timers or saved messages of its own depend on the session: it is not idle though nobody refers to it.
+  [[nodiscard]] virtual bool busy() const noexcept { return false; }
+  /// Called at each sweep that leaves the session there.
+  virtual void swept() noexcept {}
+
+ private:
+  friend class SessionCache;
+  PeerKey key_;
+  std::size_t slot_ = 0;
+};
+
+/// Holds one reference to each session. Not thread-safe: under the host's monitor.
+class SessionCache {
+ public:
+  /// `limit`: sessions at once. `idle`: one that nobody refers to is dropped after it has not been used for between half of
+  /// this time and all of it; for this the sweep runs while there are sessions.
+  SessionCache(Host& host, std::size_t limit, Duration idle);
+
+  [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
+  /// Keeps `session`. At the limit, one that nobody refers to gives way, those first that have not been used lately; if none
+  /// does, nothing is kept and false is returned. O(1).
+  [[nodiscard]] bool add(CachedSession& session);
+  void remove(CachedSession& session) noexcept;
+  /// From now on `session`, which is kept here, is found by `key`, by which no other is.
+  void rekey(CachedSession& session, const PeerKey& key);
+  /// Drops what nobody refers to and is not busy.
+  void drop_idle() noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return order_.size(); }
+
+ private:
+  bool evict() noexcept;
+  void sweep() noexcept;
+
+  Host& host_;
+  const std::size_t limit_;
+  const Duration idle_;
+  Map<PeerKey, SessionRef> sessions_;
+  std::vector<CachedSession*> order_;
+  std::size_t hand_ = 0;
+  Event sweep_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,74 @@
+// Bytes and meaning are two types: headers are written and read field by field, in network byte order, without padding.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "lrpc/netrpc/address.h"
+
+namespace lrpc::netrpc {
+
+/// Writes fields one behind the other. The caller knows that there is room: a header's size is a constant.
+class WireWriter {
+ public:
+  explicit WireWriter(std::byte* to) noexcept : at_(to) {}
+
+  template <std::unsigned_integral T>
+  WireWriter& put(T value) noexcept {
+    // One store, as WireReader has one load.
+    if constexpr (std::endian::native == std::endian::little) {
+      if constexpr (sizeof(T) == 2) value = static_cast<T>(__builtin_bswap16(value));
+      if constexpr (sizeof(T) == 4) value = static_cast<T>(__builtin_bswap32(value));
+      if constexpr (sizeof(T) == 8) value = static_cast<T>(__builtin_bswap64(value));
+    }
+    std::memcpy(at_, &value, sizeof value);
+    at_ += sizeof value;
+    return *this;
+  }
+  WireWriter& put(HostAddress host) noexcept { return put(host.value); }
+  template <std::size_t N>
+  WireWriter& put(const std::array<std::uint8_t, N>& bytes) noexcept {
+    std::memcpy(at_, bytes.data(), N);
+    at_ += N;
+    return *this;
+  }
+  [[nodiscard]] std::byte* at() const noexcept { return at_; }
+
+ private:
+  std::byte* at_;
+};
+
+/// Reads what WireWriter wrote, from bytes that the caller has counted.
+class WireReader {
+ public:
+  explicit WireReader(const std::byte* from) noexcept : at_(from) {}
+
+  template <std::unsigned_integral T>
+  [[nodiscard]] T get() noexcept {
+    // One load: compilers do not make one of the bytes of a field that is read this way, and headers have many fields.
+    T value;
+    std::memcpy(&value, at_, sizeof value);
+    at_ += sizeof value;
+    if constexpr (std::endian::native == std::endian::big || sizeof(T) == 1) return value;
+    if constexpr (sizeof(T) == 2) return static_cast<T>(__builtin_bswap16(value));
+    if constexpr (sizeof(T) == 4) return static_cast<T>(__builtin_bswap32(value));
+    if constexpr (sizeof(T) == 8) return static_cast<T>(__builtin_bswap64(value));
+  }
+  [[nodiscard]] HostAddress get_host() noexcept { return {get<std::uint32_t>()}; }
+  template <std::size_t N>
+  void get(std::array<std::uint8_t, N>& bytes) noexcept {
+    std::memcpy(bytes.data(), at_, N);
+    at_ += N;
+  }
+  [[nodiscard]] const std::byte* at() const noexcept { return at_; }
+
+ private:
+  const std::byte* at_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,94 @@
+// The header: the paper's sprite_hdr in network byte order without padding, and the life of the receiver that is meant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc::mrpc {
+
+/// What a packet is. Part of the wire: append, never renumber.
+enum class Type : std::uint8_t {
+  request = 1,      ///< Client to server: a fragment of a request; or a probe, with no fragment in it.
+  reply = 2,        ///< Server to client: a fragment of a reply.
+  request_ack = 3,  ///< Server to client: frag_mask has been received of the request; all of it: it is being executed.
+  reply_ack = 4,    ///< Client to server: frag_mask has been received of the reply.
+  query = 5,        ///< Client to server: which life are you in? sequence_num is to be sent back.
+  life = 6,         ///< The answer to that.
+  rebooted = 7,     ///< Server to client: what you sent is for a life of mine that is over; nothing was done.
+};
+
+/// Beside the type in `flags`.
+inline constexpr std::uint16_t kPleaseAck = 0x0100;  ///< Sent again, or a probe: answer even if it is a duplicate.
+inline constexpr std::uint16_t kError = 0x0200;      ///< A reply without data; `command` is the Errc instead.
+
+struct Header {
+  Type type = Type::request;
+  std::uint16_t bits = 0;
+  HostAddress client;
+  HostAddress server;
+  std::uint16_t channel = 0;
+  std::uint32_t sequence = 0;
+  std::uint16_t fragments = 1;  ///< num_frag.
+  std::uint16_t mask = 1;       ///< frag_mask: the one fragment that is here, or those that have been received.
+  std::uint16_t command = 0;
+  std::uint32_t boot_id = 0;       ///< The sender's.
+  std::uint16_t size = 0;          ///< data1_sz: bytes behind the header; what follows them is padding.
+  std::uint16_t offset = 0;        ///< data1_offset: where they lie in the whole.
+  std::uint32_t peer_boot_id = 0;  ///< The receiver's, as the sender knows it.
+
+  static constexpr std::size_t kSize = 40;
+};
+
+/// svr_process (the hint of a server process) and data2 are the paper's, and zero.
+inline void encode(const Header& header, std::byte* to) noexcept {
+  WireWriter(to)
+      .put(static_cast<std::uint16_t>(static_cast<std::uint16_t>(header.type) | header.bits))
+      .put(header.client)
+      .put(header.server)
+      .put(header.channel)
+      .put(std::uint16_t{0})
+      .put(header.sequence)
+      .put(header.fragments)
+      .put(header.mask)
+      .put(header.command)
+      .put(header.boot_id)
+      .put(header.size)
+      .put(std::uint16_t{0})
+      .put(header.offset)
+      .put(std::uint16_t{0})
+      .put(header.peer_boot_id);
+}
+
+/// Reads Header::kSize bytes. Nothing is checked but what a Header cannot hold.
+[[nodiscard]] inline Header decode(const std::byte* from) noexcept {
+  WireReader reader(from);
+  Header header;
+  const auto flags = reader.get<std::uint16_t>();
+  header.type = static_cast<Type>(flags & 0xff);
+  header.bits = flags & 0xff00;
+  header.client = reader.get_host();
+  header.server = reader.get_host();
+  header.channel = reader.get<std::uint16_t>();
+  (void)reader.get<std::uint16_t>();
+  header.sequence = reader.get<std::uint32_t>();
+  header.fragments = reader.get<std::uint16_t>();
+  header.mask = reader.get<std::uint16_t>();
+  header.command = reader.get<std::uint16_t>();
+  header.boot_id = reader.get<std::uint32_t>();
+  header.size = reader.get<std::uint16_t>();
+  (void)reader.get<std::uint16_t>();
+  header.offset = reader.get<std::uint16_t>();
+  (void)reader.get<std::uint16_t>();
+  header.peer_boot_id = reader.get<std::uint32_t>();
+  return header;
+}
+
+/// Sequence numbers wrap: `a` is newer than `b` if it lies in the half of the circle in front of it.
+[[nodiscard]] constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::int32_t>(a - b) > 0;
+}
+
+}  // namespace lrpc::netrpc::mrpc

@@ -1,0 +1,94 @@
+// The protocol object: which sessions and records there are, and who gets what arrives.
+#pragma once
+
+#include <memory>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/mrpc/client.h"
+#include "netrpc/mrpc/server.h"
+
+namespace lrpc::netrpc::mrpc {
+
+struct Settings {
+  std::size_t channels = 8;  ///< Of each peer, at the client.
+  Duration give_up = std::chrono::seconds(5);
+  Duration packet_life = std::chrono::seconds(60);
+  std::size_t clients = 1024;                  ///< Hosts that this server keeps records of.
+  std::size_t memory = std::size_t{32} << 20;  ///< Bytes of partial requests and saved replies, all together.
+  std::uint32_t sequence = 0;                  ///< The last sequence number used.
+};
+
+class Monolithic final : public Protocol {
+ public:
+  Monolithic(Host& host, std::string name, Protocol& lower, Settings settings);
+  ~Monolithic() override;
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+  // ---- for the two halves ----
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  control::Statistics& counters() noexcept { return counted; }
+  /// One sequence of numbers for all channels of all peers: a record at this end may be let go at any time without its
+  /// channel ever going back.
+  [[nodiscard]] std::uint32_t next_sequence() noexcept { return ++sequence_; }
+  [[nodiscard]] std::uint32_t last_sequence() const noexcept { return sequence_; }
+  /// The largest payload of one packet through `lower`.
+  [[nodiscard]] std::size_t single(Session& lower) noexcept;
+  void send(Session& lower, const Header& header, Message message) noexcept {
+    (void)try_send(lower, header, std::move(message));
+  }
+  [[nodiscard]] Errc try_send(Session& lower, const Header& header, Message message) noexcept;
+  /// Who serves `command`; null: nobody.
+  [[nodiscard]] Protocol* server_of(std::uint16_t command) noexcept;
+  /// There is a record of it as a server.
+  [[nodiscard]] bool calls(HostAddress peer) noexcept { return peers_.resolve({peer}) != nullptr; }
+  void session_gone(ClientSession& session) noexcept;
+  void start_sweeping();
+
+ private:
+  struct SessionKey {
+    HostAddress host;
+    std::uint16_t command = 0;
+    const Protocol* high = nullptr;
+    [[nodiscard]] std::uint64_t hash() const noexcept {
+      return mix(mix(host.value, command), reinterpret_cast<std::uintptr_t>(high));
+    }
+    friend bool operator==(const SessionKey&, const SessionKey&) = default;
+  };
+  struct HostKey {
+    HostAddress host;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, host.value); }
+    friend bool operator==(HostKey, HostKey) = default;
+  };
+  struct CommandKey {
+    std::uint16_t command = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, command); }
+    friend bool operator==(CommandKey, CommandKey) = default;
+  };
+
+  Status enable_below();
+  void demux_to_client(Session& lower, const Header& header, Message&& message) noexcept;
+  void demux_to_server(Session& lower, const Header& header, Message&& message) noexcept;
+  void answer_query(Session& lower, const Header& header) noexcept;
+  void sweep(bool now) noexcept;
+
+  Protocol& lower_;
+  const Settings settings_;
+  std::uint32_t sequence_;
+  Map<HostKey, std::unique_ptr<ClientPeer>> peers_;
+  Map<SessionKey, ClientSession*> sessions_;
+  Map<CommandKey, Protocol*> enabled_;
+  bool enabled_below_ = false;
+  Server server_;
+  Event sweep_timer_;
+  /// Tells the watcher of reboots, which the host keeps, whether this is still there. Gone first.
+  std::shared_ptr<Monolithic*> self_;
+};
+
+}  // namespace lrpc::netrpc::mrpc

@@ -1,0 +1,145 @@
+#include "daemon.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "netrpc/src/graph_check.h"
+#include "privileges.h"
+
+namespace lrpc::netd {
+
+namespace {
+using netrpc::Shepherd;
+
+/// A local binding and a remote host's each take two descriptors: at most half of all are for them, so that threads can
+/// have their rings and the nameserver can be asked.
+void limit_to_descriptors(netpath::BrokerOptions& broker) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  broker.max_paths = std::min<std::size_t>(broker.max_paths, limit.rlim_cur / 8);
+  broker.max_bindings_per_host = std::min<std::size_t>(broker.max_bindings_per_host, limit.rlim_cur / 16);
+}
+}  // namespace
+
+Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
+  auto engine = netrpc::UringEngine::make(daemon->options_.engine);
+  if (!engine) return engine.error();
+  daemon->engine_ = std::move(engine).value();
+  netrpc::HostOptions host;
+  host.name = "lrpc-netd";
+  host.address = daemon->options_.address;
+  daemon->host_ = std::make_unique<netrpc::Host>(std::move(host), daemon->clock_, *daemon->engine_);
+  if (auto composed = daemon->compose(); !composed) return composed.error();
+  if (auto dropped = drop_capabilities(daemon->options_.raw_sockets); !dropped) return dropped.error();
+  // Receives from here on; the broker's own calls need that.
+  if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started.error();
+
+  netpath::BrokerOptions broker;
+  broker.nameserver = daemon->options_.nameserver;
+  limit_to_descriptors(broker);
+  broker.authorise = daemon->options_.authorise;
+  broker.own_address = daemon->host_->address().value;
+  broker.exported = [self = daemon.get()](std::string_view name) { return self->is_exported(name); };
+  auto brokered = netpath::RemoteBroker::start(*daemon->service_, std::move(broker));
+  if (!brokered) return brokered.error();
+  daemon->broker_ = std::move(brokered).value();
+  if (auto serving = daemon->service_->serve_with(*daemon->broker_); !serving) return serving.error();
+  return daemon;
+}
+
+Status Daemon::compose() {
+  const netrpc::ProtocolKinds kinds = netrpc::all_kinds();
+  const auto description = netrpc::GraphDescription::parse(options_.graph, kinds);
+  if (!description)
+    return Error{description.code(), netrpc::with_path(options_.graph_name, description.error().message())};
+  const auto& instances = description.value().instances();
+  std::string top = options_.service;
+  for (const netrpc::InstanceDescription& instance : instances)
+    if (options_.service.empty() && instance.gives == netrpc::Service::transaction) top = instance.name;
+  const auto found = std::find_if(instances.begin(), instances.end(), [&](const auto& one) { return one.name == top; });
+  if (found == instances.end() || found->gives != netrpc::Service::transaction) {
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("{}: no instance{} gives a transaction service, such as SELECT, which calls could go through",
+                    options_.graph_name, top.empty() ? "" : " '" + top + "'")};
+  }
+  const Shepherd inside(host_->monitor());
+  auto graph = netrpc::Graph::compose(*host_, *description, kinds);
+  if (!graph) return Error{graph.code(), netrpc::with_path(options_.graph_name, graph.error().message())};
+  graph_ = std::make_unique<netrpc::Graph>(std::move(graph).value());
+  for (const netrpc::InstanceDescription& instance : instances)
+    if (instance.kind == "AUTH") keyed_.push_back(graph_->find(instance.name));
+  service_ = std::make_unique<NetworkService>(*host_, *graph_->find(top), options_.threads);
+  return {};
+}
+
+Daemon::~Daemon() {
+  if (service_) {
+    service_->stop_calling();
+    service_->stop_serving();
+  }
+  broker_.reset();
+  if (engine_) engine_->stop();
+  if (!host_) return;
+  const Shepherd inside(host_->monitor());
+  service_.reset();
+  graph_.reset();
+}
+
+/// Names of lrpc's own are this machine's, whatever the patterns say.
+bool Daemon::is_exported(std::string_view name) const {
+  if (name.starts_with("lrpc.")) return false;
+  const std::string text(name);
+  return std::any_of(options_.exported.begin(), options_.exported.end(), [&text](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), text.c_str(), FNM_PERIOD) == 0;
+  });
+}
+
+std::string Daemon::address() const { return to_string(host_->address()); }
+
+Result<std::string> Daemon::reread_keys() {
+  const Shepherd inside(host_->monitor());
+  std::string report;
+  for (netrpc::Protocol* const protocol : keyed_) {
+    netrpc::control::RereadKeys again;
+    if (const Errc outcome = netrpc::control::ask(*protocol, again); outcome != Errc::ok)
+      return Error{outcome, protocol->name() +
+                                ": the keys cannot be read (lrpc-netd says why when it starts); the old ones stay"};
+    report += fmt::format("{}{} has {} keys", report.empty() ? "" : ", ", protocol->name(), again.keys);
+  }
+  return report;
+}
+
+std::string Daemon::state() {
+  const netpath::BrokerStatistics broker = broker_->statistics();
+  const netrpc::EngineStatistics engine = engine_->statistics();
+  const Shepherd inside(host_->monitor());
+  const NetworkStatistics& network = service_->statistics();
+  std::string text = fmt::format(
+      "remote bindings of this machine {}, of {} other hosts {}; calls {} (failed {}), served {} (refused {}); "
+      "datagrams sent {}, received {}; buffers in use {}\n"
+      "engine: waits {}, sent apart {}, threads woken {}, takeovers {}, truncated {}\n",
+      broker.paths, broker.hosts, broker.bindings, network.calls, network.calls_failed, network.served, network.refused,
+      engine.sent, engine.received, host_->pool().in_use(), engine.waits, engine.flushes, engine.wakes, engine.takeovers,
+      engine.truncated);
+  for (const auto& protocol : graph_->protocols()) {
+    netrpc::control::Statistics counted;
+    if (netrpc::control::ask(*protocol, counted) != Errc::ok) continue;
+    text += fmt::format(
+        "{}: sent {}, received {}, sent again {}, duplicates {}, malformed {}, nobody's {}, refused {}, failed {}; "
+        "sessions {}, "
+        "state {}\n",
+        protocol->name(), counted.sent, counted.received, counted.retransmissions, counted.duplicates,
+        counted.malformed, counted.no_session, counted.refused, counted.failed, counted.sessions, counted.state);
+  }
+  return text;
+}
+
+}  // namespace lrpc::netd

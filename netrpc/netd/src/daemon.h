@@ -1,0 +1,63 @@
+// The network domain: a host's graph, the broker over it, and the engine that drives both.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/netrpc/graph.h"
+#include "lrpc/netrpc/path/broker.h"
+#include "netrpc/engine/uring_engine.h"
+#include "network_service.h"
+
+namespace lrpc::netd {
+
+struct DaemonOptions {
+  std::string graph;       ///< Text of a description.
+  std::string graph_name;  ///< For errors.
+  std::string service;     ///< The instance that calls go through; empty: the last that gives a transaction service.
+  netrpc::HostAddress address;
+  std::string nameserver;               ///< Socket; empty: where every program looks.
+  std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
+  std::function<Status(const shim::Credentials& client)> authorise{};  ///< Who of this machine may call other hosts.
+  unsigned threads = 4;                 ///< Of the engine.
+  netrpc::EngineKind engine = netrpc::EngineKind::automatic;
+  bool raw_sockets = true;  ///< Keep CAP_NET_RAW.
+};
+
+class Daemon {
+ public:
+  /// Composes the graph, gives up privileges, starts. In the thread in which the process began, before it has others. Errors:
+  /// those of the graph (with the file's name in front) and of the export of NetworkPath.
+  static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  /// Ends what is under way. Procedures of this machine's servers that were called for others are waited for.
+  ~Daemon();
+
+  /// What is going on, in lines of text.
+  [[nodiscard]] std::string state();
+  /// Reads the files of keys again. Returns what happened, for the log; nothing if no layer reads keys.
+  [[nodiscard]] Result<std::string> reread_keys();
+  [[nodiscard]] std::string address() const;
+  /// The graph has a layer that knows other hosts by keys.
+  [[nodiscard]] bool authenticates() const noexcept { return !keyed_.empty(); }
+
+ private:
+  explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
+  Status compose();
+  [[nodiscard]] bool is_exported(std::string_view name) const;
+
+  const DaemonOptions options_;
+  netrpc::MonotonicClock clock_;
+  std::unique_ptr<netrpc::UringEngine> engine_;
+  std::unique_ptr<netrpc::Host> host_;
+  std::unique_ptr<netrpc::Graph> graph_;
+  std::vector<netrpc::Protocol*> keyed_;  ///< That read keys.
+  std::unique_ptr<NetworkService> service_;
+  std::unique_ptr<netpath::RemoteBroker> broker_;
+};
+
+}  // namespace lrpc::netd

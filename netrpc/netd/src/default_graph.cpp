@@ -1,0 +1,44 @@
+#include "default_graph.h"
+
+#include <fmt/format.h>
+
+namespace lrpc::netd {
+
+namespace {
+/// As a quoted text of a graph.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+}  // namespace
+
+std::string default_graph(const DefaultGraph& choice) {
+  const std::string address = to_string(choice.address);
+  std::string text;
+  std::string top;
+  if (choice.udp) {
+    text = fmt::format("udp      = UDP(address = \"{}\");\nfragment = FRAGMENT over udp;\n", address);
+    top = "fragment";
+  } else {
+    text = fmt::format(
+        "eth      = ETH(interface = {});\n"
+        "ip       = IP(address = \"{}\");\n"
+        "vipaddr  = VIPADDR over eth, ip;\n"
+        "fragment = FRAGMENT over vipaddr;\n"
+        "vipsize  = VIPSIZE over vipaddr, fragment;\n",
+        quoted(choice.interface), address);
+    top = "vipsize";
+  }
+  if (choice.authenticated) {
+    text += fmt::format("auth     = AUTH(keys = {}) over {};\n", quoted(choice.keys), top);
+    top = "auth";
+  }
+  // As many channels as the broker has calls under way to one host, and some for what it says for itself.
+  return text + fmt::format("channel  = CHANNEL over {};\nselect   = SELECT(channels = 288) over channel;\n", top);
+}
+
+}  // namespace lrpc::netd

@@ -1,0 +1,58 @@
+#include "local_users.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <optional>
+
+namespace lrpc::netd {
+
+namespace {
+
+std::optional<std::uint32_t> number_of(const std::string& text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  // The last number is nobody's: it stands for callers of other hosts.
+  if (error != std::errc() || end != text.data() + text.size() || number == ~std::uint32_t{0}) return {};
+  return number;
+}
+
+}  // namespace
+
+Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const std::vector<std::string>& groups) {
+  LocalUsers made;
+  made.users_ = {0, ::geteuid()};
+  for (const std::string& name : users) {
+    if (const auto number = number_of(name)) {
+      made.users_.insert(*number);
+    } else if (const passwd* const user = ::getpwnam(name.c_str()); user != nullptr) {
+      made.users_.insert(user->pw_uid);
+    } else {
+      return Error{Errc::invalid_argument, "--allow-user: there is no user '" + name + "'"};
+    }
+  }
+  for (const std::string& name : groups) {
+    const auto number = number_of(name);
+    const group* const found = number ? ::getgrgid(*number) : ::getgrnam(name.c_str());
+    if (found == nullptr && !number)
+      return Error{Errc::invalid_argument, "--allow-group: there is no group '" + name + "'"};
+    made.groups_.insert(found != nullptr ? found->gr_gid : *number);
+    if (found == nullptr) continue;
+    std::vector<std::string> members;  // first, for the next look-up may use the same memory
+    for (char** member = found->gr_mem; *member != nullptr; ++member) members.emplace_back(*member);
+    for (const std::string& member : members)
+      if (const passwd* const user = ::getpwnam(member.c_str()); user != nullptr) made.users_.insert(user->pw_uid);
+  }
+  return made;
+}
+
+Status LocalUsers::may_call(const shim::Credentials& client) const {
+  if (users_.contains(client.uid) || groups_.contains(client.gid)) return {};
+  return Error{Errc::not_permitted, "user " + std::to_string(client.uid) +
+                                        " may not call other hosts with this host's keys; start lrpc-netd with "
+                                        "--allow-user or --allow-group"};
+}
+
+}  // namespace lrpc::netd

@@ -1,0 +1,259 @@
+// lrpc-netd: the domain that holds the protocol graph. Its options, its log, its signals; the rest is in daemon.h.
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "daemon.h"
+#include "default_graph.h"
+#include "local_users.h"
+#include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/shim/descriptor_limit.h"
+#include "netrpc/auth/keys.h"
+#include "netrpc/device/interface.h"
+#include "netrpc/src/graph_check.h"
+#include "privileges.h"
+
+namespace {
+
+using lrpc::netd::Daemon;
+using lrpc::netd::DaemonOptions;
+namespace netrpc = lrpc::netrpc;
+
+struct CommandLine {
+  DaemonOptions daemon;
+  std::string graph_file;
+  bool check = false;
+  std::string picture;
+  std::string interface;
+  std::string address;
+  std::string keys;
+  std::vector<std::string> users;
+  std::vector<std::string> groups;
+  bool generate_key = false;
+  bool insecure = false;
+  bool udp = false;
+  std::string state_file;
+  std::string log_level = "info";
+  int ready_fd = -1;
+};
+
+void declare(CLI::App& app, CommandLine& line) {
+  app.set_version_flag("--version", "lrpc-netd " LRPC_VERSION);
+  auto* const graph =
+      app.add_option("--graph", line.graph_file, "The protocol graph (default: one for Ethernet and IP, or UDP)")
+          ->option_text("FILE");
+  auto* const interface = app.add_option("--interface", line.interface,
+                                         "The network interface (default: that of the default route, or the only one)");
+  auto* const address = app.add_option("--address", line.address, "This host's address (default: the interface's)");
+  auto* const keys = app.add_option("--keys", line.keys, "The keys shared with other hosts: HOST|NETWORK/BITS|* KEY")
+                         ->option_text("FILE");
+  auto* const insecure =
+      app.add_flag("--insecure", line.insecure, "Without keys: anybody on the network can call, read and change");
+  auto* const udp = app.add_flag("--udp", line.udp, "Over UDP, for users without CAP_NET_RAW");
+  for (CLI::Option* const option : {interface, keys, insecure, udp}) option->excludes(graph);
+  keys->excludes(insecure);
+  (void)address;
+  app.add_option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)");
+  app.add_option("--export", line.daemon.exported, "A name, or a pattern of names, that other hosts may import")
+      ->option_text("NAME|PATTERN ...");
+  app.add_option("--allow-user", line.users, "Who of this machine may call other hosts, besides root and the own user")
+      ->option_text("USER ...");
+  app.add_option("--allow-group", line.groups, "A group whose members may")->option_text("GROUP ...");
+  app.add_option("--nameserver", line.daemon.nameserver, "Socket of lrpcd (default: where every program looks)")
+      ->option_text("SOCKET");
+  app.add_option("--threads", line.daemon.threads, "That receive when nobody else does")->check(CLI::Range(1, 256));
+  app.add_option("--backend", line.daemon.engine, "What waits for the network: auto, io_uring or epoll")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, netrpc::EngineKind>{{"auto", netrpc::EngineKind::automatic},
+                                                                            {"io_uring", netrpc::EngineKind::uring},
+                                                                            {"epoll", netrpc::EngineKind::epoll}}))
+      ->option_text("auto|io_uring|epoll");
+  app.add_flag("--check", line.check, "Check the graph and exit");
+  app.add_option("--picture", line.picture, "Draw the graph and exit")
+      ->check(CLI::IsMember({"text", "svg"}))
+      ->option_text("text|svg");
+  app.add_flag("--generate-key", line.generate_key, "Print a new key and exit");
+  app.add_option("--state", line.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
+      ->option_text("FILE");
+  app.add_option("--log-level", line.log_level, "What to log on the standard error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
+  app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when ready, and close it")
+      ->check(CLI::NonNegativeNumber);
+}
+
+int complain(const std::string& what) {
+  std::fprintf(stderr, "lrpc-netd: %s\n", what.c_str());
+  return 1;
+}
+
+void open_log(const std::string& level) {
+  auto logger = spdlog::stderr_logger_mt("lrpc-netd");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z lrpc-netd %l: %v");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::debug);
+  spdlog::set_default_logger(logger);
+}
+
+/// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.
+lrpc::Status choose_graph(CommandLine& line) {
+  DaemonOptions& daemon = line.daemon;
+  if (!line.address.empty()) {
+    const auto address = netrpc::parse_host(line.address);
+    if (!address || !address->known())
+      return lrpc::Error{lrpc::Errc::invalid_argument,
+                         "--address: '" + line.address + "' is not an address like 10.0.0.1"};
+    daemon.address = *address;
+  }
+  if (!line.graph_file.empty()) {
+    auto text = netrpc::read_graph_file(line.graph_file);
+    if (!text) return text.error();
+    daemon.graph = std::move(text).value();
+    daemon.graph_name = line.graph_file;
+    return {};
+  }
+  lrpc::netd::DefaultGraph choice;
+  choice.udp = line.udp;
+  choice.authenticated = !line.insecure;
+  choice.keys = line.keys;
+  if (!line.udp || !daemon.address.known() || !line.interface.empty()) {
+    auto interface = netrpc::find_interface(line.interface);
+    if (!interface) return interface.error();
+    choice.interface = interface->name;
+    if (!daemon.address.known()) daemon.address = interface->host;
+    if (!daemon.address.known()) {
+      return lrpc::Error{
+          lrpc::Errc::invalid_argument,
+          "interface " + interface->name + " has no IPv4 address: give it one, or say which by --address"};
+    }
+  }
+  choice.address = daemon.address;
+  daemon.graph = lrpc::netd::default_graph(choice);
+  daemon.graph_name = "built-in graph";
+  daemon.raw_sockets = !line.udp;
+  return {};
+}
+
+/// --check and --picture: a file's graph, or the built-in one.
+int check(CommandLine& line) {
+  if (!line.graph_file.empty()) {
+    const auto picture = line.picture.empty()    ? netrpc::GraphPicture::none
+                         : line.picture == "svg" ? netrpc::GraphPicture::svg
+                                                 : netrpc::GraphPicture::text;
+    return netrpc::check_graph_file(line.graph_file, netrpc::all_kinds(), std::cout, picture);
+  }
+  if (auto chosen = choose_graph(line); !chosen) return complain(chosen.error().message());
+  const auto parsed = netrpc::GraphDescription::parse(line.daemon.graph, netrpc::all_kinds());
+  if (!parsed) return complain(parsed.error().message());
+  const netrpc::GraphDescription& graph = *parsed;
+  std::cout << (line.picture == "svg"    ? graph.draw_svg()
+                : line.picture == "text" ? graph.draw_text()
+                                         : line.daemon.graph);
+  return 0;
+}
+
+void tell_state(Daemon& daemon, const std::string& file) {
+  const std::string state = daemon.state();
+  if (file.empty()) {
+    std::istringstream lines(state);
+    for (std::string text; std::getline(lines, text);) spdlog::info("{}", text);
+    return;
+  }
+  std::FILE* const out = std::fopen(file.c_str(), "we");
+  if (out == nullptr) {
+    spdlog::warn("cannot write {}: {}", file, std::strerror(errno));
+    return;
+  }
+  std::fputs(state.c_str(), out);
+  std::fclose(out);
+}
+
+int serve(CommandLine& line) {
+  // Nobody may read keys or nonces out of this process, or take its descriptors.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  lrpc::netd::close_inherited(line.ready_fd);
+  lrpc::shim::raise_descriptor_limit();  // each binding takes two, each thread that receives one
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::sigaddset(&signals, number);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  open_log(line.log_level);
+
+  if (line.graph_file.empty() && !line.insecure && line.keys.empty())
+    return complain(
+        "say --keys FILE (a line for each host: its address and a key that --generate-key has made), or --insecure");
+  if (auto chosen = choose_graph(line); !chosen) return complain(chosen.error().message());
+  auto users = lrpc::netd::LocalUsers::make(line.users, line.groups);
+  if (!users) return complain(users.error().message());
+  line.daemon.authorise = [users = std::move(users).value()](const lrpc::shim::Credentials& client) {
+    return users.may_call(client);
+  };
+  auto daemon = Daemon::start(line.daemon);
+  if (!daemon) return complain(daemon.error().message());
+  Daemon& running = **daemon;
+  spdlog::info("{} is on the network{}; other hosts may import {}", running.address(),
+               running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
+               line.daemon.exported.empty() ? std::string("nothing") : CLI::detail::join(line.daemon.exported, ", "));
+  std::printf("lrpc-netd %s is %s on the network\n", LRPC_VERSION, running.address().c_str());
+  std::fflush(stdout);
+  if (line.ready_fd >= 0) {
+    const bool told = ::write(line.ready_fd, "\n", 1) == 1;
+    ::close(line.ready_fd);
+    if (!told) return complain("--ready-fd: cannot write to descriptor " + std::to_string(line.ready_fd));
+  }
+  for (;;) {
+    int number = 0;
+    if (::sigwait(&signals, &number) != 0) continue;
+    if (number == SIGUSR1) {
+      tell_state(running, line.state_file);
+    } else if (number == SIGHUP) {
+      auto keys = running.reread_keys();
+      if (!keys) {
+        spdlog::warn("{}", keys.error().message());
+      } else {
+        spdlog::info("{}", keys->empty() ? "no layer reads keys" : *keys);
+      }
+    } else {
+      spdlog::info("stops");
+      // What is being served may take its time; whoever asks twice does not want to wait.
+      ::signal(SIGTERM, SIG_DFL);
+      ::signal(SIGINT, SIG_DFL);
+      ::sigdelset(&signals, SIGHUP);  // these two stay blocked: they would kill, and nobody asks for that by them
+      ::sigdelset(&signals, SIGUSR1);
+      ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      return 0;
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("The network domain of lrpc: carries this machine's calls to other hosts, and theirs to its servers.",
+               "lrpc-netd");
+  CommandLine line;
+  declare(app, line);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (line.generate_key) {
+      const std::string key = netrpc::auth::generate_key();
+      if (key.empty()) return complain("no key could be made: libsodium cannot be initialised");
+      std::printf("%s\n", key.c_str());
+      return 0;
+    }
+    if (line.check || !line.picture.empty()) return check(line);
+    return serve(line);
+  } catch (const std::exception& error) {
+    return complain(error.what());
+  }
+}

@@ -1,0 +1,265 @@
+#include "network_service.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "lrpc/netrpc/wire.h"
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::netd {
+
+namespace {
+
+using netrpc::Message;
+using netrpc::Session;
+using netrpc::SessionRef;
+using netrpc::Shepherd;
+using netrpc::Time;
+
+constexpr netrpc::Duration kForget = std::chrono::seconds(60);
+/// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
+constexpr std::size_t kSmallReply = 1500;
+
+/// This thread waits for another host's answer: it must not be kept by what it receives meanwhile.
+thread_local int waiting_here = 0;
+
+/// Lies on the stack of the thread that waits.
+class Waiting final : public netrpc::Transaction {
+ public:
+  explicit Waiting(netrpc::Host& host) : host_(host) { ++waiting_here; }
+  ~Waiting() override { --waiting_here; }
+  void completed(Errc outcome, Message reply) noexcept override {
+    outcome_ = outcome;
+    reply_ = std::move(reply);
+    done_ = true;
+    host_.engine().wake(host_);
+  }
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
+  [[nodiscard]] Message& reply() noexcept { return reply_; }
+
+ private:
+  netrpc::Host& host_;
+  bool done_ = false;
+  Errc outcome_ = Errc::call_failed;
+  Message reply_;
+};
+
+/// What the graph says, in the Transport's words.
+Errc transport_outcome(Errc outcome) noexcept {
+  switch (outcome) {
+    case Errc::call_aborted: return Errc::timed_out;
+    case Errc::not_permitted: return Errc::not_permitted;
+    case Errc::limit_reached:
+    case Errc::message_too_long: return Errc::limit_reached;
+    default: return Errc::peer_gone;
+  }
+}
+
+/// A refusal that a peer has sent.
+Errc refused_with(std::uint16_t code) noexcept {
+  switch (static_cast<Errc>(code)) {
+    case Errc::not_permitted: return Errc::not_permitted;
+    case Errc::limit_reached: return Errc::limit_reached;
+    default: return Errc::bad_message;
+  }
+}
+
+}  // namespace
+
+NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsigned receivers)
+    : Protocol(host, "lrpc-netd"),
+      below_(below),
+      receivers_(receivers),
+      forget_([this] { forget_unused(); }),
+      workers_(
+          kWorkers, [this](Command&& command) { serve_in_worker(std::move(command)); },
+          [this](netpath::HostAddress rebooted) {
+            if (netpath::RemoteService* const service = service_.load()) service->peer_rebooted(rebooted);
+          }),
+      self_(std::make_shared<NetworkService*>(this)) {
+  netrpc::control::MaximumMessage maximum;
+  if (netrpc::control::ask(below_, maximum) != Errc::ok) maximum.size = 1024;
+  // In one buffer, with the headers in front, so that nothing on the way down has to be copied for room.
+  maximum.size = std::min(maximum.size, Message::kMaxContiguous - Message::kHeadroom);
+  max_message_ = maximum.size - std::min(maximum.size, kRefusal);
+}
+
+NetworkService::~NetworkService() {
+  self_.reset();
+  auto left = workers_.left();
+  left.clear();
+}
+
+Status NetworkService::serve_with(netpath::RemoteService& service) {
+  service_ = &service;
+  const Shepherd inside(host().monitor());
+  netrpc::ParticipantSet anyone;  // command 0: all of them
+  anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
+  if (auto enabled = below_.open_enable(*this, anyone); !enabled) return enabled;
+  serving_ = true;
+  host().peers().watch([self = std::weak_ptr(self_)](netrpc::HostAddress rebooted, netrpc::BootId, netrpc::BootId) {
+    // Watchers stay as long as the host does.
+    if (const auto alive = self.lock()) (*alive)->workers_.put_rebooted(rebooted.value);
+  });
+  return {};
+}
+
+void NetworkService::stop_serving() noexcept {
+  {
+    const Shepherd inside(host().monitor());
+    if (!serving_) return;
+    serving_ = false;
+    netrpc::ParticipantSet anyone;
+    anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
+    below_.open_disable(*this, anyone);
+  }
+  workers_.stop();
+  const Shepherd inside(host().monitor());
+  auto left = workers_.left();
+  left.clear();
+  (void)host().engine().wait(
+      host(), [this] { return served_by_receivers_ == 0; }, Time::max());
+  service_ = nullptr;
+}
+
+void NetworkService::stop_calling() noexcept {
+  const Shepherd inside(host().monitor());
+  calling_ = false;
+  host().engine().wake(host());
+}
+
+// ---- calls to other hosts ----
+
+Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint16_t command) {
+  const Called key{host().hash_seed(), to, command};
+  if (SessionRef* const known = sessions_.resolve(key)) return *known;
+  netrpc::ParticipantSet participants;
+  participants.protocol = netrpc::protocol_numbers::kNetworkPath;
+  participants.local.host = host().address();
+  participants.remote.host = to;
+  participants.remote.command = command;
+  auto opened = below_.open(*this, participants);
+  if (!opened) return opened;
+  if (!forget_.waiting()) host().events().schedule(forget_, kForget);
+  sessions_.bind(key, *opened);
+  return opened;
+}
+
+/// Those that nobody waits on: opening one again costs little.
+void NetworkService::forget_unused() noexcept {
+  sessions_.unbind_if([](const Called&, const SessionRef& session) { return session->references() == 1; });
+  if (!sessions_.empty()) host().events().schedule(forget_, kForget);
+}
+
+Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
+                          std::span<std::byte> reply, std::size_t& reply_size,
+                          std::chrono::milliseconds timeout) noexcept {
+  if (request.size() > max_message_) return Errc::limit_reached;
+  const Shepherd inside(host().monitor());
+  if (!calling_) return Errc::peer_gone;
+  ++statistics_.calls;
+  const auto opened = session_to({to}, command);
+  Message message = Message::copy_of(host().pool(), request);
+  if (!opened || !message.allocated()) {
+    ++statistics_.calls_failed;
+    return opened ? Errc::limit_reached : transport_outcome(opened.code());
+  }
+  const SessionRef session = *opened;
+  Waiting waiting(host());
+  session->call(std::move(message), waiting, timeout);
+  // The protocols keep the deadline: their timers complete the transaction.
+  if (!waiting.done())
+    (void)host().engine().wait(
+        host(), [&] { return waiting.done() || !calling_; }, Time::max());
+  if (!waiting.done()) session->cancel(waiting);
+  const Errc outcome = waiting.done() ? waiting.outcome() : Errc::peer_gone;
+  if (outcome != Errc::ok) {
+    ++statistics_.calls_failed;
+    return transport_outcome(outcome);
+  }
+  Message::Header<kRefusal> code;
+  waiting.reply().pop(code);
+  if (!code) return Errc::bad_message;
+  if (const auto refused = netrpc::WireReader(code.bytes).get<std::uint16_t>(); refused != 0)
+    return refused_with(refused);
+  if (waiting.reply().size() > reply.size()) return Errc::bad_message;
+  reply_size = waiting.reply().copy_to(reply);
+  return Errc::ok;
+}
+
+// ---- commands of other hosts ----
+
+netpath::Principal NetworkService::principal_of(Session& session) const {
+  netpath::Principal principal;
+  principal.host = session.peer().value;
+  netrpc::control::Authenticated known;
+  if (netrpc::control::ask(session, known) == Errc::ok && known.authenticated) {
+    principal.authentication = shim::HostAuthentication::key;
+    known.key_name.back() = '\0';
+    principal.key = known.key_name.data();
+  }
+  return principal;
+}
+
+Message NetworkService::refusal(Errc code) noexcept {
+  Message message(host().pool());
+  if (std::byte* const at = message.push(kRefusal)) netrpc::WireWriter(at).put(static_cast<std::uint16_t>(code));
+  return message;
+}
+
+/// Outside the monitor.
+Message NetworkService::answer(Command& command) noexcept {
+  netpath::RemoteService* const service = service_.load();
+  Message reply = Message::make(host().pool(), kRefusal + max_message_);
+  if (service == nullptr || !reply.allocated() || !command.request.flatten()) return refusal(Errc::limit_reached);
+  std::size_t size = 0;
+  const std::uint16_t refused =
+      service->serve(command.from, command.number, command.request.bytes(), reply.bytes().subspan(kRefusal), size);
+  if (refused != 0) return refusal(static_cast<Errc>(refused));
+  netrpc::WireWriter(reply.bytes().data()).put(std::uint16_t{0});
+  reply.truncate(kRefusal + std::min(size, max_message_));
+  if (reply.size() > kSmallReply) return reply;
+  Message small = Message::copy_of(host().pool(), reply.bytes());
+  return small.allocated() ? std::move(small) : std::move(reply);
+}
+
+void NetworkService::call_demux(Session& lower, Message request) noexcept {
+  if (!serving_) return;  // whoever asks is told by the layer below that the call has failed
+  ++statistics_.served;
+  Command command{SessionRef(&lower), std::move(request), principal_of(lower), lower.participants().local.command};
+  if (waiting_here == 0 && served_by_receivers_ + 1 < receivers_) {
+    // In the thread that has received it: no switch. One receiver is always left to receive.
+    ++served_by_receivers_;
+    struct {
+      NetworkService& self;
+      Command& command;
+      Message reply;
+    } job{*this, command, {}};
+    host().engine().outside(host(), [&job] { job.reply = job.self.answer(job.command); });
+    if (--served_by_receivers_ == 0 && !serving_) host().engine().wake(host());
+    lower.reply(std::move(job.reply));
+    return;
+  }
+  if (workers_.put(command)) return;
+  ++statistics_.refused;
+  lower.reply(refusal(Errc::limit_reached));
+}
+
+void NetworkService::serve_in_worker(Command command) noexcept {
+  Message reply = answer(command);
+  const Shepherd inside(host().monitor());
+  command.session->reply(std::move(reply));
+  command.session = {};
+}
+
+Errc NetworkService::control(netrpc::control::Request& request) noexcept {
+  if (auto* const advertised = std::get_if<netrpc::control::AdvertisedMaximum>(&request)) {
+    advertised->size = max_message_ + kRefusal;
+    return Errc::ok;
+  }
+  return Protocol::control(request);
+}
+
+}  // namespace lrpc::netd

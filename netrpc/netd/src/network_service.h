@@ -1,0 +1,87 @@
+// Where the graph and the remote broker meet: towards the broker a Transport, whose calls go out as SELECT's commands; towards
+// the graph the protocol on top, whose commands the broker serves.
+//
+// A request is the command's bytes; a reply is {u16 refusal, in network order; 0: served} and the reply's bytes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "lrpc/netrpc/graph.h"
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/map.h"
+#include "workers.h"
+
+namespace lrpc::netd {
+
+struct NetworkStatistics {
+  std::uint64_t calls = 0;         ///< Sent to other hosts.
+  std::uint64_t calls_failed = 0;  ///< Of those, without a reply.
+  std::uint64_t served = 0;        ///< Commands of other hosts.
+  std::uint64_t refused = 0;       ///< Of those, because too many waited.
+};
+
+class NetworkService final : public netrpc::Protocol, public netpath::Transport {
+ public:
+  /// `below`: a transaction service with commands (SELECT). `receivers`: threads that receive when nobody else does; one of
+  /// them must not be kept by what it serves. Inside the monitor.
+  NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsigned receivers);
+  ~NetworkService() override;
+
+  /// Lets `service` answer the commands of other hosts. Not inside the monitor. Errors: those of open_enable().
+  Status serve_with(netpath::RemoteService& service);
+  /// No command is being served when this returns, and none will be. Not inside the monitor.
+  void stop_serving() noexcept;
+  /// Calls under way end with peer_gone, and all later ones. Not inside the monitor.
+  void stop_calling() noexcept;
+
+  // ---- Transport ----
+  [[nodiscard]] std::size_t max_message() const noexcept override { return max_message_; }
+  Errc call(netpath::HostAddress host, std::uint16_t command, std::span<const std::byte> request,
+            std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout) noexcept override;
+
+  // ---- Protocol ----
+  void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
+  [[nodiscard]] Errc control(netrpc::control::Request& request) noexcept override;
+
+  /// Inside the monitor.
+  [[nodiscard]] const NetworkStatistics& statistics() const noexcept { return statistics_; }
+
+ private:
+  struct Called {
+    std::uint64_t seed = 0;
+    netrpc::HostAddress host;
+    std::uint16_t command = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept {
+      return netrpc::mix(seed, std::uint64_t{host.value} << 16 | command);
+    }
+    friend bool operator==(const Called& a, const Called& b) noexcept {
+      return a.host == b.host && a.command == b.command;
+    }
+  };
+  static constexpr std::size_t kRefusal = 2;
+  static constexpr std::size_t kWorkers = 512;
+
+  Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command);
+  [[nodiscard]] netpath::Principal principal_of(netrpc::Session& session) const;
+  [[nodiscard]] netrpc::Message answer(Command& command) noexcept;
+  [[nodiscard]] netrpc::Message refusal(Errc code) noexcept;
+  void serve_in_worker(Command command) noexcept;
+  void forget_unused() noexcept;
+
+  netrpc::Protocol& below_;
+  const unsigned receivers_;
+  std::size_t max_message_ = 0;
+  std::atomic<netpath::RemoteService*> service_{nullptr};
+  bool serving_ = false;
+  bool calling_ = true;
+  unsigned served_by_receivers_ = 0;  ///< Commands that run now in threads of the engine.
+  NetworkStatistics statistics_;
+  netrpc::Map<Called, netrpc::SessionRef> sessions_;  ///< To hosts that were called lately.
+  netrpc::Event forget_;
+  Workers workers_;
+  /// Tells the watcher of reboots, which the host keeps, whether this is still there.
+  std::shared_ptr<NetworkService*> self_;
+};
+
+}  // namespace lrpc::netd

@@ -1,0 +1,79 @@
+#include "workers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lrpc::netd {
+
+bool Workers::put(Command& command) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || commands_.size() >= kWaiting) return false;
+  try {
+    commands_.push_back(std::move(command));
+  } catch (...) {
+    return false;
+  }
+  one_more_locked();
+  if (!threads_.empty()) return true;
+  command = std::move(commands_.back());
+  commands_.pop_back();
+  return false;
+}
+
+void Workers::put_rebooted(netpath::HostAddress host) noexcept {
+  const std::lock_guard lock(mutex_);
+  // Once is enough; and beyond the limit somebody makes hosts up, whose bindings end by their silence.
+  if (stopping_ || hosts_.size() >= kRebooted || std::find(hosts_.begin(), hosts_.end(), host) != hosts_.end()) return;
+  try {
+    hosts_.push_back(host);
+  } catch (...) {
+    return;
+  }
+  one_more_locked();
+}
+
+void Workers::one_more_locked() noexcept {
+  if (idle_ < commands_.size() + hosts_.size() && threads_.size() < limit_) {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (...) {  // those there are will do it, later
+    }
+  }
+  wake_.notify_one();
+}
+
+void Workers::work() noexcept {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    wake_.wait(lock, [this] { return stopping_ || !commands_.empty() || !hosts_.empty(); });
+    --idle_;
+    if (stopping_) return;
+    if (!hosts_.empty()) {
+      const netpath::HostAddress host = hosts_.front();
+      hosts_.pop_front();
+      lock.unlock();
+      rebooted_(host);
+    } else {
+      Command command = std::move(commands_.front());
+      commands_.pop_front();
+      lock.unlock();
+      serve_(std::move(command));
+    }
+    lock.lock();
+  }
+}
+
+void Workers::stop() noexcept {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    threads = std::move(threads_);
+    threads_.clear();
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace lrpc::netd

@@ -1,0 +1,109 @@
+// What lrpc-netd says without a network.
+#include <gtest/gtest.h>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <fstream>
+
+#include "run.h"
+#include "world.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+const std::string kNetd = LRPC_NETD;
+
+TEST(NetdCommandLine, makes_keys) {
+  const Ran first = run(kNetd + " --generate-key");
+  EXPECT_EQ(first.status, 0);
+  EXPECT_EQ(first.output.size(), 45U);
+  EXPECT_NE(first.output, run(kNetd + " --generate-key").output);
+}
+
+TEST(NetdCommandLine, checks_and_draws_graphs) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "graph").string();
+  std::ofstream(file)
+      << "eth = ETH;\nfragment = FRAGMENT over eth;\nchannel = CHANNEL over fragment;\nselect = SELECT over channel;\n";
+  const Ran good = run(kNetd + " --check --graph " + file);
+  EXPECT_EQ(good.status, 0) << good.output;
+  EXPECT_NE(run(kNetd + " --picture text --graph " + file).output.find("| FRAGMENT |"), std::string::npos);
+  EXPECT_NE(run(kNetd + " --picture svg --graph " + file).output.find("<svg"), std::string::npos);
+  std::ofstream(file) << "eth = ETH;\nchannel = CHANEL over eth;\n";
+  const Ran bad = run(kNetd + " --check --graph " + file);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_NE(bad.output.find(file + ":2: "), std::string::npos) << bad.output;
+}
+
+TEST(NetdCommandLine, its_own_graphs_are_right) {
+  for (const std::string options :
+       {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1"})
+    EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
+}
+
+TEST(NetdCommandLine, does_not_start_without_keys_unless_told_to) {
+  const Ran ran = run(kNetd + " --interface lo");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("say --keys FILE"), std::string::npos) << ran.output;
+}
+
+TEST(NetdCommandLine, says_which_user_or_group_it_does_not_know) {
+  const std::string start = kNetd + " --udp --address 127.0.0.1 --insecure";
+  const Ran user = run(start + " --allow-user no-such-user");
+  EXPECT_EQ(user.status, 1);
+  EXPECT_NE(user.output.find("there is no user 'no-such-user'"), std::string::npos) << user.output;
+  const Ran group = run(start + " --allow-group no-such-group");
+  EXPECT_EQ(group.status, 1);
+  EXPECT_NE(group.output.find("there is no group 'no-such-group'"), std::string::npos) << group.output;
+}
+
+TEST(NetdCommandLine, refuses_keys_that_others_can_read) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "keys").string();
+  std::ofstream(file) << "* " << run(kNetd + " --generate-key").output;
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  const Ran ran = run(kNetd + " --udp --address 127.0.0.1 --keys " + file);
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("chmod 600 " + file), std::string::npos) << ran.output;
+}
+
+/// This process and its children have no io_uring from here on. False: that cannot be had.
+bool refuse_io_uring() {
+  std::array<sock_filter, 4> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+}
+
+TEST(NetdCommandLine, says_that_io_uring_is_refused) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (!refuse_io_uring()) ::_exit(77);
+    const Ran ran = run(kNetd + " --udp --address 127.0.0.1 --insecure --backend io_uring");
+    const bool good = ran.status == 1 && ran.output.find("io_uring is not available") != std::string::npos;
+    if (!good) std::fprintf(stderr, "status %d: %s\n", ran.status, ran.output.c_str());
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "this process may not install a seccomp filter";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test

@@ -1,0 +1,40 @@
+// Who of a machine may reach other hosts.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "../src/local_users.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+constexpr uid_t kStranger = 4'000'000'001;
+constexpr gid_t kTheirGroup = 4'000'000'002;
+
+Errc asked(const Result<LocalUsers>& users, uid_t uid, gid_t gid) {
+  return users ? users->may_call({1, uid, gid}).code() : users.code();
+}
+
+TEST(LocalUsersOfNetd, are_root_and_its_own_user_unless_others_are_named) {
+  const auto users = LocalUsers::make({}, {});
+  EXPECT_EQ(asked(users, 0, kTheirGroup), Errc::ok);
+  EXPECT_EQ(asked(users, ::geteuid(), kTheirGroup), Errc::ok);
+  EXPECT_EQ(asked(users, kStranger, kTheirGroup), Errc::not_permitted);
+  EXPECT_EQ(asked(users, kStranger, 0), Errc::not_permitted) << "root's group is not root";
+}
+
+TEST(LocalUsersOfNetd, are_those_named_too) {
+  EXPECT_EQ(asked(LocalUsers::make({std::to_string(kStranger)}, {}), kStranger, kTheirGroup), Errc::ok);
+  EXPECT_EQ(asked(LocalUsers::make({}, {std::to_string(kTheirGroup)}), kStranger, kTheirGroup), Errc::ok);
+  EXPECT_EQ(asked(LocalUsers::make({"root"}, {"root"}), kStranger, 0), Errc::ok);
+  EXPECT_EQ(asked(LocalUsers::make({"root"}, {"root"}), kStranger, kTheirGroup), Errc::not_permitted);
+}
+
+TEST(LocalUsersOfNetd, are_never_those_of_other_hosts) {
+  EXPECT_EQ(LocalUsers::make({"4294967295"}, {}).code(), Errc::invalid_argument);
+  EXPECT_EQ(LocalUsers::make({}, {"4294967295"}).code(), Errc::invalid_argument);
+  EXPECT_EQ(LocalUsers::make({""}, {}).code(), Errc::invalid_argument);
+  EXPECT_EQ(LocalUsers::make({"-1"}, {}).code(), Errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test

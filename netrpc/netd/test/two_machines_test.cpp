@@ -1,0 +1,349 @@
+// Calls between two machines with everything that users have on them: namespaces joined by a veth pair, an lrpcd and an
+// lrpc-netd in each, servers and clients that know nothing of the network but a name@host.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "conformance.client.h"
+#include "netrpc/test_support/namespaces.h"
+#include "run.h"
+#include "world.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+using netrpc::test::Namespace;
+using testing_lrpc::Process;
+
+class Machine {
+ public:
+  explicit Machine(std::string address) : address_(std::move(address)) {
+    in([&] { lrpcd_ = Process({LRPCD, "--socket", socket(), "--log-level", "off"}); });
+  }
+  void in(const std::function<void()>& procedure) const { where_.run(procedure); }
+  [[nodiscard]] const Namespace& where() const { return where_; }
+  [[nodiscard]] std::string socket() const { return file("lrpcd.sock"); }
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+  void write_keys(const std::string& text) const {
+    std::ofstream(file("keys")) << text;
+    ASSERT_EQ(::chmod(file("keys").c_str(), 0600), 0);
+  }
+  void start_netd(std::vector<std::string> options = {}) {
+    std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    in([&] { netd_ = Process(std::move(arguments)); });
+  }
+  void start_with_keys(std::vector<std::string> options = {}) {
+    options.insert(options.end(), {"--keys", file("keys")});
+    start_netd(std::move(options));
+  }
+  /// Anything else, until it has printed a line.
+  Process start(std::vector<std::string> arguments) const {
+    Process process;
+    in([&] { process = Process(std::move(arguments)); });
+    return process;
+  }
+  Process& netd() { return netd_; }
+
+ private:
+  const std::string address_;
+  Namespace where_;
+  testing_lrpc::TemporaryDirectory directory_;
+  Process lrpcd_;
+  Process netd_;
+};
+
+class TwoMachines : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = netrpc::test::why_no_namespaces()) GTEST_SKIP() << *why;
+    here = std::make_unique<Machine>("10.7.0.1");
+    there = std::make_unique<Machine>("10.7.0.2");
+    netrpc::test::join(here->where(), "veth0", "10.7.0.1/24", there->where(), "veth0", "10.7.0.2/24");
+    key = run(std::string(LRPC_NETD) + " --generate-key").output;
+  }
+  /// The key of each for the other.
+  void share_key() {
+    here->write_keys("10.7.0.2 " + key);
+    there->write_keys("10.7.0.1 " + key);
+  }
+  Process start_server(const std::string& name = "conformance") const {
+    return there->start({LRPC_TEST_SERVER, "--nameserver", there->socket(), name});
+  }
+  [[nodiscard]] Result<Conformance::Client> import(const std::string& name = "conformance@10.7.0.2") const {
+    return Conformance::Client::import(name, {.nameserver = here->socket()});
+  }
+  void expect_calls(const std::vector<std::string>& here_options, const std::vector<std::string>& there_options) {
+    share_key();
+    const Process server = start_server();
+    auto exporting = there_options;
+    exporting.insert(exporting.end(), {"--export", "conformance"});
+    there->start_with_keys(exporting);
+    here->start_with_keys(here_options);
+    auto client = import();
+    ASSERT_TRUE(client) << client.error().message();
+    for (int i = 0; i < 100; ++i) {
+      const auto sum = client->Add(i, 42);
+      ASSERT_TRUE(sum) << sum.error().message();
+      EXPECT_EQ(*sum, i + 42);
+    }
+    std::vector<std::byte> large(12000, std::byte{3});
+    EXPECT_EQ(client->Sum(large).value(), 36000U);
+  }
+
+  std::unique_ptr<Machine> here;
+  std::unique_ptr<Machine> there;
+  std::string key;
+};
+
+TEST_F(TwoMachines, call_each_other_with_a_shared_key) { expect_calls({}, {}); }
+
+TEST_F(TwoMachines, call_each_other_over_udp) { expect_calls({"--udp"}, {"--udp"}); }
+
+TEST_F(TwoMachines, call_each_other_without_io_uring) { expect_calls({"--backend", "epoll"}, {"--backend", "epoll"}); }
+
+TEST_F(TwoMachines, call_each_other_without_keys_when_both_say_so) {
+  const Process server = start_server();
+  there->start_netd({"--insecure", "--export", "conf*"});
+  here->start_netd({"--insecure"});
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(1, 2).value(), 3);
+}
+
+TEST_F(TwoMachines, a_client_cannot_come_back_to_its_own_machine_as_another_host) {
+  here->write_keys("* " + key);
+  const Process own = here->start({LRPC_TEST_SERVER, "--nameserver", here->socket(), "conformance"});
+  here->start_with_keys({"--export", "conformance"});
+  const auto client = import("conformance@10.7.0.1");
+  EXPECT_EQ(client.code(), Errc::invalid_argument) << client.error().message();
+}
+
+TEST_F(TwoMachines, a_machine_without_the_key_is_refused) {
+  here->write_keys("10.7.0.2 " + run(std::string(LRPC_NETD) + " --generate-key").output);
+  there->write_keys("10.7.0.1 " + key);
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  const auto client = import();
+  EXPECT_FALSE(client);
+}
+
+TEST_F(TwoMachines, a_machine_that_has_no_line_for_the_other_says_that_it_is_not_permitted) {
+  here->write_keys("10.7.0.99 " + key);
+  here->start_with_keys();
+  const auto client = import();
+  EXPECT_EQ(client.code(), Errc::not_permitted) << client.error().message();
+}
+
+TEST_F(TwoMachines, one_with_a_key_and_one_without_do_not_understand_each_other) {
+  there->write_keys("10.7.0.1 " + key);
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_netd({"--insecure"});
+  EXPECT_FALSE(import());
+}
+
+TEST_F(TwoMachines, names_that_are_not_exported_are_not_there) {
+  share_key();
+  const Process server = start_server("private");
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  const auto client = import("private@10.7.0.2");
+  EXPECT_FALSE(client);
+}
+
+TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_goes_on) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  ASSERT_TRUE(client->Null());
+  there->netd().kill_and_wait();
+  there->start_with_keys({"--export", "conformance"});
+  const auto failed = client->Add(1, 1);
+  EXPECT_FALSE(failed) << "a later life must not execute it";
+  auto again = import();
+  for (int i = 0; i < 50 && !again; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    again = import();
+  }
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->Add(2, 2).value(), 4);
+}
+
+TEST_F(TwoMachines, a_call_fails_when_the_own_netd_is_killed) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  here->netd().kill_and_wait();
+  EXPECT_FALSE(client->Null());
+}
+
+TEST_F(TwoMachines, procedures_that_block_keep_nobody_else_from_being_served) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  std::vector<std::thread> sleepers;
+  std::atomic<int> asleep{0};
+  std::atomic<int> woken{0};
+  for (int i = 0; i < 12; ++i) {  // three times as many as lrpc-netd has threads to receive
+    sleepers.emplace_back([&] {
+      auto client = import();
+      ++asleep;
+      if (client && client->SleepFor(4000)) ++woken;
+    });
+  }
+  while (asleep < 12) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(client->Null());
+  EXPECT_LT(woken, 12) << "the others were still asleep";
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  EXPECT_EQ(woken, 12);
+}
+
+TEST_F(TwoMachines, calls_go_both_ways_at_once_and_back_through_the_caller) {
+  share_key();
+  const Process server = start_server();
+  const Process own = here->start({LRPC_TEST_SERVER, "--nameserver", here->socket(), "conformance"});
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys({"--export", "conformance"});
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < 6; ++i) {
+    callers.emplace_back([&, i] {
+      Machine& from = i % 2 == 0 ? *here : *there;
+      auto client = Conformance::Client::import(i % 2 == 0 ? "conformance@10.7.0.2" : "conformance@10.7.0.1",
+                                                {.nameserver = from.socket()});
+      EXPECT_TRUE(client) << i << ": " << client.error().message();
+      for (int j = 0; j < 300; ++j) {
+        const auto sum = client ? client->Add(i, j) : Result<std::int32_t>(client.code());
+        if (!sum || *sum != i + j) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  const auto there_and_back = client->Through("conformance@10.7.0.1", 20, 22);
+  ASSERT_TRUE(there_and_back) << there_and_back.error().message();
+  EXPECT_EQ(*there_and_back, 42);
+}
+
+TEST_F(TwoMachines, a_key_that_is_taken_away_cuts_a_machine_off) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  there->write_keys("10.7.0.99 " + key);
+  there->netd().send(SIGHUP);
+  bool failed = false;
+  for (int i = 0; i < 1000 && !failed; ++i) failed = !client->Null();  // until the signal has been taken
+  EXPECT_TRUE(failed);
+  share_key();
+  there->netd().send(SIGHUP);
+  auto again = import();
+  for (int i = 0; i < 50 && !again; ++i) again = import();
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_TRUE(again->Null());
+}
+
+TEST_F(TwoMachines, netd_keeps_no_privilege_that_it_does_not_need) {
+  share_key();
+  here->start_with_keys();
+  const Ran raw = run("grep -h CapEff: /proc/" + std::to_string(here->netd().pid()) + "/task/*/status | sort -u");
+  EXPECT_EQ(raw.output, "CapEff:\t0000000000002000\n");
+  there->start_with_keys({"--udp"});
+  const Ran none = run("grep -h CapEff: /proc/" + std::to_string(there->netd().pid()) + "/task/*/status | sort -u");
+  EXPECT_EQ(none.output, "CapEff:\t0000000000000000\n");
+}
+
+TEST_F(TwoMachines, netd_stops_when_it_is_told_to) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  for (Machine* const machine : {here.get(), there.get()}) {
+    machine->netd().send(SIGTERM);
+    siginfo_t ended{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(machine->netd().pid()), &ended, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(ended.si_code, CLD_EXITED);
+    EXPECT_EQ(ended.si_status, 0);
+  }
+}
+
+TEST_F(TwoMachines, other_signals_do_not_kill_a_netd_that_stops) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  std::thread sleeper([&] { (void)client->SleepFor(1500); });  // is waited for
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  there->netd().send(SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  there->netd().send(SIGUSR1);
+  there->netd().send(SIGHUP);
+  siginfo_t ended{};
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(there->netd().pid()), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(ended.si_code, CLD_EXITED);
+  EXPECT_EQ(ended.si_status, 0);
+  sleeper.join();
+}
+
+TEST_F(TwoMachines, netd_takes_as_many_descriptors_as_it_may_have) {
+  const rlimit before = [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limit;
+  }();
+  const rlimit fewer{before.rlim_max / 2, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  here->start_netd({"--insecure"});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit limit{};
+  ASSERT_EQ(::prlimit(here->netd().pid(), RLIMIT_NOFILE, nullptr, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
+}
+
+TEST_F(TwoMachines, files_are_copied_there_and_back_by_the_same_programs) {
+  share_key();
+  const std::string tree = here->file("tree");
+  std::filesystem::create_directories(tree + "/sub/empty");
+  std::ofstream(tree + "/small") << "hello\n";
+  std::ofstream(tree + "/sub/large") << std::string(300'000, 'x') << "the end";
+  std::filesystem::create_directories(there->file("exported"));
+  const Process server = there->start({LRPC_FILES_SERVER, there->file("exported"), "--nameserver", there->socket()});
+  there->start_with_keys({"--export", "files"});
+  here->start_with_keys();
+  const std::string files = std::string(LRPC_FILES) + " --nameserver " + here->socket() + " --name files@10.7.0.2 ";
+  const Ran put = run(files + "put " + tree + " backup");
+  ASSERT_EQ(put.status, 0) << put.output;
+  const Ran get = run(files + "get backup " + here->file("back"));
+  ASSERT_EQ(get.status, 0) << get.output;
+  const Ran same =
+      run("diff -r " + tree + " " + here->file("back") + " && diff -r " + tree + " " + there->file("exported/backup"));
+  EXPECT_EQ(same.status, 0) << same.output;
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test

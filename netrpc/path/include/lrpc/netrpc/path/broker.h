@@ -1,0 +1,77 @@
+// The remote broker: the network domain's two halves of a truly remote call (LRPC §5.1). Towards this machine's clients it
+// serves NetworkPath (libclient/network_path.lrpc); towards other hosts it calls this machine's servers on their behalf.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lrpc/netrpc/path/transport.h"
+
+namespace lrpc::netpath {
+
+struct BrokerOptions {
+  /// Nameserver socket; empty: where every program looks.
+  std::string nameserver{};
+  /// Which of this machine's names other hosts may import. Empty: none. Called on any thread; must not block.
+  std::function<bool(std::string_view name)> exported{};
+  /// Which of this machine's clients may be bound to other hosts, where they speak for this machine. Empty: all. As
+  /// ExportOptions::authorise.
+  std::function<Status(const shim::Credentials& client)> authorise{};
+  /// This host's, which no client may name: what it calls there would come back as from another host. 0: none.
+  HostAddress own_address = 0;
+  /// Of one remote host, so that it cannot take everything from the others: bindings, and commands being served. A host that
+  /// is known in two ways (by a key, by its address) counts as two.
+  std::size_t max_bindings_per_host = 256;
+  std::size_t max_commands_per_host = 256;
+  /// BINDs that wait for a name: of one remote host, and of all. Beyond it a name that is not there is unknown at once.
+  std::size_t max_waiting_binds_per_host = 8;
+  std::size_t max_waiting_binds = 64;
+  /// Calls of this machine's clients under way to one host, which may have stopped to answer: a thread each. One user has
+  /// half of them at most.
+  std::size_t max_calls_to_host = 256;
+  /// Remote bindings of this machine's clients, all together; half of them of one user at most.
+  std::size_t max_paths = 4096;
+  /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead anywhere.
+  std::chrono::milliseconds keepalive{20'000};
+  /// After how much silence a host's bindings are dropped. Four keepalives and more, so that a lost one does no harm.
+  std::chrono::milliseconds silence{90'000};
+  /// Of this start of the broker; 0: a random one. For tests.
+  std::uint64_t boot_id = 0;
+};
+
+struct BrokerStatistics {
+  std::size_t paths = 0;     ///< Remote bindings of this machine's clients, alive.
+  std::size_t bindings = 0;  ///< Bindings of other hosts to this machine's servers, alive.
+  std::size_t hosts = 0;     ///< That have such bindings.
+};
+
+/// Owns its threads and its export; not the transport, which must outlive it. Thread-safe.
+class RemoteBroker final : public RemoteService {
+ public:
+  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface().
+  static Result<std::unique_ptr<RemoteBroker>> start(Transport& transport, BrokerOptions options = {});
+  RemoteBroker(const RemoteBroker&) = delete;
+  RemoteBroker& operator=(const RemoteBroker&) = delete;
+  /// Ends every path and every remote host's binding. No serve() may be running or come any more; Transport::call()s that
+  /// are under way are waited for.
+  ~RemoteBroker() override;
+
+  std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
+                      std::span<std::byte> reply, std::size_t& reply_size) noexcept override;
+  void peer_rebooted(HostAddress host) noexcept override;
+
+  [[nodiscard]] std::uint64_t boot_id() const noexcept;
+  [[nodiscard]] BrokerStatistics statistics() const;
+
+ private:
+  struct Parts;
+  explicit RemoteBroker(std::unique_ptr<Parts> parts) noexcept;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,100 @@
+#include "lrpc/netrpc/path/broker.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "lrpc/server.h"
+#include "lrpc/shim/identifier.h"
+#include "path_service.h"
+#include "served_hosts.h"
+
+namespace lrpc::netpath {
+struct RemoteBroker::Parts {
+  Parts(Transport& transport, BrokerOptions chosen)
+      : options(std::move(chosen)),
+        boot(options.boot_id != 0 ? options.boot_id : shim::make_identifier()),
+        hosts(options, boot),
+        paths(transport, options, boot),
+        server(ServerOptions{.nameserver = options.nameserver,
+                             .max_estacks = PathService::kMaxEStacks,
+                             .max_bindings = options.max_paths}) {
+    paths.on_unbind = [this] {
+      { const std::lock_guard lock(mutex); }  // not between the keeper's look and its sleep
+      wake.notify_one();
+    };
+  }
+  ~Parts() {
+    {
+      std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    wake.notify_one();
+    if (keeper.joinable()) keeper.join();
+  }
+
+  /// Everything that waits for other hosts and that nobody waits for: UNBINDs, keepalives; and the sweep.
+  void keep() {
+    auto next_ping = ServedHosts::Clock::now() + options.keepalive;
+    std::unique_lock lock(mutex);
+    while (!stopping) {
+      wake.wait_until(lock, next_ping, [&] { return stopping || paths.any_unbinds(); });
+      if (stopping) return;
+      lock.unlock();
+      paths.send_unbinds();
+      const auto now = ServedHosts::Clock::now();
+      if (now >= next_ping) {
+        for (const std::uint64_t binding : paths.ping()) server.end_binding(binding);
+        paths.retry_unbinds(now);
+        hosts.sweep(now);
+        next_ping = ServedHosts::Clock::now() + options.keepalive;
+      }
+      lock.lock();
+    }
+  }
+
+  const BrokerOptions options;
+  const std::uint64_t boot;
+  ServedHosts hosts;
+  PathService paths;
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool stopping = false;
+  std::thread keeper;
+  Server server;  ///< The last, so that it goes first: what runs in it uses the others.
+};
+
+RemoteBroker::RemoteBroker(std::unique_ptr<Parts> parts) noexcept : parts_(std::move(parts)) {}
+RemoteBroker::~RemoteBroker() = default;
+
+Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, BrokerOptions options) {
+  auto parts = std::make_unique<Parts>(transport, std::move(options));
+  ExportOptions offer;
+  offer.authorise = parts->options.authorise;
+  auto exported = NetworkPath::export_to(parts->server, std::string(shim::kNetworkName), parts->paths, offer);
+  if (!exported) return exported.error();
+  parts->keeper = std::thread([&parts = *parts] { parts.keep(); });
+  return std::unique_ptr<RemoteBroker>(new RemoteBroker(std::move(parts)));
+}
+
+std::uint16_t RemoteBroker::serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
+                                  std::span<std::byte> reply, std::size_t& reply_size) noexcept {
+  try {
+    return parts_->hosts.serve(from, command, request, reply, reply_size);
+  } catch (...) {  // out of memory
+    return static_cast<std::uint16_t>(Errc::limit_reached);
+  }
+}
+
+void RemoteBroker::peer_rebooted(HostAddress host) noexcept { parts_->hosts.forget(host); }
+
+std::uint64_t RemoteBroker::boot_id() const noexcept { return parts_->boot; }
+
+BrokerStatistics RemoteBroker::statistics() const {
+  BrokerStatistics statistics;
+  parts_->hosts.count(statistics);
+  statistics.paths = parts_->paths.paths();
+  return statistics;
+}
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,260 @@
+#include "messages.h"
+
+#include <algorithm>
+#include <concepts>
+#include <cstring>
+
+namespace lrpc::netpath {
+namespace {
+
+constexpr std::uint16_t kOneWay = 1;
+constexpr std::uint16_t kEnded = 1;
+
+/// Writes into memory that is known to have room.
+class Writer {
+ public:
+  explicit Writer(std::byte* to) noexcept : to_(to) {}
+  template <std::unsigned_integral Int>
+  void number(Int value) noexcept {
+    for (std::size_t i = 0; i < sizeof(Int); ++i) *to_++ = static_cast<std::byte>(value >> (8 * i));
+  }
+  void raw(std::span<const std::uint8_t> bytes) noexcept {
+    std::memcpy(to_, bytes.data(), bytes.size());
+    to_ += bytes.size();
+  }
+
+ private:
+  std::byte* to_;
+};
+
+template <std::unsigned_integral Int>
+void put(std::string& to, Int value) {
+  for (std::size_t i = 0; i < sizeof(Int); ++i) to.push_back(static_cast<char>(value >> (8 * i)));
+}
+void put_nonce(std::string& to, const shim::Nonce& nonce) { to.append(nonce.begin(), nonce.end()); }
+void put_name(std::string& to, std::string_view name) {
+  name = name.substr(0, shim::kMaxNameLength);
+  put(to, static_cast<std::uint8_t>(name.size()));
+  to.append(name);
+}
+void put_text(std::string& to, std::string_view text) {
+  text = text.substr(0, shim::kMaxReasonLength);
+  put(to, static_cast<std::uint16_t>(text.size()));
+  to.append(text);
+}
+
+/// Takes fields from hostile bytes; after the first fault everything is zero and empty.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
+
+  template <std::unsigned_integral Int>
+  [[nodiscard]] Int number() noexcept {
+    Int value = 0;
+    const auto bytes = take(sizeof(Int));
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      value = static_cast<Int>(value | static_cast<Int>(std::to_integer<Int>(bytes[i]) << (8 * i)));
+    return value;
+  }
+  void nonce(shim::Nonce& nonce) noexcept {
+    const auto bytes = take(nonce.size());
+    if (!bytes.empty()) std::memcpy(nonce.data(), bytes.data(), nonce.size());
+  }
+  [[nodiscard]] std::string name() { return characters(number<std::uint8_t>()); }
+  [[nodiscard]] std::string text() { return characters(number<std::uint16_t>()); }
+  [[nodiscard]] std::span<const std::byte> take(std::size_t size) noexcept {
+    if (size > left_.size()) {
+      good_ = false;
+      left_ = {};
+      return {};
+    }
+    const auto taken = left_.first(size);
+    left_ = left_.subspan(size);
+    return taken;
+  }
+  [[nodiscard]] bool done() const noexcept { return good_ && left_.empty(); }
+  void check(bool good) noexcept { good_ = good_ && good; }
+
+ private:
+  /// Printable ASCII; whatever else was sent is not shown to anybody.
+  [[nodiscard]] std::string characters(std::size_t size) {
+    const auto bytes = take(size);
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::ranges::replace_if(
+        text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return text;
+  }
+  std::span<const std::byte> left_;
+  bool good_ = true;
+};
+
+BindingKey take_key(Reader& reader) noexcept {
+  BindingKey key;
+  key.boot = reader.number<std::uint64_t>();
+  key.id = reader.number<std::uint64_t>();
+  reader.nonce(key.nonce);
+  return key;
+}
+void put_key(std::string& to, const BindingKey& key) {
+  put(to, key.boot);
+  put(to, key.id);
+  put_nonce(to, key.nonce);
+}
+
+}  // namespace
+
+std::string encode(const BindMessage& message) {
+  std::string bytes;
+  put(bytes, message.client_boot);
+  put_name(bytes, message.name);
+  put_name(bytes, message.interface.name);
+  put(bytes, message.interface.major);
+  put(bytes, message.interface.minor);
+  put(bytes, message.interface.hash);
+  put(bytes, message.wait_ms);
+  return bytes;
+}
+
+std::string encode(const BindAnswer& message) {
+  std::string bytes;
+  put(bytes, static_cast<std::uint16_t>(message.code));
+  if (message.code == Errc::ok) {
+    put_key(bytes, message.key);
+  } else {
+    put_text(bytes, message.text);
+  }
+  return bytes;
+}
+
+std::string encode(const PingMessage& message) {
+  std::string bytes;
+  put(bytes, message.client_boot);
+  put(bytes, static_cast<std::uint16_t>(message.bindings.size()));
+  for (const std::uint64_t id : message.bindings) put(bytes, id);
+  return bytes;
+}
+
+std::string encode(const PingAnswer& message) {
+  std::string bytes;
+  put(bytes, message.server_boot);
+  put(bytes, static_cast<std::uint16_t>(message.alive.size()));
+  for (const bool alive : message.alive) put(bytes, static_cast<std::uint8_t>(alive ? 1 : 0));
+  return bytes;
+}
+
+std::string encode_unbind(const BindingKey& key) {
+  std::string bytes;
+  put_key(bytes, key);
+  return bytes;
+}
+
+void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<std::byte, kPrologue> to) noexcept {
+  Writer writer(to.data());
+  writer.number(prologue.key.boot);
+  writer.number(prologue.hash);
+  writer.number(prologue.key.id);
+  writer.raw(prologue.key.nonce);
+  writer.number(prologue.procedure);
+  writer.number(prologue.one_way ? kOneWay : std::uint16_t{0});
+  writer.number(prologue.remaining_ms);
+  writer.number(static_cast<std::uint32_t>(size));
+  writer.number(std::uint32_t{0});
+}
+
+void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,
+                           std::span<std::byte, kReplyPrologue> to) noexcept {
+  Writer writer(to.data());
+  writer.number(status);
+  writer.number(ended ? kEnded : std::uint16_t{0});
+  writer.number(static_cast<std::uint32_t>(size));
+}
+
+std::optional<BindMessage> decode_bind(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  BindMessage message;
+  message.client_boot = reader.number<std::uint64_t>();
+  message.name = reader.name();
+  message.interface.name = reader.name();
+  message.interface.major = reader.number<std::uint16_t>();
+  message.interface.minor = reader.number<std::uint16_t>();
+  message.interface.hash = reader.number<std::uint64_t>();
+  message.wait_ms = reader.number<std::uint32_t>();
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+std::optional<BindAnswer> decode_bind_answer(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  BindAnswer message;
+  message.code = static_cast<Errc>(reader.number<std::uint16_t>());
+  if (message.code == Errc::ok) {
+    message.key = take_key(reader);
+  } else {
+    message.text = reader.text();
+  }
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+std::optional<CallMessage> decode_call(std::span<const std::byte> bytes) noexcept {
+  Reader reader(bytes);
+  CallMessage message;
+  CallPrologue& prologue = message.prologue;
+  prologue.key.boot = reader.number<std::uint64_t>();
+  prologue.hash = reader.number<std::uint64_t>();
+  prologue.key.id = reader.number<std::uint64_t>();
+  reader.nonce(prologue.key.nonce);
+  prologue.procedure = reader.number<std::uint16_t>();
+  const auto flags = reader.number<std::uint16_t>();
+  prologue.one_way = (flags & kOneWay) != 0;
+  prologue.remaining_ms = reader.number<std::uint32_t>();
+  const auto size = reader.number<std::uint32_t>();
+  reader.check(reader.number<std::uint32_t>() == 0 && (flags & ~kOneWay) == 0 && size <= kMaxImage);
+  message.image = reader.take(size);
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+std::optional<CallAnswer> decode_call_answer(std::span<const std::byte> bytes) noexcept {
+  Reader reader(bytes);
+  CallAnswer message;
+  message.status = reader.number<std::uint16_t>();
+  const auto flags = reader.number<std::uint16_t>();
+  message.ended = (flags & kEnded) != 0;
+  const auto size = reader.number<std::uint32_t>();
+  reader.check((flags & ~kEnded) == 0 && size <= kMaxImage);
+  message.image = reader.take(size);
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+std::optional<BindingKey> decode_unbind(std::span<const std::byte> bytes) noexcept {
+  Reader reader(bytes);
+  const BindingKey key = take_key(reader);
+  if (!reader.done()) return std::nullopt;
+  return key;
+}
+
+std::optional<PingMessage> decode_ping(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  PingMessage message;
+  message.client_boot = reader.number<std::uint64_t>();
+  const std::size_t count = reader.number<std::uint16_t>();
+  if (count > kMaxPinged) return std::nullopt;
+  for (std::size_t i = 0; i < count; ++i) message.bindings.push_back(reader.number<std::uint64_t>());
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+std::optional<PingAnswer> decode_ping_answer(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  PingAnswer message;
+  message.server_boot = reader.number<std::uint64_t>();
+  const std::size_t count = reader.number<std::uint16_t>();
+  if (count > kMaxPinged) return std::nullopt;
+  for (std::size_t i = 0; i < count; ++i) message.alive.push_back(reader.number<std::uint8_t>() == 1);
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,379 @@
+#include "path_service.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "lrpc/shim/call_word.h"
+#include "rounds.h"
+
+namespace lrpc::netpath {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = PathService::Clock;
+
+/// Beyond the time that the other host itself may take for a command.
+constexpr milliseconds kBindPatience{30'000};
+/// Between two BINDs for a name that is waited for, at least.
+constexpr milliseconds kBindPause{250};
+constexpr milliseconds kUnbindPatience{2'000};
+constexpr milliseconds kPingPatience{5'000};
+constexpr unsigned kMissedPings = 2;
+
+constexpr std::uint16_t failed(Errc code) noexcept {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+Result<HostAddress> resolve(const std::string& host) {
+  in_addr dotted{};
+  if (inet_pton(AF_INET, host.c_str(), &dotted) == 1) return HostAddress{ntohl(dotted.s_addr)};
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int err = getaddrinfo(host.c_str(), nullptr, &hints, &found); err != 0)
+    return Error{Errc::remote_unavailable, "no IPv4 address is known for host '" + host + "': " + gai_strerror(err)};
+  sockaddr_in address{};
+  std::memcpy(&address, found->ai_addr, sizeof address);
+  freeaddrinfo(found);
+  return HostAddress{ntohl(address.sin_addr.s_addr)};
+}
+
+/// Of what there is for all users, at most for one.
+constexpr std::size_t half(std::size_t all) noexcept { return (all + 1) / 2; }
+
+/// A call's part of a load, to the end of the scope.
+class Share {
+ public:
+  Share(PathService::Load& load, std::size_t most) noexcept : load_(load), granted_(load.fetch_add(1) < most) {}
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+  ~Share() { load_.fetch_sub(1); }
+  [[nodiscard]] bool granted() const noexcept { return granted_; }
+
+ private:
+  PathService::Load& load_;
+  const bool granted_;
+};
+
+/// Its part of all loads that its path counts in.
+class Turn {
+ public:
+  Turn(const PathService::Loads& loads, std::size_t most_to_host) noexcept
+      : to_host_(*loads.to_host, most_to_host),
+        of_user_to_host_(*loads.of_user_to_host, half(most_to_host)),
+        of_user_(*loads.of_user, half(PathService::kMaxEStacks)) {}
+  [[nodiscard]] bool granted() const noexcept {
+    return to_host_.granted() && of_user_to_host_.granted() && of_user_.granted();
+  }
+
+ private:
+  const Share to_host_;
+  const Share of_user_to_host_;
+  const Share of_user_;
+};
+
+NetworkPath::Refused refusal(const Error& error) {
+  return {.code = static_cast<std::uint16_t>(error.code), .text = error.message().substr(0, 512)};
+}
+
+}  // namespace
+
+Status PathService::fits(std::uint32_t largest_call, std::string_view call_name, std::uint32_t largest_return,
+                         std::string_view return_name) const {
+  const std::size_t message = transport_.max_message();
+  const std::size_t most = std::min(kMaxImage, message - std::min(message, kPrologue));
+  const auto over = [&](std::string_view name, const char* what, std::uint32_t size) {
+    return Error{Errc::limit_reached, "procedure " + std::string(name) + ": its " + what + " may take " +
+                                          std::to_string(size) + " bytes, and " + std::to_string(most) +
+                                          " are the most that go to another host: " + std::to_string(size - most) +
+                                          " too many"};
+  };
+  if (largest_call > most) return over(call_name, "arguments", largest_call);
+  if (largest_return > most) return over(return_name, "results", largest_return);
+  return {};
+}
+
+Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
+    CallContext& context, const String<255>& name, const String<255>& host, const String<255>& interface_name,
+    std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
+    std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
+    const String<255>& return_name) {
+  if (Status small = fits(largest_call, call_name.view(), largest_return, return_name.view()); !small)
+    return raise(refusal(small.error()));
+  const std::uint64_t local = context.binding_id();
+  const uid_t user = context.caller().uid;
+  std::shared_ptr<Load> of_user;
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(loads_, [](const auto& one) { return one.second.expired(); });
+    of_user = load_locked(std::nullopt, user);
+    if (of_binding_.size() >= options_.max_paths)
+      return raise(refusal({Errc::limit_reached, "this machine has as many remote bindings as it may have"}));
+    const auto of_this = std::ranges::count(of_binding_, user, [](const auto& one) { return one.second; });
+    if (static_cast<std::size_t>(of_this) >= half(options_.max_paths))
+      return raise(refusal({Errc::limit_reached, "this user has as many remote bindings as one user may have"}));
+    // With the path its local binding ends: there cannot be two.
+    if (!of_binding_.emplace(local, user).second)
+      return raise(refusal({Errc::invalid_argument, "one remote binding for each binding to the network domain"}));
+  }
+  /// Of the local binding: given back unless a path has been made of it.
+  struct Claim {
+    PathService& service;
+    const std::uint64_t local;
+    bool kept = false;
+    ~Claim() {
+      if (kept) return;
+      std::lock_guard lock(service.mutex_);
+      service.of_binding_.erase(local);
+    }
+  } claim{*this, local};
+
+  const Share share(*of_user, half(kMaxEStacks));
+  if (!share.granted())
+    return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
+  const auto address = resolve(host.str());
+  if (!address) return raise(refusal(address.error()));
+  if (options_.own_address != 0 && *address == options_.own_address) {
+    return raise(refusal({Errc::invalid_argument,
+                          "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
+  }
+  BindMessage message;
+  message.client_boot = boot_;
+  message.name = name.str();
+  message.interface = {interface_name.str(), major_version, minor_version, hash};
+  message.wait_ms = wait_ms;
+  const auto key = bind_at(context, *address, host.view(), std::move(message));
+  if (!key) return raise(refusal(key.error()));
+  Loads loads;
+  {
+    std::lock_guard lock(mutex_);
+    loads = {load_locked(*address, std::nullopt), load_locked(*address, user), of_user};
+  }
+  auto path = std::make_shared<Path>(*this, *address, std::move(loads), *key, hash, local);
+  {
+    std::lock_guard lock(mutex_);
+    paths_.emplace(path.get(), path);
+    claim.kept = true;
+  }
+  return context.grant<NetworkPath::Path>(std::move(path));
+}
+
+std::shared_ptr<PathService::Load> PathService::load_locked(std::optional<HostAddress> host,
+                                                            std::optional<uid_t> user) {
+  std::weak_ptr<Load>& known = loads_[{host, user}];
+  auto load = known.lock();
+  if (load == nullptr) known = load = std::make_shared<Load>(0);
+  return load;
+}
+
+/// The other host waits for a name for some seconds only: who is ready to wait longer asks again.
+Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
+                                        BindMessage message) {
+  const auto began = Clock::now();
+  const bool for_ever = message.wait_ms == shim::ImportRequest::kForever;
+  const std::uint32_t wait_ms = message.wait_ms;
+  const std::string at = "host '" + std::string(host_name) + "'";
+  std::array<std::byte, 2048> reply;
+  for (;;) {
+    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began).count();
+    if (!for_ever) message.wait_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(wait_ms - waited, 0));
+    std::size_t size = 0;
+    const std::string request = encode(message);
+    const auto asked = Clock::now();
+    const Errc sent =
+        transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, kBindPatience);
+    if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
+    if (sent == Errc::peer_gone)
+      return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
+    if (sent != Errc::ok) return Error{sent, at + " refused: " + std::string(describe(sent))};
+    auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
+    if (!answer) return Error{Errc::bad_message, at + " speaks another protocol"};
+    if (answer->code == Errc::ok) return answer->key;
+    // Nobody is to wait for a name for a client that has gone.
+    if (answer->code != Errc::name_unknown || message.wait_ms == 0 || context.abandoned())
+      return Error{answer->code, at + ": " + answer->text};
+    // A host where as many wait already as may answers at once.
+    if (Clock::now() - asked < kBindPause)
+      std::this_thread::sleep_for(std::min(kBindPause, milliseconds(message.wait_ms)));
+  }
+}
+
+Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Path& path, std::uint16_t number,
+                                                   std::uint32_t limit_ms, std::span<const std::byte> image,
+                                                   Buffer& results) {
+  using Results = NetworkPath::CallResults;
+  if (path.ended.load(std::memory_order_acquire))
+    return Results{.status = failed(Errc::binding_revoked), .ended = true};
+  const Turn turn(path.loads, options_.max_calls_to_host);
+  if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  std::array<std::byte, kMaxCallMessage> request;
+  std::array<std::byte, kMaxCallMessage> reply;
+  const CallPrologue prologue{path.key, path.hash, number, false, limit_ms};
+  encode_prologue(prologue, image.size(), std::span(request).first<kPrologue>());
+  // The client may change its image meanwhile: from here on there is a copy.
+  std::ranges::copy(image, request.begin() + kPrologue);
+  std::size_t size = 0;
+  const Errc sent =
+      transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
+                      std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(limit_ms));
+  if (sent == Errc::timed_out && limit_ms != 0) return Results{.status = failed(Errc::call_aborted), .ended = false};
+  if (sent == Errc::limit_reached) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  const auto answer =
+      sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
+  if (!answer || !results.assign(answer->image)) {
+    // Whether it was executed nobody knows; that no later one is, is certain.
+    path.ended.store(true, std::memory_order_release);
+    return Results{.status = failed(Errc::call_failed), .ended = true};
+  }
+  if (answer->ended) path.ended.store(true, std::memory_order_release);
+  return Results{.status = answer->status, .ended = answer->ended};
+}
+
+void PathService::Send(CallContext& /*context*/, Path& path, std::uint16_t number, std::span<const std::byte> image) {
+  const Turn turn(path.loads, options_.max_calls_to_host);
+  if (path.ended.load(std::memory_order_acquire) || !turn.granted()) return;
+  std::array<std::byte, kMaxCallMessage> request;
+  std::array<std::byte, 64> reply;
+  encode_prologue({path.key, path.hash, number, true, 0}, image.size(), std::span(request).first<kPrologue>());
+  std::ranges::copy(image, request.begin() + kPrologue);
+  std::size_t size = 0;
+  const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
+                                    std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(0));
+  const auto answer =
+      sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
+  if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
+}
+
+void PathService::let_go(const Path& path) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    paths_.erase(&path);
+    of_binding_.erase(path.local_binding);
+    // Also if it has ended for us: the other host may not know.
+    unbinds_.push_back({path.host, path.key, Clock::now()});
+  }
+  if (on_unbind) on_unbind();
+}
+
+bool PathService::any_unbinds() const {
+  std::lock_guard lock(mutex_);
+  return !unbinds_.empty();
+}
+
+void PathService::send_unbinds() {
+  std::map<HostAddress, std::vector<Unbind>> sorted;
+  {
+    std::lock_guard lock(mutex_);
+    for (const Unbind& one : unbinds_) sorted[one.host].push_back(one);
+    unbinds_.clear();
+  }
+  std::vector<std::vector<Unbind>> by_host;
+  for (auto& [host, unbinds] : sorted) by_host.push_back(std::move(unbinds));
+  const milliseconds limit = patience(kUnbindPatience, options_.keepalive, by_host.size());
+  for_each_host(by_host.size(), [&](std::size_t i) {
+    auto& unbinds = by_host[i];
+    auto one = unbinds.begin();
+    for (; one != unbinds.end(); ++one) {
+      std::size_t size = 0;
+      const std::string request = encode_unbind(one->key);
+      const Errc sent =
+          transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
+      if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::limit_reached) break;
+    }
+    // Not now, then; not to be waited for again before the next keepalive.
+    std::lock_guard lock(mutex_);
+    unsent_.insert(unsent_.end(), one, unbinds.end());
+  });
+}
+
+void PathService::retry_unbinds(Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
+  // Those that are listed exist: a path leaves the list, under the lock, before it ends.
+  for (const auto& [path, weak] : paths_) in_use.insert(path->host);
+  std::erase_if(unsent_, [&](const Unbind& one) {
+    return now - one.since > options_.silence && !in_use.contains(one.host);  // gone for want of keepalives
+  });
+  const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
+  if (unsent_.size() > most) unsent_.erase(unsent_.begin(), unsent_.end() - static_cast<std::ptrdiff_t>(most));
+  unbinds_.insert(unbinds_.end(), unsent_.begin(), unsent_.end());
+  unsent_.clear();
+}
+
+std::vector<std::uint64_t> PathService::ping() {
+  using Paths = std::vector<std::shared_ptr<Path>>;
+  std::map<HostAddress, Paths> sorted;
+  std::vector<std::pair<HostAddress, Paths>> by_host;
+  std::vector<std::uint64_t> ended;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [address, weak] : paths_) {
+      if (auto path = weak.lock()) sorted[path->host].push_back(std::move(path));
+    }
+    std::erase_if(missed_, [&](const auto& one) { return !sorted.contains(one.first); });
+    for (auto& one : sorted) by_host.emplace_back(one.first, std::move(one.second));
+    // Those that did not answer last time come last.
+    std::ranges::stable_partition(by_host, [&](const auto& one) { return !missed_.contains(one.first); });
+  }
+  const milliseconds limit = patience(kPingPatience, options_.keepalive, by_host.size());
+  for_each_host(by_host.size(), [&](std::size_t i) {
+    auto& [host, paths] = by_host[i];
+    std::vector<std::uint64_t> of_host;
+    for (const auto& path : paths) {
+      if (path->ended.load(std::memory_order_acquire)) of_host.push_back(path->local_binding);
+    }
+    const auto more = ping_host(host, std::move(paths), limit);
+    std::lock_guard lock(mutex_);
+    ended.insert(ended.end(), of_host.begin(), of_host.end());
+    ended.insert(ended.end(), more.begin(), more.end());
+  });
+  return ended;
+}
+
+std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
+                                                  milliseconds limit) {
+  std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
+  if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
+  if (paths.empty()) return {};
+  PingMessage message{boot_, {}};
+  for (const auto& path : paths) message.bindings.push_back(path->key.id);
+  std::array<std::byte, 16 + kMaxPinged> reply;
+  std::size_t size = 0;
+  const std::string request = encode(message);
+  const Errc sent =
+      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
+  if (sent == Errc::limit_reached) return {};  // it lives, and is busy
+  {
+    std::lock_guard lock(mutex_);
+    if (sent == Errc::timed_out && ++missed_[host] < kMissedPings) return {};
+    missed_.erase(host);
+  }
+  const auto answer =
+      sent == Errc::ok ? decode_ping_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
+  std::vector<std::uint64_t> ended;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const bool alive =
+        answer && answer->server_boot == paths[i]->key.boot && i < answer->alive.size() && answer->alive[i];
+    if (alive) continue;
+    paths[i]->ended.store(true, std::memory_order_release);
+    ended.push_back(paths[i]->local_binding);
+  }
+  return ended;
+}
+
+std::size_t PathService::paths() const {
+  std::lock_guard lock(mutex_);
+  return paths_.size();
+}
+
+}  // namespace lrpc::netpath

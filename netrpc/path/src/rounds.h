@@ -1,0 +1,40 @@
+// The rounds of the broker's own thread: over all hosts to which paths lead.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace lrpc::netpath {
+
+/// Hosts that are spoken to at once by the broker's own thread and its helpers.
+inline constexpr std::size_t kHostsAtOnce = 16;
+inline constexpr std::chrono::milliseconds kLeastPatience{200};
+
+/// Runs `one` for every number below `count`, some at a time: a host that does not answer does not hold up the others.
+template <class F>
+void for_each_host(std::size_t count, const F& one) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) one(i);
+  };
+  std::vector<std::jthread> helpers;
+  try {
+    while (helpers.size() + 1 < std::min(count, kHostsAtOnce)) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads: fewer do
+  }
+  work();
+}
+
+/// So that a round over that many hosts takes no longer than a keepalive, even if none of them answers.
+inline std::chrono::milliseconds patience(std::chrono::milliseconds most, std::chrono::milliseconds keepalive,
+                                          std::size_t hosts) {
+  const auto rounds = static_cast<std::chrono::milliseconds::rep>(hosts / kHostsAtOnce + 1);
+  return std::min(most, std::max(kLeastPatience, keepalive / rounds));
+}
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,262 @@
+#include "served_hosts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/call_word.h"
+
+namespace lrpc::netpath {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The longest that one BIND waits for a name here; who is ready to wait longer asks again.
+constexpr milliseconds kLongestWait{10'000};
+/// How long a call waits for an A-stack whose earlier caller has gone on without its result.
+constexpr milliseconds kAStackPatience{5'000};
+constexpr milliseconds kAStackPause{1};
+
+constexpr std::uint16_t failed(Errc code) noexcept {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+std::size_t put(std::string_view message, std::span<std::byte> reply) noexcept {
+  if (message.size() > reply.size()) return 0;
+  std::memcpy(reply.data(), message.data(), message.size());
+  return message.size();
+}
+
+/// What another host may read of an error: a clerk's word and what does not fit are meant for it; the rest tells of this
+/// machine's paths and processes, and its code is enough.
+Error for_strangers(Error error) {
+  const bool meant = error.code == Errc::not_permitted || error.code == Errc::interface_mismatch ||
+                     error.code == Errc::version_mismatch || error.code == Errc::hash_mismatch;
+  return meant ? std::move(error) : Error{error.code, std::string(describe(error.code))};
+}
+
+}  // namespace
+
+class ServedHosts::Turn {
+ public:
+  Turn(ServedHosts& hosts, const Principal& from) : hosts_(hosts), key_(key_of(from)) {
+    std::lock_guard lock(hosts_.mutex_);
+    Host& host = hosts_.hosts_[key_];
+    host.heard = Clock::now();
+    granted_ = host.commands < hosts_.options_.max_commands_per_host;
+    if (granted_) ++host.commands;
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    // Who was refused is not counted, so nothing keeps the host for it: it may have gone since.
+    if (!granted_) return;
+    std::lock_guard lock(hosts_.mutex_);
+    // It is there: no host with commands under way is swept away.
+    const auto found = hosts_.hosts_.find(key_);
+    --found->second.commands;
+    if (found->second.commands == 0 && found->second.bindings.empty()) hosts_.hosts_.erase(found);
+  }
+  [[nodiscard]] bool granted() const noexcept { return granted_; }
+
+ private:
+  ServedHosts& hosts_;
+  const HostKey key_;
+  bool granted_ = false;
+};
+
+std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
+                                 std::span<std::byte> reply, std::size_t& size) {
+  const auto refused = [](Errc code) { return static_cast<std::uint16_t>(code); };
+  size = 0;
+  const Turn turn(*this, from);
+  if (!turn.granted()) return refused(Errc::limit_reached);
+  switch (static_cast<Command>(command)) {
+    case Command::bind:
+      if (const auto message = decode_bind(request)) return size = bind(from, *message, reply), std::uint16_t{0};
+      break;
+    case Command::call:
+      if (const auto message = decode_call(request)) return size = call(from, *message, reply), std::uint16_t{0};
+      break;
+    case Command::unbind:
+      if (const auto key = decode_unbind(request)) return unbind(from, *key), std::uint16_t{0};
+      break;
+    case Command::ping:
+      if (const auto message = decode_ping(request)) return size = ping(from, *message, reply), std::uint16_t{0};
+      break;
+  }
+  return refused(Errc::bad_message);
+}
+
+/// A host that speaks with another boot id than before has forgotten its bindings: they go. Out of the lock, by the caller.
+ServedHosts::Bindings ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot) {
+  Bindings gone;
+  if (host.boot != boot && host.boot != 0) gone.swap(host.bindings);
+  host.boot = boot;
+  return gone;
+}
+
+std::size_t ServedHosts::bind(const Principal& from, const BindMessage& message, std::span<std::byte> reply) {
+  BindAnswer answer = bind(from, message);
+  return put(encode(answer), reply);
+}
+
+BindAnswer ServedHosts::bind(const Principal& from, const BindMessage& message) {
+  const auto refused = [](Error error) { return BindAnswer{error.code, {}, error.message()}; };
+  // What is not exported to the network is not there for it, whatever this machine has.
+  if (!shim::valid_name(message.name) || message.name == shim::kNetworkName || !options_.exported ||
+      !options_.exported(message.name)) {
+    return refused({Errc::name_unknown, "no '" + message.name + "' is exported to the network there"});
+  }
+  Bindings gone;
+  {
+    std::lock_guard lock(mutex_);
+    Host& host = hosts_[key_of(from)];
+    gone = learn_boot_locked(host, message.client_boot);
+    if (host.bindings.size() + host.binding >= options_.max_bindings_per_host)
+      return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
+    ++host.binding;
+  }
+  gone.clear();
+  ImportOptions import;
+  import.nameserver = options_.nameserver;
+  import.supply = AStackSupply::fail;  // call() waits itself, with the caller's limit
+  const bool waits = message.wait_ms != 0 && may_wait(from);
+  if (waits) import.timeout = std::min(milliseconds(message.wait_ms), kLongestWait);
+  auto binding = client::RawBinding::import(message.name, message.interface.view(), from, import);
+
+  std::lock_guard lock(mutex_);
+  Host& host = hosts_[key_of(from)];
+  --host.binding;
+  if (waits) --host.waiting, --waiting_;
+  if (!binding) return refused(for_strangers(binding.error()));
+  if (host.boot != message.client_boot) return refused({Errc::peer_gone, "the host has restarted meanwhile"});
+  const BindingKey key{boot_, ++last_binding_, shim::make_nonce()};
+  host.bindings.emplace(key.id, std::make_shared<Remote>(*std::move(binding), key, message.interface.hash));
+  return {Errc::ok, key, {}};
+}
+
+/// A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's choice.
+bool ServedHosts::may_wait(const Principal& from) {
+  std::lock_guard lock(mutex_);
+  Host& host = hosts_[key_of(from)];
+  if (host.waiting >= options_.max_waiting_binds_per_host || waiting_ >= options_.max_waiting_binds) return false;
+  ++host.waiting, ++waiting_;
+  return true;
+}
+
+std::shared_ptr<ServedHosts::Remote> ServedHosts::find(const Principal& from, const CallPrologue& prologue) {
+  std::lock_guard lock(mutex_);
+  const auto host = hosts_.find(key_of(from));
+  if (host == hosts_.end()) return nullptr;
+  const auto found = host->second.bindings.find(prologue.key.id);
+  if (found == host->second.bindings.end()) return nullptr;
+  const Remote& remote = *found->second;
+  if (remote.key != prologue.key || remote.hash != prologue.hash) return nullptr;
+  return found->second;
+}
+
+std::size_t ServedHosts::call(const Principal& from, const CallMessage& message, std::span<std::byte> reply) {
+  if (reply.size() < kReplyPrologue) return 0;
+  const auto answer = [&](std::uint16_t status, bool ended, std::size_t size) {
+    encode_reply_prologue(status, ended, size, reply.first<kReplyPrologue>());
+    return kReplyPrologue + size;
+  };
+  const CallPrologue& prologue = message.prologue;
+  // The boot id first: a call that was meant for another life of this broker is not executed in this one.
+  if (prologue.key.boot != boot_) return answer(failed(Errc::call_failed), true, 0);
+  const auto remote = find(from, prologue);
+  if (remote == nullptr) return answer(failed(Errc::call_failed), true, 0);
+
+  const auto until = Clock::now() + milliseconds(prologue.remaining_ms);
+  const bool limited = prologue.remaining_ms != 0;
+  const auto patience = limited ? until : Clock::now() + kAStackPatience;
+  const auto room = reply.subspan(kReplyPrologue);
+  std::size_t size = 0;
+  std::uint16_t status = 0;
+  for (;;) {
+    milliseconds limit{0};
+    if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(until - Clock::now()));
+    status = prologue.one_way ? remote->binding.send(prologue.procedure, message.image)
+                              : remote->binding.call(prologue.procedure, message.image, room, size, limit);
+    if (status != failed(Errc::no_astack)) break;
+    if (Clock::now() >= patience) {
+      status = failed(limited ? Errc::call_aborted : Errc::limit_reached);
+      break;
+    }
+    std::this_thread::sleep_for(kAStackPause);
+  }
+  if (!remote->binding.revoked()) return answer(status, false, size);
+  unbind(from, remote->key);
+  if (status == failed(Errc::binding_revoked)) return answer(status, true, 0);
+  return answer(status, true, size);
+}
+
+void ServedHosts::unbind(const Principal& from, const BindingKey& key) {
+  std::shared_ptr<Remote> gone;  // goes after the lock: that may wait for the library's watcher
+  std::lock_guard lock(mutex_);
+  const auto host = hosts_.find(key_of(from));
+  if (host == hosts_.end()) return;
+  const auto found = host->second.bindings.find(key.id);
+  if (found == host->second.bindings.end() || found->second->key != key) return;
+  gone = std::move(found->second);
+  host->second.bindings.erase(found);
+}
+
+std::size_t ServedHosts::ping(const Principal& from, const PingMessage& message, std::span<std::byte> reply) {
+  Bindings gone;
+  PingAnswer answer{boot_, {}};
+  {
+    std::lock_guard lock(mutex_);
+    Host& host = hosts_[key_of(from)];
+    gone = learn_boot_locked(host, message.client_boot);
+    for (const std::uint64_t id : message.bindings) {
+      const auto found = host.bindings.find(id);
+      answer.alive.push_back(found != host.bindings.end() && !found->second->binding.revoked());
+    }
+  }
+  return put(encode(answer), reply);
+}
+
+void ServedHosts::forget(HostAddress address) {
+  std::vector<Bindings> gone;
+  std::lock_guard lock(mutex_);
+  for (auto host = hosts_.begin(); host != hosts_.end();) {
+    const bool meant = std::get<HostAddress>(host->first) == address;
+    if (meant) {
+      gone.push_back(std::exchange(host->second.bindings, {}));
+      host->second.boot = 0;
+    }
+    host = meant && host->second.commands == 0 ? hosts_.erase(host) : std::next(host);
+  }
+}
+
+void ServedHosts::sweep(Clock::time_point now) {
+  std::vector<std::shared_ptr<Remote>> gone;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto host = hosts_.begin(); host != hosts_.end();) {
+      const bool silent = host->second.commands == 0 && now - host->second.heard > options_.silence;
+      auto& bindings = host->second.bindings;
+      for (auto one = bindings.begin(); one != bindings.end();) {
+        const bool ended = silent || one->second->binding.revoked();
+        if (ended) gone.push_back(std::move(one->second));
+        one = ended ? bindings.erase(one) : std::next(one);
+      }
+      host = silent ? hosts_.erase(host) : std::next(host);
+    }
+  }
+}
+
+void ServedHosts::count(BrokerStatistics& statistics) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [address, host] : hosts_) {
+    statistics.bindings += host.bindings.size();
+    if (!host.bindings.empty()) ++statistics.hosts;
+  }
+}
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,73 @@
+// The server's half: bindings of other hosts to this machine's servers, and the commands that use them.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "lrpc/client/raw_binding.h"
+#include "lrpc/netrpc/path/broker.h"
+#include "messages.h"
+
+namespace lrpc::netpath {
+
+/// Thread-safe. One local binding a remote one, so that handles and their rundown stay each client's own.
+class ServedHosts {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  ServedHosts(const BrokerOptions& options, std::uint64_t boot) noexcept : options_(options), boot_(boot) {}
+
+  /// As RemoteService::serve().
+  std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
+                      std::span<std::byte> reply, std::size_t& size);
+  /// Everything of a host that is not what it was goes.
+  void forget(HostAddress host);
+  /// Drops the bindings of hosts that have been silent, and those whose servers are gone.
+  void sweep(Clock::time_point now);
+  void count(BrokerStatistics& statistics) const;
+
+ private:
+  struct Remote {
+    Remote(client::RawBinding imported, BindingKey given, std::uint64_t of) noexcept
+        : binding(std::move(imported)), key(given), hash(of) {}
+    client::RawBinding binding;
+    const BindingKey key;
+    const std::uint64_t hash;
+  };
+  /// Who has shown the key of a host and who has just its address are two: the one's bindings are not the other's to end.
+  using HostKey = std::tuple<HostAddress, shim::HostAuthentication, std::string>;
+  [[nodiscard]] static HostKey key_of(const Principal& who) { return {who.host, who.authentication, who.key}; }
+  struct Host {
+    std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
+    Clock::time_point heard;
+    std::size_t commands = 0;  ///< Being served.
+    std::size_t binding = 0;   ///< Of those, BINDs that may still succeed.
+    std::size_t waiting = 0;   ///< Of those, BINDs that may wait for their name.
+    std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
+  };
+  using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
+  /// A command's turn: counted in its host from here to the end of the scope.
+  class Turn;
+
+  std::size_t bind(const Principal& from, const BindMessage& message, std::span<std::byte> reply);
+  [[nodiscard]] BindAnswer bind(const Principal& from, const BindMessage& message);
+  [[nodiscard]] bool may_wait(const Principal& from);
+  std::size_t call(const Principal& from, const CallMessage& message, std::span<std::byte> reply);
+  void unbind(const Principal& from, const BindingKey& key);
+  std::size_t ping(const Principal& from, const PingMessage& message, std::span<std::byte> reply);
+  [[nodiscard]] std::shared_ptr<Remote> find(const Principal& from, const CallPrologue& prologue);
+  [[nodiscard]] Bindings learn_boot_locked(Host& host, std::uint64_t boot);
+
+  const BrokerOptions& options_;
+  const std::uint64_t boot_;
+  mutable std::mutex mutex_;
+  std::map<HostKey, Host> hosts_;
+  std::size_t waiting_ = 0;  ///< BINDs of all hosts that may wait for their names.
+  std::uint64_t last_binding_ = 0;
+};
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,136 @@
+// Two hosts in one process: a nameserver, a broker and servers each, and a network between them that tests can break.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "lrpc/nameserver.h"
+#include "lrpc/netrpc/path/broker.h"
+
+namespace testing_netpath {
+
+using lrpc::Errc;
+using lrpc::netpath::BrokerOptions;
+using lrpc::netpath::HostAddress;
+using lrpc::netpath::RemoteBroker;
+using lrpc::netpath::RemoteService;
+using lrpc::netpath::Transport;
+using std::chrono::milliseconds;
+
+/// Delivers each command in the caller's thread. Thread-safe.
+class Network {
+ public:
+  void attach(HostAddress host, RemoteService* service) {
+    std::lock_guard lock(mutex_);
+    services_[host] = service;
+  }
+  /// Nobody answers there any more, once what is being answered has been.
+  void cut(HostAddress host) {
+    std::unique_lock lock(mutex_);
+    services_[host] = nullptr;
+    delivered_.wait(lock, [&] { return delivering_[host] == 0; });
+  }
+
+  using Tamper = std::function<void(std::uint16_t command, std::vector<std::byte>& request)>;
+  /// What happens to requests on their way.
+  void tamper(Tamper tamper) {
+    std::lock_guard lock(mutex_);
+    tamper_ = std::move(tamper);
+  }
+
+  Errc deliver(HostAddress from, HostAddress to, std::uint16_t command, std::span<const std::byte> request,
+               std::span<std::byte> reply, std::size_t& size) {
+    RemoteService* service = nullptr;
+    Tamper tamper;
+    {
+      std::lock_guard lock(mutex_);
+      if (const auto found = services_.find(to); found != services_.end()) service = found->second;
+      tamper = tamper_;
+      ++delivering_[to];
+    }
+    /// The end of this delivery, to the end of the scope.
+    struct Delivered {
+      Network& network;
+      const HostAddress to;
+      ~Delivered() {
+        std::lock_guard lock(network.mutex_);
+        --network.delivering_[to];
+        network.delivered_.notify_all();
+      }
+    } const delivered{*this, to};
+    if (service == nullptr) return Errc::peer_gone;
+    std::vector<std::byte> copy(request.begin(), request.end());
+    if (tamper) tamper(command, copy);
+    const std::uint16_t refused =
+        service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, command, copy, reply, size);
+    if (refused != 0) return static_cast<Errc>(refused);
+    if (lose_replies) return Errc::peer_gone;
+    return Errc::ok;
+  }
+
+  std::atomic<bool> lose_replies{false};
+
+ private:
+  Tamper tamper_;
+  std::mutex mutex_;
+  std::condition_variable delivered_;
+  std::map<HostAddress, std::size_t> delivering_;  ///< Commands being answered.
+  std::map<HostAddress, RemoteService*> services_;
+};
+
+class Wire final : public Transport {
+ public:
+  Wire(Network& network, HostAddress self) : network_(network), self_(self) {}
+  std::size_t max_message() const noexcept override { return 16 * 1024; }
+  Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
+            std::size_t& size, milliseconds /*timeout*/) noexcept override {
+    if (request.size() > max_message()) return Errc::limit_reached;
+    return network_.deliver(self_, host, command, request, reply, size);
+  }
+
+ private:
+  Network& network_;
+  const HostAddress self_;
+};
+
+/// A machine: its nameserver, and its broker, which can be restarted.
+class Host {
+ public:
+  Host(Network& network, HostAddress address, const std::string& socket)
+      : network_(network), address_(address), wire_(network, address) {
+    lrpc::nameserver::NameserverOptions options;
+    options.socket_path = socket;
+    auto started = lrpc::nameserver::Nameserver::start(std::move(options));
+    if (!started) throw std::runtime_error(started.error().message());
+    nameserver_ = *std::move(started);
+  }
+  ~Host() { stop_broker(); }
+  [[nodiscard]] std::string socket() const { return nameserver_->socket_path(); }
+  void start_broker(BrokerOptions options = {}) {
+    options.nameserver = socket();
+    auto started = RemoteBroker::start(wire_, std::move(options));
+    if (!started) throw std::runtime_error(started.error().message());
+    broker_ = *std::move(started);
+    network_.attach(address_, broker_.get());
+  }
+  void stop_broker() {
+    network_.cut(address_);
+    broker_.reset();
+  }
+  [[nodiscard]] RemoteBroker& broker() { return *broker_; }
+
+ private:
+  Network& network_;
+  const HostAddress address_;
+  Wire wire_;
+  std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
+  std::unique_ptr<RemoteBroker> broker_;
+};
+
+}  // namespace testing_netpath

@@ -1,0 +1,84 @@
+// The fixed number of channels to one host, and who waits for one (RPC in the x-Kernel §3.2: SELECT "simply chooses
+// one of the existing channels when an RPC is invoked; it blocks if there are none available").
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/protocol.h"
+
+namespace lrpc::netrpc {
+
+/// Owned by the protocol that calls through it. A call whose timeout has passed, or that was cancelled, leaves its
+/// channel taken until the server has answered: the number of requests that a server works on for a host stays fixed.
+class ChannelPool {
+ public:
+  /// Looks at a reply before it goes to who has asked: takes the header off, and says what the status means.
+  using Unwrap = Errc (*)(Message& reply) noexcept;
+
+  /// `participants`: with which channels are opened at `below`, each when it is first needed.
+  ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels, Unwrap unwrap);
+  ChannelPool(const ChannelPool&) = delete;
+  ChannelPool& operator=(const ChannelPool&) = delete;
+
+  /// Opens the first channel, so that who opens a session learns at once that the host is not to be reached.
+  [[nodiscard]] Status open_first();
+  /// As Session::call(). `request` has its header. First come, first served; the timeout includes the wait.
+  void call(Message&& request, Transaction& transaction, Duration timeout) noexcept;
+  void cancel(Transaction& transaction) noexcept;
+
+  [[nodiscard]] bool busy() const noexcept { return in_use_ != 0 || first_waiting_ != nullptr || entered_ != 0; }
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
+  [[nodiscard]] std::size_t channels() const noexcept { return slots_.size(); }
+  [[nodiscard]] HostAddress host() const noexcept { return participants_.remote.host; }
+  /// Of the first channel.
+  [[nodiscard]] Errc control(control::Request& request) noexcept;
+
+  std::size_t users = 0;       ///< Sessions that refer to it: kept by the owner.
+  bool unused_before = false;  ///< Likewise, for its sweep.
+
+ private:
+  /// A channel, and the call that it carries.
+  class Slot final : public Transaction {
+   public:
+    explicit Slot(ChannelPool& pool) noexcept : pool_(pool) {}
+    void completed(Errc outcome, Message reply) noexcept override { pool_.completed(*this, outcome, std::move(reply)); }
+
+    SessionRef channel;
+    Transaction* user = nullptr;  ///< Null while in use: it does not wait any more.
+    Time user_deadline = Time::max();
+    Slot* next_free = nullptr;
+
+   private:
+    ChannelPool& pool_;
+  };
+
+  [[nodiscard]] Slot* take_slot(Errc& outcome) noexcept;
+  void free_slot(Slot& slot) noexcept;
+  void start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept;
+  void completed(Slot& slot, Errc outcome, Message&& reply) noexcept;
+  void serve_waiting() noexcept;
+  void unlink_waiting(Transaction* before, Transaction& transaction) noexcept;
+  [[nodiscard]] Transaction* take_expired(Time now) noexcept;
+  void arm(Time deadline) noexcept;
+  void expired() noexcept;
+
+  Protocol& high_;
+  Protocol& below_;
+  const ParticipantSet participants_;
+  const std::size_t limit_;
+  const Unwrap unwrap_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Slot* free_ = nullptr;  ///< The one that was used last is the first: its state is in the caches at both ends.
+  std::size_t in_use_ = 0;
+  Transaction* first_waiting_ = nullptr;
+  Transaction* last_waiting_ = nullptr;
+  std::size_t waiting_ = 0;
+  bool serving_ = false;
+  int entered_ = 0;
+  Time timer_due_{};
+  Event timer_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,35 @@
+// SELECT's header (RPC in the x-Kernel, appendix).
+#pragma once
+
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc {
+
+struct SelectHeader {
+  static constexpr std::size_t kSize = 4;
+  enum Type : std::uint8_t { kRequest = 1, kReply = 2 };
+  enum Status : std::uint8_t {
+    kOk = 0,
+    kNoSuchCommand = 1,  ///< Nobody serves it at that host.
+    kBusy = 2,           ///< Not executed: a limit was reached.
+    kFailed = 3,         ///< Executed once or not at all.
+    kUnreachable = 4,    ///< Not executed: the host that serves it, behind the one that was asked, cannot be reached.
+    kLoop = 5,           ///< Not executed: hosts forward it to each other.
+  };
+
+  std::uint8_t type = 0;
+  std::uint16_t command = 0;
+  std::uint8_t status = 0;  ///< In a reply a Status; in a request, by how many hosts it has been forwarded.
+
+  void encode(std::byte* to) const noexcept { WireWriter(to).put(type).put(command).put(status); }
+  [[nodiscard]] static SelectHeader decode(const std::byte* from) noexcept {
+    WireReader reader(from);
+    SelectHeader header;
+    header.type = reader.get<std::uint8_t>();
+    header.command = reader.get<std::uint16_t>();
+    header.status = reader.get<std::uint8_t>();
+    return header;
+  }
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,280 @@
+#include "netrpc/sim/devices.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+constexpr Duration kIdleTime = std::chrono::seconds(10);
+/// Peers may make this many sessions; then what nobody uses is dropped, and if that does not help, new peers are.
+constexpr std::size_t kMaxSessions = 65536;
+/// The largest part of a long message that lies in one buffer at the receiver.
+constexpr std::size_t kPiece = Message::kMaxContiguous;
+}  // namespace
+
+// ---- both ----
+
+SimDevice::SimDevice(SimHost& machine, std::string name, Medium medium)
+    : Protocol(machine.host(), std::move(name)), machine_(machine), medium_(medium), idle_([this] { sweep(); }) {
+  machine.life_->devices[static_cast<std::size_t>(medium)] = this;
+}
+
+SimDevice::~SimDevice() {
+  if (machine_.life_ != nullptr) machine_.life_->devices[static_cast<std::size_t>(medium_)] = nullptr;
+  sessions_.clear();
+}
+
+Result<SessionRef> SimDevice::open(Protocol& high, const ParticipantSet& participants) {
+  ParticipantSet complete_set = participants;
+  Key key{0, participants.protocol};
+  if (const Errc errc = complete(complete_set, key.remote); errc != Errc::ok) return errc;
+  if (const SessionRef* const known = sessions_.resolve(key)) {
+    if (&(*known)->high() != &high) return Error{Errc::name_taken, name() + ": another protocol has this number"};
+    return *known;
+  }
+  if (sessions_.size() >= kMaxSessions) sweep();
+  if (sessions_.size() >= kMaxSessions) return Errc::limit_reached;
+  SessionRef session(new SimDeviceSession(*this, high, complete_set));
+  sessions_.bind(key, session);
+  if (!idle_.waiting()) host().events().schedule(idle_, kIdleTime);
+  return session;
+}
+
+Status SimDevice::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (participants.protocol == 0 || participants.protocol > 255)
+    return Error{Errc::invalid_argument, name() + ": protocol numbers are from 1 to 255"};
+  Protocol** const known = enabled_.resolve({participants.protocol});
+  if (known != nullptr && *known != &high) return Error{Errc::name_taken, name() + ": the number is enabled already"};
+  enabled_.bind({participants.protocol}, &high);
+  return {};
+}
+
+void SimDevice::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  Protocol** const known = enabled_.resolve({participants.protocol});
+  if (known != nullptr && *known == &high) enabled_.unbind({participants.protocol});
+}
+
+Errc SimDevice::control(control::Request& request) noexcept {
+  if (auto* const largest = std::get_if<control::MaximumMessage>(&request)) {
+    largest->size = maximum();
+    return Errc::ok;
+  }
+  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = optimum();
+    return Errc::ok;
+  }
+  if (auto* const local = std::get_if<control::LocalHost>(&request)) {
+    local->host = host().address();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    sweep();
+    return Errc::ok;
+  }
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    return Errc::ok;
+  }
+  return Protocol::control(request);
+}
+
+void SimDevice::sweep() noexcept {
+  sessions_.unbind_if([](const Key&, const SessionRef& session) { return session->references() == 1; });
+  if (!sessions_.empty()) host().events().schedule(idle_, kIdleTime);
+}
+
+void SimDevice::arrived(const Key& key, const ParticipantSet& participants, const std::byte* data,
+                        std::size_t size) noexcept {
+  SessionRef session;
+  if (const SessionRef* const known = sessions_.resolve(key)) {
+    session = *known;
+  } else {
+    Protocol** const high = enabled_.resolve({key.protocol});
+    if (high == nullptr) {
+      ++counted.no_session;
+      return;
+    }
+    if (sessions_.size() >= kMaxSessions) sweep();
+    if (sessions_.size() >= kMaxSessions) {
+      ++counted.refused;
+      return;
+    }
+    session = SessionRef(new SimDeviceSession(*this, **high, participants));
+    if ((*high)->open_done(*session, session->participants()) != Errc::ok) {
+      ++counted.refused;
+      return;
+    }
+    sessions_.bind(key, session);
+    if (!idle_.waiting()) host().events().schedule(idle_, kIdleTime);
+  }
+  Message message = Message::copy_of(host().pool(), {data, std::min(size, kPiece)});
+  bool whole = message.allocated();
+  for (std::size_t done = kPiece; whole && done < size; done += kPiece) {
+    Message more = Message::copy_of(host().pool(), {data + done, std::min(size - done, kPiece)});
+    whole = more.allocated() && message.append(std::move(more));
+  }
+  if (!whole) {
+    ++counted.refused;
+    return;
+  }
+  ++counted.received;
+  session->high().demux(*session, std::move(message));
+}
+
+Packet& SimDevice::packet_of(const Message& message, std::size_t header, std::size_t least) {
+  const std::size_t size = std::max(header + message.size(), least);
+  Packet& packet = world().make_packet(size);
+  message.copy_to({packet.bytes() + header, message.size()});
+  std::memset(packet.bytes() + header + message.size(), 0, size - header - message.size());
+  return packet;
+}
+
+void SimDevice::transmit(Packet& packet, SimHost& to, std::size_t fragments) {
+  world().send(packet, machine_, to, medium_, fragments);
+}
+
+// ---- Ethernet ----
+
+namespace {
+
+std::uint64_t number_of(const EthernetAddress& address) noexcept {
+  std::uint64_t number = 0;
+  for (const std::uint8_t byte : address.bytes) number = number << 8 | byte;
+  return number;
+}
+void put_address(WireWriter& writer, const EthernetAddress& address) noexcept {
+  for (const std::uint8_t byte : address.bytes) writer.put(byte);
+}
+EthernetAddress get_address(WireReader& reader) noexcept {
+  EthernetAddress address;
+  for (std::uint8_t& byte : address.bytes) byte = reader.get<std::uint8_t>();
+  return address;
+}
+
+}  // namespace
+
+SimEthernet::SimEthernet(SimHost& machine, std::string name, std::uint16_t types, bool reverse)
+    : SimDevice(machine, std::move(name), Medium::ethernet), types_(types), reverse_(reverse) {}
+
+Errc SimEthernet::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
+  if (participants.protocol == 0 || participants.protocol > 255) return Errc::invalid_argument;
+  Participant& peer = participants.remote;
+  if (!peer.ethernet.known()) {
+    control::Request request = control::Resolve{peer.host, {}};
+    if (!peer.host.known()) return Errc::invalid_argument;
+    if (const Errc errc = control(request); errc != Errc::ok) return errc;
+    peer.ethernet = std::get<control::Resolve>(request).ethernet;
+  } else if (!peer.host.known() && peer.ethernet != kEthernetBroadcast) {
+    control::Request request = control::ResolveReverse{peer.ethernet, {}};
+    if (control(request) == Errc::ok) peer.host = std::get<control::ResolveReverse>(request).host;
+  }
+  participants.local.host = host().address();
+  participants.local.ethernet = machine().ethernet_address();
+  remote = number_of(peer.ethernet);
+  return Errc::ok;
+}
+
+Errc SimEthernet::control(control::Request& request) noexcept {
+  if (auto* const resolve = std::get_if<control::Resolve>(&request)) {
+    const SimHost* const found = world().find(resolve->host);
+    if (found == nullptr || found->segment() != machine().segment()) return Errc::host_unreachable;
+    resolve->ethernet = found->ethernet_address();
+    return Errc::ok;
+  }
+  if (auto* const reverse = std::get_if<control::ResolveReverse>(&request)) {
+    if (!reverse_) return Errc::host_unreachable;
+    const SimHost* const found = world().find(reverse->ethernet);
+    if (found == nullptr || found->segment() != machine().segment()) return Errc::host_unreachable;
+    reverse->host = found->address();
+    return Errc::ok;
+  }
+  return SimDevice::control(request);
+}
+
+Errc SimEthernet::send(SimDeviceSession& session, Message message) noexcept {
+  if (message.size() > mtu_) return Errc::message_too_long;
+  const EthernetAddress& to = session.participants().remote.ethernet;
+  const auto frame_to = [&](SimHost& receiver) {
+    Packet& packet = packet_of(message, kHeader, kLeast);
+    WireWriter writer(packet.bytes());
+    put_address(writer, to);
+    put_address(writer, machine().ethernet_address());
+    writer.put(static_cast<std::uint16_t>(types_ + session.participants().protocol));
+    transmit(packet, receiver, 1);
+  };
+  ++counted.sent;
+  if (to == kEthernetBroadcast) {
+    for (std::size_t i = 0; i < world().hosts(); ++i) {
+      SimHost& other = world().host(i);
+      if (&other != &machine() && other.segment() == machine().segment()) frame_to(other);
+    }
+    return Errc::ok;
+  }
+  SimHost* const receiver = world().find(to);
+  if (receiver == nullptr || receiver->segment() != machine().segment())
+    return Errc::ok;  // nobody takes it off the wire
+  frame_to(*receiver);
+  return Errc::ok;
+}
+
+void SimEthernet::receive(const std::byte* bytes, std::size_t size) noexcept {
+  WireReader reader(bytes);
+  const EthernetAddress to = get_address(reader);
+  const EthernetAddress from = get_address(reader);
+  const unsigned number = static_cast<unsigned>(reader.get<std::uint16_t>()) - types_;
+  if ((to != machine().ethernet_address() && to != kEthernetBroadcast) || number == 0 || number > 255) {
+    ++counted.malformed;  // a wire that corrupts
+    return;
+  }
+  ParticipantSet participants{number, {}, {}};
+  participants.remote.ethernet = from;
+  Key key{0, number};
+  if (complete(participants, key.remote) != Errc::ok) return;
+  arrived(key, participants, bytes + kHeader, size - kHeader);
+}
+
+// ---- IP ----
+
+SimIp::SimIp(SimHost& machine, std::string name) : SimDevice(machine, std::move(name), Medium::ip) {}
+
+Errc SimIp::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
+  if (participants.protocol == 0 || participants.protocol > 255) return Errc::invalid_argument;
+  if (!participants.remote.host.known()) return Errc::invalid_argument;
+  if (world().find(participants.remote.host) == nullptr) return Errc::host_unreachable;
+  participants.local.host = host().address();
+  remote = participants.remote.host.value;
+  return Errc::ok;
+}
+
+Errc SimIp::send(SimDeviceSession& session, Message message) noexcept {
+  if (message.size() > kMaximum) return Errc::message_too_long;
+  SimHost* const receiver = world().find(session.participants().remote.host);
+  if (receiver == nullptr) return Errc::host_unreachable;
+  Packet& packet = packet_of(message, kHeader, kHeader);
+  // As much of the header as matters here; the rest is zero.
+  std::memset(packet.bytes(), 0, kHeader);
+  packet.bytes()[9] = static_cast<std::byte>(session.participants().protocol);
+  WireWriter(packet.bytes() + 12).put(host().address()).put(receiver->address());
+  ++counted.sent;
+  transmit(packet, *receiver, message.size() <= kPart ? 1 : (message.size() + kPart - 1) / kPart);
+  return Errc::ok;
+}
+
+void SimIp::receive(const std::byte* bytes, std::size_t size) noexcept {
+  const auto number = std::to_integer<ProtocolNumber>(bytes[9]);
+  WireReader reader(bytes + 12);
+  ParticipantSet participants{number, {}, {}};
+  participants.remote.host = reader.get_host();
+  Key key{0, number};
+  if (reader.get_host() != host().address() || complete(participants, key.remote) != Errc::ok) {
+    ++counted.malformed;  // a wire that corrupts
+    return;
+  }
+  arrived(key, participants, bytes + kHeader, size - kHeader);
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,65 @@
+// The storm: hundreds of hosts call each other over a stack of protocols while the network does its worst, and everything
+// that a call promises is checked:
+//   - no call is executed more than once, by all lives of its server together;
+//   - every call ends: with the right answer, or with an error that is true (a call that is said not to have been
+//     executed never is);
+//   - when all is quiet again, nothing is left: no session, no record, no message, no event but housekeeping.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netrpc/sim/fault_schedule.h"
+#include "netrpc/sim/world.h"
+
+namespace lrpc::netrpc {
+
+struct StormOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t calls = 20'000;  ///< At most 2^32.
+  std::uint32_t hosts = 200;     ///< Each calls, and is called.
+  std::uint32_t segments = 4;    ///< Ethernets that the hosts are dealt out to.
+  std::uint32_t peers = 8;       ///< How many servers a host calls.
+  std::uint32_t at_once = 4;     ///< Calls that each host has under way.
+  SimLink link;                  ///< Every wire's.
+  FaultOptions faults;
+  bool finds_corruption =
+      false;  ///< The stack drops what has flipped bits (AUTH): everything is checked in spite of them.
+  std::size_t largest = 16000;                 ///< Bytes of a request or a reply, if the stack can.
+  Duration timeout = std::chrono::seconds(2);  ///< Of a call; one in ten has none.
+  Duration idle = std::chrono::minutes(10);    ///< After that long a quiet time no state may be left.
+  /// Calls are said to hang if they take this long in the end.
+  Duration patience = std::chrono::minutes(10);
+  std::function<void(std::string_view)> trace;  ///< A line for everything that happens, if given.
+};
+
+struct StormReport {
+  std::uint64_t calls = 0;
+  std::uint64_t answered = 0;
+  std::uint64_t failed = 0;        ///< call-failed,
+  std::uint64_t aborted = 0;       ///< call-aborted,
+  std::uint64_t not_executed = 0;  ///< host-unreachable, limit-reached.
+  std::uint64_t abandoned = 0;     ///< The caller crashed.
+  std::uint64_t executed = 0;
+  std::uint64_t crashes = 0;
+  std::uint64_t partitions = 0;
+  std::uint64_t pauses = 0;
+  SimCounters wires;
+  Time virtual_time{};
+  double seconds = 0;
+  std::vector<std::string> violations;  ///< The first few of them, each for a person to read.
+  std::uint64_t violation_count = 0;
+};
+
+/// Composes the stack on a host (with SimHost::add() or own()) and returns its highest protocol, a transaction service, and
+/// through `all` every protocol whose statistics must be empty in the end, higher ones first. Called inside the monitor.
+using ComposeStack = std::function<Protocol&(SimHost& host, std::vector<Protocol*>& all)>;
+
+/// Runs it to the end. Single-threaded; takes seconds. Same options, same run.
+[[nodiscard]] StormReport run_storm(const StormOptions& options, const ComposeStack& compose);
+
+}  // namespace lrpc::netrpc

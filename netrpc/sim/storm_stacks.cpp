@@ -1,0 +1,90 @@
+#include "netrpc/sim/storm_stacks.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "lrpc/netrpc/all_kinds.h"
+#include "netrpc/sim/devices.h"
+
+namespace lrpc::netrpc {
+
+const std::vector<NamedStack>& storm_stacks() {
+  static const std::vector<NamedStack> stacks = {
+      // RPC in the x-Kernel, Figure 3 (a).
+      {"select-channel-fragment-vip", R"(
+eth      = ETH;
+ip       = IP;
+vip      = VIP over eth, ip;
+fragment = FRAGMENT over vip;
+channel  = CHANNEL over fragment;
+select   = SELECT over channel;
+)"},
+      // Figure 3 (b): small messages go past FRAGMENT.
+      {"select-channel-vipsize", R"(
+eth      = ETH;
+ip       = IP;
+vipaddr  = VIPADDR over eth, ip;
+fragment = FRAGMENT over vipaddr;
+vipsize  = VIPSIZE over vipaddr, fragment;
+channel  = CHANNEL over vipsize;
+select   = SELECT over channel;
+)"},
+      {"mrpc-vip", R"(
+eth  = ETH;
+ip   = IP;
+vip  = VIP over eth, ip;
+mrpc = M_RPC over vip;
+)"},
+      // The parts alone, to find out whose fault it is.
+      {"select-channel-ip", R"(
+ip      = IP;
+channel = CHANNEL over ip;
+select  = SELECT over channel;
+)"},
+      {"select-channel-fragment-ip", R"(
+ip       = IP;
+fragment = FRAGMENT over ip;
+channel  = CHANNEL over fragment;
+select   = SELECT over channel;
+)"},
+      {"mrpc-ip", R"(
+ip   = IP;
+mrpc = M_RPC over ip;
+)"},
+  };
+  return stacks;
+}
+
+ProtocolKinds simulated_kinds() {
+  ProtocolKinds kinds = layer_kinds();
+  kinds.add(sim_ethernet_kind("ETH")).add(sim_ip_kind("IP"));
+  return kinds;
+}
+
+Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds) {
+  std::string text(name_or_text);
+  for (const NamedStack& stack : storm_stacks())
+    if (stack.name == name_or_text) text = stack.text;
+  Result<GraphDescription> parsed = GraphDescription::parse(text, kinds);
+  if (!parsed) return parsed.error();
+  if (parsed->instances().empty()) return Error{Errc::invalid_argument, "the graph is empty"};
+  if (parsed->instances().back().gives != Service::transaction)
+    return Error{Errc::invalid_argument,
+                 "the last instance of the graph must be one that can be called (CHANNEL, SELECT, M_RPC)"};
+  const auto shared_kinds = std::make_shared<const ProtocolKinds>(kinds);
+  const auto description = std::make_shared<const GraphDescription>(std::move(*parsed));
+  return ComposeStack([shared_kinds, description](SimHost& host, std::vector<Protocol*>& all) -> Protocol& {
+    Result<Graph> graph = Graph::compose(host.host(), *description, *shared_kinds);
+    if (!graph) {
+      std::fprintf(stderr, "cannot compose the stack: %s\n", graph.error().message().c_str());
+      std::exit(2);
+    }
+    const auto kept = std::make_shared<Graph>(std::move(*graph));
+    host.own(kept);
+    for (auto it = kept->protocols().rbegin(); it != kept->protocols().rend(); ++it) all.push_back(it->get());
+    return *all.front();
+  });
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,100 @@
+// The storm's checks can fail: each flaw of a protocol is found.
+#include <gtest/gtest.h>
+
+#include "naive_rpc.h"
+#include "netrpc/sim/devices.h"
+#include "netrpc/sim/storm.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+StormOptions small_storm() {
+  StormOptions options;
+  options.calls = 3000;
+  options.hosts = 20;
+  options.link.loss = 0.05;
+  options.link.duplicate = 0.05;
+  options.link.reorder = 0.1;
+  return options;
+}
+StormReport run(const StormOptions& options, Flaw flaw) {
+  return run_storm(options, [flaw](SimHost& host, std::vector<Protocol*>& all) -> Protocol& {
+    Protocol& ip = host.ip();
+    NaiveRpc& naive = host.add<NaiveRpc>(ip, flaw);
+    all = {&naive, &ip};
+    return naive;
+  });
+}
+bool any_says(const StormReport& report, std::string_view what) {
+  for (const std::string& violation : report.violations)
+    if (violation.find(what) != std::string::npos) return true;
+  return false;
+}
+std::string all_of(const StormReport& report) {
+  std::string text;
+  for (const std::string& violation : report.violations) text += violation + '\n';
+  return text;
+}
+
+TEST(StormCheckerTest, finds_nothing_wrong_with_a_protocol_whose_flaw_does_not_show) {
+  const StormReport report = run(small_storm(), Flaw::none);
+  EXPECT_EQ(report.violation_count, 0U) << all_of(report);
+  EXPECT_EQ(report.answered, 3000U);
+  EXPECT_EQ(report.executed, 3000U);
+  EXPECT_GT(report.wires.lost, 0U);
+  EXPECT_GT(report.wires.duplicated, 0U);
+}
+
+TEST(StormCheckerTest, finds_a_server_that_executes_a_request_as_often_as_it_comes) {
+  const StormReport report = run(small_storm(), Flaw::at_least_once);
+  EXPECT_GT(report.violation_count, 10U);
+  EXPECT_TRUE(any_says(report, "was executed 2 times")) << all_of(report);
+}
+
+TEST(StormCheckerTest, finds_a_server_that_executes_again_after_a_reboot) {
+  StormOptions options = small_storm();
+  options.calls = 20'000;
+  options.faults.crash_every = 2ms;
+  options.faults.longest_down = 20ms;
+  const StormReport report = run(options, Flaw::none);
+  EXPECT_GT(report.crashes, 5U);
+  EXPECT_GT(report.violation_count, 0U);
+  EXPECT_TRUE(any_says(report, "was executed 2 times")) << all_of(report);
+}
+
+TEST(StormCheckerTest, finds_a_call_that_hangs) {
+  const StormReport report = run(small_storm(), Flaw::impatient_never);
+  EXPECT_TRUE(any_says(report, "hangs")) << all_of(report);
+}
+
+TEST(StormCheckerTest, finds_a_wrong_reply) {
+  const StormReport report = run(small_storm(), Flaw::wrong_bytes);
+  EXPECT_TRUE(any_says(report, "the reply has other bytes")) << all_of(report);
+}
+
+TEST(StormCheckerTest, finds_state_that_is_left_behind) {
+  const StormReport report = run(small_storm(), Flaw::remembers);
+  EXPECT_TRUE(any_says(report, "naive keeps")) << all_of(report);
+}
+
+TEST(StormCheckerTest, one_seed_gives_one_storm) {
+  StormOptions options = small_storm();
+  options.faults = {.crash_every = 3ms, .pause_every = 3ms, .partition_every = 10ms, .drift_every = 1ms};
+  const auto trace_of = [&](std::uint64_t seed) {
+    std::string trace;
+    options.seed = seed;
+    options.trace = [&](std::string_view line) { trace.append(line) += '\n'; };
+    (void)run(options, Flaw::none);
+    return trace;
+  };
+  const std::string once = trace_of(5);
+  EXPECT_TRUE(once == trace_of(5));
+  EXPECT_FALSE(once == trace_of(6));
+  for (const char* word : {"crashes", "boots", "pauses", "falls into", "is whole again", "is executed", "ends: "})
+    EXPECT_NE(once.find(word), std::string::npos) << word;
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc

@@ -1,0 +1,238 @@
+#include "netrpc/sim/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "netrpc/sim/devices.h"
+
+namespace lrpc::netrpc {
+
+SimWorld::SimWorld(SimOptions options) : options_(options), state_(options.seed) {}
+SimWorld::~SimWorld() = default;
+
+SimHost& SimWorld::add_host(SimHostOptions options) {
+  const auto index = static_cast<std::uint32_t>(hosts_.size());
+  if (options.name.empty()) options.name = fmt::format("h{}", index + 1);
+  if (!options.address.known()) options.address = {0x0a000001 + index};
+  while (links_.size() <= options.segment) links_.push_back(options_.link);
+  hosts_.push_back(std::make_unique<SimHost>(*this, index, std::move(options)));
+  SimHost& host = *hosts_.back();
+  by_address_.bind({host.address()}, &host);
+  host.boot();
+  return host;
+}
+
+SimHost* SimWorld::find(HostAddress address) noexcept {
+  SimHost** const found = by_address_.resolve({address});
+  return found == nullptr ? nullptr : *found;
+}
+
+SimHost* SimWorld::find(const EthernetAddress& address) noexcept {
+  HostAddress ip;
+  for (std::size_t i = 2; i < 6; ++i) ip.value = ip.value << 8 | address.bytes[i];
+  SimHost* const host = find(ip);
+  return host != nullptr && host->ethernet_address() == address ? host : nullptr;
+}
+
+SimHost* SimWorld::find(const Host& host) noexcept {
+  SimHost* const found = find(host.address());
+  return found != nullptr && found->up() && &found->host() == &host ? found : nullptr;
+}
+
+std::uint64_t SimWorld::random() noexcept {  // splitmix64
+  state_ += 0x9e3779b97f4a7c15ULL;
+  std::uint64_t x = state_;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+bool SimWorld::chance(double rate) noexcept { return rate > 0 && static_cast<double>(random() >> 11) * 0x1p-53 < rate; }
+
+// ---- time ----
+
+bool SimWorld::step(Time until) {
+  const std::optional<Time> event = events_.next_due();
+  const bool packet = !queue_.empty() && (!event || queue_.next_due() <= *event);
+  if (!packet && !event) {
+    now_ = until == Time::max() ? now_ : std::max(now_, until);
+    return false;
+  }
+  const Time next = packet ? queue_.next_due() : *event;
+  if (next > until) {
+    now_ = std::max(now_, until);
+    return false;
+  }
+  now_ = std::max(now_, next);
+  if (packet) {
+    deliver(queue_.take());
+  } else {
+    events_.run_due();
+  }
+  return true;
+}
+
+void SimWorld::run_for(Duration how_long) {
+  const Time until = now_ + how_long;
+  while (step(until)) {
+  }
+}
+
+bool SimWorld::run_until(const std::function<bool()>& done, Duration limit) {
+  const Time until = now_ + limit;
+  while (!done())
+    if (!step(until)) return done();
+  return true;
+}
+
+void SimWorld::run_until_idle(Duration limit) {
+  const Time until = now_ + limit;
+  while ((!queue_.empty() || events_.next_due()) && step(until)) {
+  }
+}
+
+bool SimWorld::wait(Host& host, const std::function<bool()>& done, Time deadline) {
+  SimHost* const machine = find(host);
+  assert(machine != nullptr && host.monitor().held());
+  const Time until = deadline == Time::max() ? deadline : machine->world_time_of(deadline);
+  ++machine->life_->waiting;
+  bool is_done = done();
+  while (!is_done) {
+    host.monitor().unlock();
+    const bool more = step(until);
+    host.monitor().lock();
+    is_done = done();
+    if (!more) break;
+  }
+  --machine->life_->waiting;
+  return is_done;
+}
+
+// ---- wires ----
+
+SimLink& SimWorld::link(std::uint32_t segment) {
+  while (links_.size() <= segment) links_.push_back(options_.link);
+  return links_[segment];
+}
+
+void SimWorld::set_links(const SimLink& link) {
+  options_.link = options_.routers = link;
+  std::fill(links_.begin(), links_.end(), link);
+}
+
+void SimWorld::heal() noexcept {
+  for (const auto& host : hosts_) host->group_ = 0;
+}
+
+/// One hop of a packet. False: it is lost here.
+bool SimWorld::crosses(const SimLink& link, std::size_t fragments, Duration& delay, Packet& packet) {
+  for (std::size_t i = 0; i < fragments; ++i)
+    if (chance(link.loss)) return false;
+  delay += link.latency;
+  if (link.jitter.count() > 0) delay += Duration(random() % static_cast<std::uint64_t>(link.jitter.count() + 1));
+  if (chance(link.reorder)) {
+    ++counters_.reordered;
+    delay += Duration(random() % static_cast<std::uint64_t>(link.reorder_delay.count() + 1));
+  }
+  if (packet.size > 0 && chance(link.corrupt)) {
+    ++counters_.corrupted;
+    for (std::uint64_t flips = 1 + random() % 3; flips > 0; --flips)
+      packet.bytes()[random() % packet.size] ^= std::byte{1} << (random() % 8);
+  }
+  return true;
+}
+
+void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, std::size_t fragments) {
+  ++counters_.sent;
+  packet.from = from.index();
+  packet.to = to.index();
+  packet.medium = static_cast<std::uint8_t>(medium);
+  packet.number = ++packet_number_;
+  if (traced()) note_packet("sends", packet);
+  if (from.group_ != to.group_) {
+    ++counters_.cut;
+    if (traced()) note_packet("cut off, loses", packet);
+    queue_.free(packet);
+    return;
+  }
+  const bool one_segment = from.segment() == to.segment();
+  const auto travel = [&](Packet& traveller, bool& twice) {
+    Duration delay = medium == Medium::ip ? options_.ip_latency : Duration(0);
+    const SimLink* const hops[] = {&links_[from.segment()], one_segment ? nullptr : &options_.routers,
+                                   one_segment ? nullptr : &links_[to.segment()]};
+    for (const SimLink* hop : hops) {
+      if (hop == nullptr) break;
+      twice = twice || chance(hop->duplicate);
+      if (crosses(*hop, fragments, delay, traveller)) continue;
+      ++counters_.lost;
+      if (traced()) note_packet("loses", traveller);
+      queue_.free(traveller);
+      return;
+    }
+    queue_.put(traveller, now_ + delay);
+  };
+  // The copy is made before the wire does anything to the original.
+  Packet* copy = nullptr;
+  if (std::max({links_[from.segment()].duplicate, links_[to.segment()].duplicate, options_.routers.duplicate}) > 0) {
+    copy = &queue_.make(packet.size);
+    std::copy_n(packet.bytes(), packet.size, copy->bytes());
+    copy->from = packet.from;
+    copy->to = packet.to;
+    copy->medium = packet.medium;
+  }
+  bool twice = false;
+  travel(packet, twice);
+  if (copy == nullptr) return;
+  if (!twice) {
+    queue_.free(*copy);
+    return;
+  }
+  ++counters_.duplicated;
+  copy->number = ++packet_number_;
+  if (traced()) note_packet("doubles", *copy);
+  travel(*copy, twice);
+}
+
+void SimWorld::deliver(Packet& packet) {
+  SimHost& to = *hosts_[packet.to];
+  if (to.paused_until_ > now_) {  // it waits in the device, behind those that have come before it
+    queue_.put(packet, to.paused_until_);
+    return;
+  }
+  SimDevice* const device = to.up() ? to.life_->devices[packet.medium] : nullptr;
+  if (hosts_[packet.from]->group_ != to.group_) {
+    ++counters_.cut;
+    if (traced()) note_packet("cut off, does not get", packet);
+  } else if (device == nullptr) {
+    ++counters_.host_down;
+    if (traced()) note_packet("is down, does not get", packet);
+  } else {
+    ++counters_.delivered;
+    if (traced()) note_packet("gets", packet);
+    const Shepherd inside(to.monitor());
+    device->receive(packet.bytes(), packet.size);
+  }
+  queue_.free(packet);
+}
+
+// ---- traces ----
+
+void SimWorld::note(std::string_view text) {
+  if (trace_) trace_(fmt::format("{:>12.3f} us  {}", static_cast<double>(now_.count()) / 1e3, text));
+}
+
+void SimWorld::note_packet(std::string_view what, Packet& packet) {
+  // What lies behind the device's own header: the headers of our protocols.
+  const std::size_t header = packet.medium == 0 ? SimEthernet::kHeader : SimIp::kHeader;
+  std::string bytes;
+  for (std::size_t i = header; i < packet.size && i < header + 56; ++i)
+    bytes += fmt::format("{:02x}", std::to_integer<unsigned>(packet.bytes()[i]));
+  const bool arrives = what != "sends" && what != "loses" && what != "doubles" && !what.starts_with("cut off, loses");
+  note(fmt::format("{} {} #{} {} -> {} {} {} bytes {}{}", hosts_[arrives ? packet.to : packet.from]->name(), what,
+                   packet.number, hosts_[packet.from]->name(), hosts_[packet.to]->name(),
+                   packet.medium == 0 ? "eth" : "ip", packet.size, bytes, packet.size > header + 56 ? ".." : ""));
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,86 @@
+#include "graph_options.h"
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace lrpc::netrpc {
+
+std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
+  int base = 10;
+  if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_rate(std::string_view text) noexcept {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (!(value >= 0 && value <= 1)) return std::nullopt;  // a NaN is neither
+  return value;
+}
+
+std::optional<Duration> parse_duration(std::string_view text) noexcept {
+  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kUnits{
+      {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}}};
+  std::uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const auto& [name, scale] : kUnits) {
+    if (unit != name) continue;
+    if (count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / scale) return std::nullopt;
+    return Duration(static_cast<std::int64_t>(count * scale));
+  }
+  return std::nullopt;
+}
+
+bool conforms(OptionType type, std::string_view value) noexcept {
+  switch (type) {
+    case OptionType::text: return true;
+    case OptionType::number: return parse_number(value).has_value();
+    case OptionType::rate: return parse_rate(value).has_value();
+    case OptionType::duration: return parse_duration(value).has_value();
+  }
+  return false;
+}
+
+std::string_view describe(OptionType type) noexcept {
+  switch (type) {
+    case OptionType::text: return "a text";
+    case OptionType::number: return "a number such as 8 or 0xa700";
+    case OptionType::rate: return "a rate from 0 to 1 such as 0.05";
+    case OptionType::duration: return "a duration with its unit such as 250us, 10ms or 5s";
+  }
+  return "";
+}
+
+std::string Options::text(std::string_view name, std::string_view fallback) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::string(fallback) : found->second;
+}
+
+std::uint64_t Options::number(std::string_view name, std::uint64_t fallback) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? fallback : parse_number(found->second).value_or(fallback);
+}
+
+double Options::rate(std::string_view name, double fallback) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? fallback : parse_rate(found->second).value_or(fallback);
+}
+
+Duration Options::duration(std::string_view name, Duration fallback) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? fallback : parse_duration(found->second).value_or(fallback);
+}
+
+}  // namespace lrpc::netrpc

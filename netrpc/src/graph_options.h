@@ -1,0 +1,21 @@
+// The values of options: how they are read, and what is said about one that cannot be.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lrpc/netrpc/graph.h"
+
+namespace lrpc::netrpc {
+
+[[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
+[[nodiscard]] std::optional<double> parse_rate(std::string_view text) noexcept;
+[[nodiscard]] std::optional<Duration> parse_duration(std::string_view text) noexcept;
+
+[[nodiscard]] bool conforms(OptionType type, std::string_view value) noexcept;
+/// "a number such as 8 or 0xa700".
+[[nodiscard]] std::string_view describe(OptionType type) noexcept;
+
+}  // namespace lrpc::netrpc

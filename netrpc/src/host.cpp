@@ -1,0 +1,51 @@
+#include "lrpc/netrpc/host.h"
+
+#include "lrpc/shim/identifier.h"
+
+namespace lrpc::netrpc {
+
+BootId Peers::boot_id(HostAddress host) noexcept {
+  const BootId* const known = boots_.resolve({host, hash_seed_});
+  return known == nullptr ? 0 : *known;
+}
+
+void Peers::heard(HostAddress host, BootId boot_id) {
+  BootId* const known = boots_.resolve({host, hash_seed_});
+  if (known == nullptr) {
+    if (boots_.size() < kMost) boots_.bind({host, hash_seed_}, boot_id);
+    return;
+  }
+  if (*known == boot_id) return;
+  const BootId before = std::exchange(*known, boot_id);
+  for (const Rebooted& watcher : watchers_) watcher(host, before, boot_id);
+}
+
+void Peers::forget(HostAddress host) noexcept { boots_.unbind({host, hash_seed_}); }
+
+void Engine::outside(Host& host, const std::function<void()>& procedure) {
+  host.monitor().unlock();
+  procedure();
+  host.monitor().lock();
+}
+
+Host::Host(HostOptions options, const Clock& clock, Engine& engine)
+    : options_(std::move(options)),
+      engine_(engine),
+      pool_(options_.buffer_limit),
+      events_(clock),
+      state_(options_.seed != 0 ? options_.seed : shim::make_identifier()),
+      // Not one of random()'s numbers: those are seen on the wire, and one of them gives away all the others.
+      hash_seed_(options_.seed != 0 ? mix(options_.seed, 1) : shim::make_identifier()),
+      peers_(hash_seed_) {
+  while (options_.boot_id == 0) options_.boot_id = static_cast<BootId>(random());
+}
+
+std::uint64_t Host::random() noexcept {  // splitmix64
+  state_ += 0x9e3779b97f4a7c15ULL;
+  std::uint64_t x = state_;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,59 @@
+#include "lrpc/netrpc/protocol.h"
+
+#include "lrpc/netrpc/host.h"
+
+namespace lrpc::netrpc {
+
+Errc Session::push(Message /*message*/) noexcept { return Errc::not_supported; }
+
+void Session::call(Message /*request*/, Transaction& transaction, Duration /*timeout*/) noexcept {
+  transaction.completed(Errc::not_supported, {});
+}
+
+void Session::cancel(Transaction& /*transaction*/) noexcept {}
+
+void Session::reply(Message /*message*/) noexcept {}
+
+Errc Session::control(control::Request& request) noexcept {
+  if (auto* const peer_host = std::get_if<control::PeerHost>(&request)) {
+    peer_host->host = participants_.remote.host;
+    return Errc::ok;
+  }
+  return protocol_.control(request);
+}
+
+namespace {
+Error lacks(const Protocol& protocol, std::string_view what) {
+  return {Errc::not_supported, protocol.name() + " cannot " + std::string(what)};
+}
+}  // namespace
+
+Result<SessionRef> Protocol::open(Protocol& /*high*/, const ParticipantSet& /*participants*/) {
+  return lacks(*this, "be opened");
+}
+
+Status Protocol::open_enable(Protocol& /*high*/, const ParticipantSet& /*participants*/) {
+  return lacks(*this, "be enabled");
+}
+
+void Protocol::open_disable(Protocol& /*high*/, const ParticipantSet& /*participants*/) noexcept {}
+
+Errc Protocol::open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept { return Errc::ok; }
+
+void Protocol::demux(Session& /*lower*/, Message /*message*/) noexcept { ++counted.no_session; }
+
+void Protocol::call_demux(Session& lower, Message request) noexcept {
+  ++counted.no_session;
+  request.clear();
+  lower.reply(Message(host_.pool()));
+}
+
+Errc Protocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    return Errc::ok;
+  }
+  return Errc::not_supported;
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,140 @@
+// User-level protocols (The x-Kernel §II.E): a program's own protocol objects, made of procedures instead of a class.
+//
+//   UserProtocol  at the top of a graph: opens and enables below, receives and serves. Its procedures run inside the
+//                 monitor, like any protocol's.
+//   UserLayer     in the middle: sees and changes what goes through it, such as a header of the program's own.
+//   UserProgram   the way in for threads that are not inside the monitor: each operation enters it, and the program's
+//                 procedures are called outside.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lrpc/netrpc/graph.h"
+#include "lrpc/netrpc/host.h"
+
+namespace lrpc::netrpc {
+
+/// The operations of a UserProtocol; what is not given does what Protocol does. All are called inside the monitor and
+/// must not throw.
+struct UserOperations {
+  /// demux: a message has come through `from`.
+  std::function<void(Session& from, Message message)> receive{};
+  /// call_demux: answer with from.reply(), now, or later with a SessionRef kept until then.
+  std::function<void(Session& from, Message request)> serve{};
+  /// open_done: somebody has made a session for us.
+  std::function<Errc(Session& lower, const ParticipantSet& participants)> opened{};
+  /// Errc::not_supported: Protocol's own answer is taken.
+  std::function<Errc(control::Request& request)> control{};
+  /// The answer to AdvertisedMaximum: the largest message that is ever pushed.
+  std::size_t largest = 1500;
+};
+
+/// A program's protocol object at the top of a graph.
+class UserProtocol final : public Protocol {
+ public:
+  /// `below`: what it stands on; outlives it.
+  UserProtocol(Host& host, std::string name, std::vector<Protocol*> below, UserOperations operations = {});
+
+  /// In place of those there are: a program that takes its protocol out of a composed graph gives it its procedures
+  /// then. Inside the monitor.
+  void set_operations(UserOperations operations) {
+    operations_ = std::make_shared<const UserOperations>(std::move(operations));
+  }
+  [[nodiscard]] Protocol& below(std::size_t index = 0) const { return *below_.at(index); }
+
+  /// To the protocol below of that index, with this one as the one that invokes. Errors: those of Protocol's
+  /// operations.
+  Result<SessionRef> open_below(const ParticipantSet& participants, std::size_t index = 0);
+  Status enable_below(const ParticipantSet& participants, std::size_t index = 0);
+  void disable_below(const ParticipantSet& participants, std::size_t index = 0) noexcept;
+
+  [[nodiscard]] Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  void call_demux(Session& lower, Message request) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  const std::vector<Protocol*> below_;
+  std::shared_ptr<const UserOperations> operations_;  ///< Kept by a call of one of them while others take their place.
+};
+
+/// The operations of a UserLayer; what is not given passes on unchanged. `lower` is the session below; `session` is the
+/// layer's own, that the protocol above is handed. Called inside the monitor; must not throw.
+struct UserLayerOperations {
+  std::function<Errc(Session& lower, Message message)> push{};
+  std::function<void(Session& session, Protocol& high, Message message)> demux{};
+  std::function<void(Session& lower, Message request, Transaction& transaction, Duration timeout)> call{};
+  std::function<void(Session& session, Protocol& high, Message request)> call_demux{};
+  std::function<void(Session& lower, Message reply)> reply{};
+  /// Bytes that push puts in front of a message: MaximumMessage and OptimumMessage are so much smaller above the layer,
+  /// AdvertisedMaximum so much larger below it.
+  std::size_t header = 0;
+};
+
+/// A kind whose instances are UserProtocols over one protocol that gives `needs`: to be taken out of the graph by
+/// find().
+[[nodiscard]] ProtocolKind user_kind(std::string name, Service needs, UserOperations operations = {});
+/// A kind whose instances are layers in the middle; they give the service of what they stand on.
+[[nodiscard]] ProtocolKind user_layer_kind(std::string name, UserLayerOperations operations);
+
+class UserProgram;
+
+/// A session as threads outside the monitor have it: each operation enters the monitor. Must not outlive the graph.
+class UserSession {
+ public:
+  UserSession() = default;
+  UserSession(UserSession&&) noexcept = default;
+  UserSession& operator=(UserSession&& other) noexcept;
+  ~UserSession();
+
+  /// Never blocks but for the monitor. Errors: Session::push's.
+  [[nodiscard]] Errc push(Message message);
+  /// Blocks until the reply is there, `timeout` (zero: none) has passed or the peer is found gone. Errors:
+  /// Transaction::completed's. On failure `reply` is untouched.
+  [[nodiscard]] Errc call(Message request, Message& reply, Duration timeout = {});
+  [[nodiscard]] Errc control(control::Request& request);
+  explicit operator bool() const noexcept { return static_cast<bool>(session_); }
+
+ private:
+  friend class UserProgram;
+  explicit UserSession(SessionRef session) noexcept : session_(std::move(session)) {}
+  SessionRef session_;
+};
+
+/// The thread-safe way in to a UserProtocol, whose operations it takes over until its end; must not outlive it.
+class UserProgram {
+ public:
+  /// Called by whichever thread shepherds the message, outside the monitor: may block and may call into the graph
+  /// through a UserProgram or UserSession; several calls may run at a time. Must not throw.
+  struct Procedures {
+    std::function<void(HostAddress from, Message message)> receive{};
+    /// Returns the reply.
+    std::function<Message(HostAddress from, Message request)> serve{};
+    std::size_t largest = 1500;  ///< As UserOperations::largest.
+  };
+
+  /// Enters the monitor.
+  UserProgram(UserProtocol& protocol, Procedures procedures);
+  UserProgram(const UserProgram&) = delete;
+  UserProgram& operator=(const UserProgram&) = delete;
+  /// Waits until no procedure runs any more. Not from one of them.
+  ~UserProgram();
+
+  Result<UserSession> open(const ParticipantSet& participants);
+  Status enable(const ParticipantSet& participants);
+  void disable(const ParticipantSet& participants);
+  /// A message with a copy of `data`, of any size. Not allocated(): the pool has no more.
+  [[nodiscard]] Message message(std::span<const std::byte> data);
+
+ private:
+  struct Shared;
+  UserProtocol& protocol_;
+  const std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,28 @@
+// The table of hosts that speak VIP, kept by advertisement (RPC in the x-Kernel §3.1: "a table of hosts on the local network
+// that support VIP", "a broadcast-based protocol that advertizes the protocols that a given host supports").
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "lrpc/netrpc/clock.h"
+#include "lrpc/netrpc/graph.h"
+#include "lrpc/netrpc/protocol.h"
+
+namespace lrpc::netrpc {
+
+struct VipHostsOptions {
+  Duration lifetime = std::chrono::seconds(90);  ///< Of what this host advertises: said again three times as often.
+  std::size_t hosts = 1024;                      ///< In the table at once; the others are reached over IP.
+};
+
+/// Over `ethernet`, which outlive it. Asked by VIP and VIPaddr with control::SpeaksVip and ResolveReverse, told with
+/// control::AdvertiseVip. Errors: invalid_argument; those of the Ethernet's open_enable and open.
+Result<std::unique_ptr<Protocol>> make_viphosts(Host& host, std::string name, Protocol& ethernet,
+                                                const VipHostsOptions& options = {});
+
+/// VIPHOSTS over an ETH-like.
+ProtocolKind viphosts_kind();
+
+}  // namespace lrpc::netrpc
