@@ -13,6 +13,7 @@ usage() {
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
 ./do model                  check the model of the call word with spin
+./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
 ./do fmt                    format the sources
 ./do lint                   check the format, and the sources with clang-tidy
 ./do install --prefix P     build release and install it to P
@@ -28,9 +29,10 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libsodium-dev liburing-dev libseccomp-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
-test_packages=(valgrind spin) # tests that need them skip without
+test_packages=(valgrind spin iproute2) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
+fuzz_packages=(clang libclang-rt-14-dev)
 
 missing_of() { # missing_of PACKAGE...: prints those that are not installed
   local package
@@ -94,7 +96,7 @@ build() { # build PRESET
   local preset=$1 file
   local -a around=()
   [[ $preset == tsan ]] && around=("${without_randomisation[@]}")
-  [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan)$ ]] || die "no such preset: $preset"
+  [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan|fuzz)$ ]] || die "no such preset: $preset"
   file=build/$preset/build.ninja
   # Once; afterwards ninja itself configures anew when a CMake file has changed.
   if [[ ! -e $file || CMakePresets.json -nt $file ]]; then "${around[@]}" cmake --preset "$preset" >&2; fi
@@ -184,6 +186,42 @@ lint() {
   return $status
 }
 
+# ---- fuzzing ----
+
+# What a target finds stays in build/fuzz/corpus/TARGET; the cases that are kept for good lie in tests/fuzz/corpus/TARGET.
+fuzz() {
+  local seconds=600 target status=0 kept log
+  local -a targets=() corpus
+  while (($#)); do
+    case $1 in
+      --seconds) seconds=${2:-600} && shift ;;
+      *) targets+=("$1") ;;
+    esac
+    shift
+  done
+  if [[ ! -e build/fuzz/build.ninja || CMakePresets.json -nt build/fuzz/build.ninja ]]; then cmake --preset fuzz >&2; fi
+  if ((${#targets[@]} == 0)); then
+    mapfile -t targets < <(ninja -C build/fuzz -t targets all | sed -n 's/^\(fuzz_[a-z0-9_]*\): phony$/\1/p' | sort)
+  fi
+  cmake --build build/fuzz --target "${targets[@]}" >&2
+  for target in "${targets[@]}"; do
+    say "fuzzing $target for $seconds s"
+    mkdir -p "build/fuzz/corpus/$target"
+    corpus=("build/fuzz/corpus/$target")
+    kept=tests/fuzz/corpus/$target
+    [[ -d $kept ]] && corpus+=("$kept")
+    log=build/fuzz/corpus/$target.log
+    if "$(find build/fuzz/tests/fuzz -name "$target" -type f)" -max_total_time="$seconds" -print_final_stats=1 \
+      -timeout=20 -rss_limit_mb=2048 -artifact_prefix="build/fuzz/corpus/$target-" "${corpus[@]}" >"$log" 2>&1; then
+      sed -n 's/^stat::number_of_executed_units: *\(.*\)$/\1 executions, nothing found/p' "$log"
+    else
+      status=1
+      grep -E 'runtime error|ERROR|SUMMARY|Test unit written' "$log" || tail -n 20 "$log"
+    fi
+  done
+  return $status
+}
+
 # ---- commands ----
 
 command=${1:-help}
@@ -201,6 +239,10 @@ case $command in
   model)
     need spin g++ || die "the model needs them"
     exec tests/model/check.sh
+    ;;
+  fuzz)
+    need_for_build && need "${fuzz_packages[@]}" || die "fuzzing needs them"
+    fuzz "$@"
     ;;
   fmt) need "${format_packages[@]}" && format ;;
   lint) need_for_build && need "${lint_packages[@]}" && lint ;;

@@ -107,19 +107,24 @@ PrivateNameserver::~PrivateNameserver() {
   if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
 }
 
+Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat, const ServerOptions& options) {
+  auto readiness = Shared<Readiness>::create();
+  if (!readiness) return readiness.error();
+  auto process = Child::spawn("bench-server", seat, [&] { return run_server(nameserver, options, **readiness); });
+  if (!process) return process.error();
+  if (auto up = await(**readiness, "the server"); !up) return up.error();
+  return process;
+}
+
 Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, const ServerOptions& options) {
   std::unique_ptr<LrpcDomains> self(new LrpcDomains);
   auto nameserver = PrivateNameserver::start();
   if (!nameserver) return nameserver.error();
   self->nameserver_ = std::move(*nameserver);
 
-  auto readiness = Shared<Readiness>::create();
-  if (!readiness) return readiness.error();
-  auto process = Child::spawn("bench-server", server,
-                              [&] { return run_server(self->nameserver_->socket(), options, **readiness); });
+  auto process = start_bench_server(self->nameserver_->socket(), server, options);
   if (!process) return process.error();
   self->server_ = std::move(*process);
-  if (auto up = await(**readiness, "the server"); !up) return up.error();
   return self;
 }
 

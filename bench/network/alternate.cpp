@@ -1,0 +1,62 @@
+#include "alternate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "interrupt.h"
+#include "statistics.h"
+
+namespace lrpc::bench {
+
+double Alternated::median_of(std::size_t subject) const { return median(blocks[subject]); }
+
+double Alternated::ratio(std::size_t subject, std::size_t base) const {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(blocks[subject].size(), blocks[base].size()); ++i)
+    ratios.push_back(blocks[subject][i] / blocks[base][i]);
+  return median(ratios);
+}
+
+double Alternated::difference(std::size_t subject, std::size_t base) const {
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < std::min(blocks[subject].size(), blocks[base].size()); ++i)
+    differences.push_back(blocks[subject][i] - blocks[base][i]);
+  return median(differences);
+}
+
+Alternated alternate(const std::vector<Subject>& subjects, const TickClock& clock, std::size_t rounds,
+                     std::chrono::nanoseconds block, std::chrono::nanoseconds rest) {
+  Alternated result;
+  result.blocks.resize(subjects.size());
+  std::vector<std::size_t> calls(subjects.size(), 0);
+  const auto timed = [&](std::size_t subject, std::size_t count) {
+    const std::uint64_t before = ticks_begin();
+    for (std::size_t i = 0; i < count; ++i)
+      if (!subjects[subject].once()) return std::numeric_limits<double>::quiet_NaN();
+    return clock.ns(ticks_end() - before) / static_cast<double>(count);
+  };
+  for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
+    const double warm = timed(subject, 200);
+    if (std::isnan(warm)) continue;
+    calls[subject] = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(block.count()) / warm));
+  }
+  for (std::size_t round = 0; round < rounds && !interrupted(); ++round) {
+    for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
+      if (calls[subject] == 0) continue;
+      if (rest.count() > 0) {
+        interruptible_sleep(rest);
+        (void)timed(subject, std::max<std::size_t>(8, calls[subject] / 8));
+      }
+      const double each = timed(subject, calls[subject]);
+      if (std::isnan(each)) {
+        calls[subject] = 0;
+      } else {
+        result.blocks[subject].push_back(each);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,33 @@
+// Several things measured in turns, so that what disturbs one block disturbs its neighbours too.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ticks.h"
+
+namespace lrpc::bench {
+
+struct Subject {
+  std::string name;
+  std::function<bool()> once;  ///< One round trip; false: it failed, and the subject is dropped.
+};
+
+/// Nanoseconds a round trip, one number a block; subjects x rounds. A subject that failed has fewer.
+struct Alternated {
+  std::vector<std::vector<double>> blocks;
+  [[nodiscard]] double median_of(std::size_t subject) const;
+  /// Median of the ratios (differences) of the blocks of one subject to those of another in the same round.
+  [[nodiscard]] double ratio(std::size_t subject, std::size_t base) const;
+  [[nodiscard]] double difference(std::size_t subject, std::size_t base) const;
+};
+
+/// Warms each subject up, then runs `rounds` rounds of one block of about `block` each. `rest`: sleeps for so long before each block, for
+/// what polls after the last call to stop, and makes a few untimed calls.
+[[nodiscard]] Alternated alternate(const std::vector<Subject>& subjects, const TickClock& clock, std::size_t rounds,
+                                   std::chrono::nanoseconds block,
+                                   std::chrono::nanoseconds rest = {});
+
+}  // namespace lrpc::bench

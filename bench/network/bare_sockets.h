@@ -1,0 +1,52 @@
+// The floors of the network tables: a bare ping-pong over the same kind of socket, blocking system calls, nothing else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::bench {
+
+enum class SocketKind { packet, raw_ip, udp, tcp };
+[[nodiscard]] std::string_view name_of(SocketKind kind) noexcept;
+
+/// One end of a ping-pong. Opened by a thread that is in the end's network namespace; used by any.
+class BareSocket {
+ public:
+  /// `interface`: for packet sockets. Errors: system_error.
+  static Result<BareSocket> open(SocketKind kind, const char* interface, netrpc::HostAddress local,
+                                 netrpc::HostAddress peer);
+  /// TCP: waits for the connection, or makes it. No effect for the others.
+  Status accept();
+  Status connect();
+  /// Answers every message with one byte, until stop() is called at the client.
+  void echo() noexcept;
+  /// Sends `size` bytes (at least one) and waits for the answer. False: an error, or no answer for a second.
+  [[nodiscard]] bool once(std::size_t size) noexcept;
+  /// Ends echo() at the other end.
+  void stop() noexcept;
+
+ private:
+  BareSocket(SocketKind kind, UniqueFd fd) : kind_(kind), fd_(std::move(fd)), buffer_(70'000) {}
+  [[nodiscard]] bool send(std::size_t size) noexcept;
+  /// Returns the first byte of the data, or -1. For TCP, `size` bytes are expected.
+  [[nodiscard]] int receive(std::size_t size) noexcept;
+
+  SocketKind kind_;
+  UniqueFd fd_;
+  UniqueFd listener_;
+  std::vector<std::byte> buffer_;
+  alignas(8) unsigned char peer_[32] = {};
+  unsigned peer_size_ = 0;
+  std::size_t received_ = 0;  ///< By the last receive(), of the message.
+  std::size_t most_ = 1400;
+};
+
+}  // namespace lrpc::bench

@@ -1,0 +1,172 @@
+// Tables I, II and III of RPC in the x-Kernel and Table III of The x-Kernel, between two network namespaces joined by veth.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "alternate.h"
+#include "interrupt.h"
+#include "session.h"
+#include "wire_pair.h"
+
+namespace lrpc::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// All stacks and all bare sockets, each on a wire of its own.
+class Field {
+ public:
+  explicit Field(Seats seats) : seats_(seats) {}
+  Status add(const Stack& stack) {
+    auto pair = WirePair::create(stack, seats_);
+    if (!pair) return Error{pair.code(), fmt::format("{}: {}", stack.name, pair.error().message())};
+    StackClient& trips = (*pair)->trips();
+    once_[std::string(stack.name)] = [&trips](std::size_t size) { return trips.once(size) == Errc::ok; };
+    stacks_.push_back(std::move(*pair));
+    return {};
+  }
+  Status add(SocketKind kind) {
+    auto pair = BarePair::create(kind, seats_);
+    if (!pair) return Error{pair.code(), fmt::format("{}: {}", name_of(kind), pair.error().message())};
+    once_[std::string(name_of(kind))] = [bare = pair->get()](std::size_t size) { return bare->once(size); };
+    bare_.push_back(std::move(*pair));
+    return {};
+  }
+  [[nodiscard]] Subject subject(std::string_view name, std::size_t size) const {
+    return {std::string(name), [&once = once_.at(std::string(name)), size] { return once(size); }};
+  }
+
+ private:
+  Seats seats_;
+  std::vector<std::unique_ptr<WirePair>> stacks_;
+  std::vector<std::unique_ptr<BarePair>> bare_;
+  std::map<std::string, std::function<bool(std::size_t)>> once_;
+};
+
+struct NetworkRow {
+  std::string_view name;
+  std::string_view floor;  ///< The row that "to floor" is to.
+};
+
+std::vector<Subject> subjects_of(const Field& field, std::span<const NetworkRow> rows, std::size_t size) {
+  std::vector<Subject> subjects;
+  for (const NetworkRow& row : rows) subjects.push_back(field.subject(row.name, size));
+  return subjects;
+}
+
+std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
+  std::size_t i = 0;
+  while (rows[i].name != name) ++i;
+  return i;
+}
+
+const PaperStack& paper_of(std::string_view name) {
+  static constexpr PaperStack kNone;
+  for (const Stack& one : all_stacks())
+    if (one.name == name) return one.paper;
+  return kNone;
+}
+
+/// Latency with null messages, throughput with 16 k, and what each further 1 k costs.
+Alternated measure(Session& session, const Field& field, Placement placement, std::string_view bench, std::span<const NetworkRow> rows,
+                   bool throughput) {
+  const std::size_t rounds = session.quick() ? 100 : 600;
+  const Alternated null = alternate(subjects_of(field, rows, 0), session.clock(), rounds, 2ms);
+  Alternated k1;
+  Alternated k16;
+  if (throughput) {
+    k1 = alternate(subjects_of(field, rows, 1024), session.clock(), rounds / 4, 4ms);
+    k16 = alternate(subjects_of(field, rows, 16'000), session.clock(), rounds / 4, 4ms);
+  }
+  std::vector<Column> columns = {{"stack", -30}, {"us", 8}, {"to floor", 9}, {"paper ms", 9}};
+  if (throughput) {
+    columns.insert(columns.end(), {{"16k: MB/s", 10}, {"paper kB/s", 11}, {"us per 1k", 10}, {"paper ms", 9}});
+  }
+  const Table table(columns);
+  table.print_head();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t floor = index_of(rows, rows[i].floor);
+    const PaperStack& paper = paper_of(rows[i].name);
+    std::vector<std::string> cells = {std::string(rows[i].name), number(null.median_of(i) / 1000),
+                                      ratio(null.ratio(i, floor)), number(paper.latency_ms)};
+    if (throughput) {
+      const double large = k16.median_of(i);
+      cells.insert(cells.end(), {number(16'000 / large * 1000), number(paper.throughput_kbytes),
+                                 number((large - k1.median_of(i)) / 1000 / (16'000.0 / 1024 - 1)),
+                                 number(paper.incremental_ms_per_k)});
+    }
+    table.print(cells);
+    Row row{.bench = bench, .system = "lrpc", .gate = "none", .placement = name(placement), .test = std::string(rows[i].name)};
+    row.figures = Figures::exactly(null.median_of(i), null.blocks[i].size());
+    row.figures.ratio = null.ratio(i, floor);
+    session.emit_json(row);
+  }
+  return null;
+}
+
+Status measure_tables(Session& session, Placement placement) {
+  Field field(session.cores().seats(placement));
+  for (const SocketKind kind : {SocketKind::packet, SocketKind::raw_ip, SocketKind::udp, SocketKind::tcp})
+    if (Status added = field.add(kind); !added) return added;
+  for (const Stack& one : all_stacks())
+    if (Status added = field.add(one); !added) return added;
+
+  print_title(fmt::format("{} ({})", "Table I: M_RPC over ETH, IP and VIP", name(placement)));
+  constexpr NetworkRow kTable1[] = {{"AF_PACKET", "AF_PACKET"}, {"raw IP", "AF_PACKET"},    {"M_RPC-ETH", "AF_PACKET"},
+                                    {"M_RPC-IP", "AF_PACKET"},  {"M_RPC-VIP", "AF_PACKET"}};
+  const Alternated table1 = measure(session, field, placement, "network1", kTable1, true);
+  print_note(fmt::format("VIP to ETH: {} (the paper: 1.03; the bar: 1.04). IP to ETH: {} (the paper: 1.21).",
+                         ratio(table1.ratio(4, 2)), ratio(table1.ratio(3, 2))));
+  print_title(fmt::format("{} ({})", "Table II: layered against monolithic, and section 4.3", name(placement)));
+  constexpr NetworkRow kTable2[] = {{"AF_PACKET", "AF_PACKET"},
+                                    {"M_RPC-VIP", "AF_PACKET"},
+                                    {"SELECT-CHANNEL-FRAGMENT-VIP", "AF_PACKET"},
+                                    {"SELECT-CHANNEL-VIPsize", "AF_PACKET"}};
+  const Alternated table2 = measure(session, field, placement, "network2", kTable2, true);
+  print_note(fmt::format(
+      "Layered to monolithic: {} (the paper: 1.08; the bar: 1.08). FRAGMENT bypassed to monolithic: {} (the paper: 0.99; "
+      "the bar: 1.00).",
+      ratio(table2.ratio(2, 1)), ratio(table2.ratio(3, 1))));
+  print_title(fmt::format("{} ({})", "Table III: the layers one by one", name(placement)));
+  constexpr NetworkRow kTable3[] = {{"VIP", "VIP"},
+                                    {"FRAGMENT-VIP", "VIP"},
+                                    {"CHANNEL-FRAGMENT-VIP", "VIP"},
+                                    {"SELECT-CHANNEL-FRAGMENT-VIP", "VIP"}};
+  const Alternated table3 = measure(session, field, placement, "network3", kTable3, false);
+  print_note(fmt::format("Added, ns: FRAGMENT {}, CHANNEL {}, SELECT {} (the paper: 0.21, 0.49, 0.11 ms).",
+                         number(table3.difference(1, 0)), number(table3.difference(2, 1)),
+                         number(table3.difference(3, 2))));
+  print_title(fmt::format("{} ({})", "The x-Kernel, Table III: latency by stack, beside today's kernel", name(placement)));
+  constexpr NetworkRow kStacks[] = {{"AF_PACKET", "AF_PACKET"}, {"ETH", "AF_PACKET"},
+                                    {"raw IP", "AF_PACKET"},    {"IP", "raw IP"},
+                                    {"kernel UDP", "AF_PACKET"}, {"UDP", "kernel UDP"},
+                                    {"kernel TCP", "AF_PACKET"}, {"SELECT-CHANNEL-UDP", "kernel UDP"}};
+  (void)measure(session, field, placement, "stacks", kStacks, false);
+  print_note("The paper, ms, x-kernel and Unix: ETH 1.68 and 4.87; IP-ETH 1.89 and 5.62; UDP-IP-ETH 2.00 and 5.36; "
+             "TCP-IP-ETH 3.30 and 6.10; RPC-UDP-IP-ETH 4.00 and 9.20.");
+  return {};
+}
+
+}  // namespace
+
+void network(Session& session) {
+  print_title("The network path: round trips between two network namespaces joined by veth");
+  print_note(
+      "Medians of blocks measured in turns, microseconds; ratios are medians of paired ratios. A request of some bytes, a "
+      "null reply. AF_PACKET, raw IP, kernel UDP and TCP are bare ping-pongs with blocking system calls.");
+  if (const auto why = netrpc::test::why_no_namespaces()) {
+    session.fail(*why);
+    return;
+  }
+  try {
+    for (const Placement placement : kPlacements) {
+      if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
+      if (!session.filter().wants("none", name(placement), "")) continue;
+      if (const Status status = measure_tables(session, placement); !status) session.fail(status.error().message());
+    }
+  } catch (const std::exception& error) {
+    session.fail(error.what());
+  }
+}
+
+}  // namespace lrpc::bench

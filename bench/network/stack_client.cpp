@@ -1,0 +1,78 @@
+#include "stack_client.h"
+
+#include <cstring>
+
+namespace lrpc::bench {
+
+using namespace netrpc;
+using namespace std::chrono_literals;
+
+void StackUser::demux(netrpc::Session& lower, Message message) noexcept {
+  if (!server_) {
+    ++answers_;
+    host().engine().wake(host());
+    return;
+  }
+  message.truncate(0);
+  (void)lower.push(std::move(message));
+}
+
+void StackUser::call_demux(netrpc::Session& lower, Message request) noexcept {
+  request.truncate(0);
+  lower.reply(std::move(request));
+}
+
+Errc StackUser::control(control::Request& request) noexcept {
+  if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
+    largest->size = 1400;  // as Sprite RPC: whoever sends more cuts it itself
+    return Errc::ok;
+  }
+  return Protocol::control(request);
+}
+
+ParticipantSet bench_participants(HostAddress local, HostAddress peer) {
+  ParticipantSet participants{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
+  participants.local.host = local;
+  participants.local.command = 1;
+  participants.remote.host = peer;
+  participants.remote.command = 1;
+  return participants;
+}
+
+Result<StackClient> StackClient::open(StackUser& user, Protocol& top, Service service, HostAddress peer) {
+  const Shepherd inside(user.host().monitor());
+  const ParticipantSet participants = bench_participants(user.host().address(), peer);
+  if (service == Service::datagram) {  // the answers come up through whatever session
+    if (Status enabled = top.open_enable(user, participants); !enabled) return enabled.error();
+  }
+  auto session = top.open(user, participants);
+  if (!session) return session.error();
+  return StackClient(user, *session, service);
+}
+
+StackClient::~StackClient() {
+  if (!session_) return;
+  const Shepherd inside(user_.host().monitor());
+  session_ = {};
+}
+
+Errc StackClient::once(std::size_t size) {
+  Host& host = user_.host();
+  const Shepherd inside(host.monitor());
+  for (int tries = 0; tries < 5; ++tries) {
+    Message message = Message::make(host.pool(), size);
+    if (!message.allocated()) return Errc::limit_reached;
+    if (size > 0) std::memset(message.bytes().data(), 0x5a, size);
+    if (service_ == Service::transaction) {
+      Message reply;
+      return call_and_wait_inside(*session_, std::move(message), reply, 5s);
+    }
+    const std::uint64_t before = user_.answers();
+    if (const Errc pushed = session_->push(std::move(message)); pushed != Errc::ok) return pushed;
+    if (host.engine().wait(host, [&] { return user_.answers() != before; }, host.now() + 100ms)) return Errc::ok;
+    ++lost_;
+  }
+  return Errc::timed_out;
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,52 @@
+// One end of a stack, and round trips through it: a request of some bytes, a null reply.
+#pragma once
+
+#include <cstddef>
+
+#include "lrpc/netrpc/blocking_call.h"
+#include "lrpc/netrpc/graph.h"
+#include "lrpc/netrpc/host.h"
+
+namespace lrpc::bench {
+
+/// Stands on top of a stack. At the server it answers everything with a null message; at the client it counts answers.
+class StackUser final : public netrpc::Protocol {
+ public:
+  StackUser(netrpc::Host& host, bool server) : Protocol(host, server ? "server" : "client"), server_(server) {}
+
+  void demux(netrpc::Session& lower, netrpc::Message message) noexcept override;
+  void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
+  [[nodiscard]] Errc control(netrpc::control::Request& request) noexcept override;
+  [[nodiscard]] std::uint64_t answers() const noexcept { return answers_; }
+
+ private:
+  const bool server_;
+  std::uint64_t answers_ = 0;
+};
+
+/// What to open, or to enable with an unknown peer.
+[[nodiscard]] netrpc::ParticipantSet bench_participants(netrpc::HostAddress local, netrpc::HostAddress peer);
+
+/// A client's session to the server at `peer`.
+class StackClient {
+ public:
+  /// Opens the session. Not inside the monitor.
+  static Result<StackClient> open(StackUser& user, netrpc::Protocol& top, netrpc::Service service,
+                                 netrpc::HostAddress peer);
+  StackClient(StackClient&&) noexcept = default;
+  StackClient& operator=(StackClient&&) = delete;
+  ~StackClient();
+  /// Sends `size` bytes and waits for the answer. A datagram that is lost is sent again after 100 ms (and counted).
+  [[nodiscard]] Errc once(std::size_t size);
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+
+ private:
+  StackClient(StackUser& user, netrpc::SessionRef session, netrpc::Service service)
+      : user_(user), session_(std::move(session)), service_(service) {}
+  StackUser& user_;
+  netrpc::SessionRef session_;
+  netrpc::Service service_;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace lrpc::bench

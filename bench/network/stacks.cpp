@@ -1,0 +1,49 @@
+#include "stacks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace lrpc::bench {
+
+namespace {
+
+using netrpc::Service;
+
+constexpr std::array kStacks = {
+    Stack{"ETH", "top = ETH;", Service::datagram},
+    Stack{"IP", "top = IP;", Service::datagram},
+    Stack{"UDP", "top = UDP;", Service::datagram},
+    Stack{"VIP", "eth = ETH; ip = IP; top = VIP over eth, ip;", Service::datagram, {1.12, {}, {}}},
+    Stack{"FRAGMENT-VIP", "eth = ETH; ip = IP; vip = VIP over eth, ip; top = FRAGMENT over vip;", Service::datagram,
+          {1.33, 865, {}}},
+    Stack{"CHANNEL-FRAGMENT-VIP",
+          "eth = ETH; ip = IP; vip = VIP over eth, ip; fragment = FRAGMENT over vip; top = CHANNEL over fragment;",
+          Service::transaction, {1.82, {}, {}}},
+    Stack{"SELECT-CHANNEL-FRAGMENT-VIP",
+          "eth = ETH; ip = IP; vip = VIP over eth, ip; fragment = FRAGMENT over vip; channel = CHANNEL over fragment;"
+          "top = SELECT over channel;",
+          Service::transaction, {1.93, 839, 1.03}},
+    Stack{"SELECT-CHANNEL-VIPsize",
+          "eth = ETH; ip = IP; vipaddr = VIPADDR over eth, ip; fragment = FRAGMENT over vipaddr;"
+          "vipsize = VIPSIZE over vipaddr, fragment; channel = CHANNEL over vipsize; top = SELECT over channel;",
+          Service::transaction, {1.78, {}, {}}},
+    Stack{"M_RPC-ETH", "eth = ETH; top = M_RPC over eth;", Service::transaction, {1.73, 863, 1.04}},
+    Stack{"M_RPC-IP", "ip = IP; top = M_RPC over ip;", Service::transaction, {2.10, 836, 1.05}},
+    Stack{"M_RPC-VIP", "eth = ETH; ip = IP; vip = VIP over eth, ip; top = M_RPC over vip;", Service::transaction,
+          {1.79, 860, 1.04}},
+    Stack{"SELECT-CHANNEL-UDP", "udp = UDP; channel = CHANNEL over udp; top = SELECT over channel;",
+          Service::transaction},
+};
+
+}  // namespace
+
+std::span<const Stack> all_stacks() { return kStacks; }
+
+const Stack& stack(std::string_view name) {
+  const auto found = std::ranges::find(kStacks, name, &Stack::name);
+  if (found == kStacks.end()) std::abort();
+  return *found;
+}
+
+}  // namespace lrpc::bench

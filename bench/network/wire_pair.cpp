@@ -1,0 +1,105 @@
+#include "wire_pair.h"
+
+#include "lrpc/netrpc/all_kinds.h"
+
+namespace lrpc::bench {
+
+using namespace netrpc;
+
+Wire::Wire() { netrpc::test::join(client, "wire", "10.0.0.1/24", server, "wire", "10.0.0.2/24"); }
+
+Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAddress address, const Stack& stack,
+                         bool server) {
+  auto engine = UringEngine::make();
+  if (!engine) return engine.error();
+  end.engine = std::move(*engine);
+  HostOptions options;
+  options.name = server ? "server" : "client";
+  options.address = address;
+  end.host = std::make_unique<Host>(options, clock_, *end.engine);
+  const ProtocolKinds kinds = all_kinds();
+  const auto description = GraphDescription::parse(stack.graph, kinds);
+  if (!description) return description.error();
+  Status done;
+  where.run([&] {
+    {
+      const Shepherd inside(end.host->monitor());
+      auto composed = Graph::compose(*end.host, *description, kinds);
+      if (!composed) {
+        done = composed.error();
+        return;
+      }
+      end.graph.emplace(std::move(*composed));
+      end.user = std::make_unique<StackUser>(*end.host, server);
+      if (server) done = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
+    }
+    if (done) done = end.engine->start(*end.host, 2);
+    if (!done || server) return;
+    auto trips = StackClient::open(*end.user, *end.graph->find("top"), stack.service, Wire::kServer);
+    if (!trips) {
+      done = trips.error();
+      return;
+    }
+    trips_.emplace(std::move(*trips));
+  });
+  return done;
+}
+
+Result<std::unique_ptr<WirePair>> WirePair::create(const Stack& stack, const Seats& seats) {
+  std::unique_ptr<WirePair> pair(new WirePair);
+  sit(seats.server);  // the engine's threads inherit it
+  if (Status done = pair->compose(pair->server_, pair->wire_.server, Wire::kServer, stack, true); !done)
+    return done.error();
+  sit(seats.client);
+  if (Status done = pair->compose(pair->client_, pair->wire_.client, Wire::kClient, stack, false); !done)
+    return done.error();
+  return pair;
+}
+
+WirePair::~WirePair() { trips_.reset(); }
+
+WirePair::End::~End() {
+  if (!host) return;
+  engine->stop();
+  const Shepherd inside(host->monitor());
+  graph.reset();
+}
+
+Result<std::unique_ptr<BarePair>> BarePair::create(SocketKind kind, const Seats& seats) {
+  std::unique_ptr<BarePair> pair(new BarePair);
+  Status done;
+  pair->wire_.server.run([&] {
+    auto socket = BareSocket::open(kind, "wire", Wire::kServer, Wire::kClient);
+    if (socket) {
+      pair->server_.emplace(std::move(*socket));
+    } else {
+      done = socket.error();
+    }
+  });
+  if (!done) return done.error();
+  pair->wire_.client.run([&] {
+    auto socket = BareSocket::open(kind, "wire", Wire::kClient, Wire::kServer);
+    if (socket) {
+      pair->client_.emplace(std::move(*socket));
+      done = pair->client_->connect();
+    } else {
+      done = socket.error();
+    }
+  });
+  if (done) done = pair->server_->accept();
+  if (!done) return done.error();
+  pair->echo_ = std::thread([server = &*pair->server_, seat = seats.server] {
+    sit(seat);
+    server->echo();
+  });
+  sit(seats.client);
+  return pair;
+}
+
+BarePair::~BarePair() {
+  if (!echo_.joinable()) return;
+  client_->stop();
+  echo_.join();
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,69 @@
+// Two hosts in network namespaces of their own, joined by a veth pair: a stack on real sockets, or bare ones.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "bare_sockets.h"
+#include "placement.h"
+#include "netrpc/engine/uring_engine.h"
+#include "netrpc/test_support/namespaces.h"
+#include "stack_client.h"
+#include "stacks.h"
+
+namespace lrpc::bench {
+
+/// Two namespaces with the interface `wire`, 10.0.0.1 and 10.0.0.2.
+struct Wire {
+  Wire();
+  netrpc::test::Namespace client;
+  netrpc::test::Namespace server;
+  static constexpr netrpc::HostAddress kClient{0x0a000001};
+  static constexpr netrpc::HostAddress kServer{0x0a000002};
+};
+
+/// One stack at both ends of a wire of its own: stacks that share protocol numbers do not hear each other.
+class WirePair {
+ public:
+  static Result<std::unique_ptr<WirePair>> create(const Stack& stack, const Seats& seats);
+  WirePair(const WirePair&) = delete;
+  ~WirePair();
+  [[nodiscard]] StackClient& trips() noexcept { return *trips_; }
+
+ private:
+  struct End {
+    std::unique_ptr<netrpc::UringEngine> engine;
+    std::unique_ptr<netrpc::Host> host;
+    std::optional<netrpc::Graph> graph;
+    std::unique_ptr<StackUser> user;
+    ~End();
+  };
+  WirePair() = default;
+  Status compose(End& end, const netrpc::test::Namespace& where, netrpc::HostAddress address, const Stack& stack,
+                 bool server);
+
+  Wire wire_;
+  netrpc::MonotonicClock clock_;
+  End server_;
+  End client_;
+  std::optional<StackClient> trips_;
+};
+
+/// The same with bare sockets and an echoing thread.
+class BarePair {
+ public:
+  static Result<std::unique_ptr<BarePair>> create(SocketKind kind, const Seats& seats);
+  BarePair(const BarePair&) = delete;
+  ~BarePair();
+  [[nodiscard]] bool once(std::size_t size) noexcept { return client_->once(size); }
+
+ private:
+  BarePair() = default;
+  Wire wire_;
+  std::optional<BareSocket> client_;
+  std::optional<BareSocket> server_;
+  std::thread echo_;
+};
+
+}  // namespace lrpc::bench

@@ -1,0 +1,105 @@
+#include "fuzz_device.h"
+
+#include <algorithm>
+
+namespace lrpc::netrpc::fuzz {
+
+namespace {
+constexpr std::size_t kMtu = 1500;
+HostAddress peer_host(std::uint8_t peer) { return {0x0a000002U + (peer & 3U)}; }
+}  // namespace
+
+class FuzzDevice::Port final : public Session {
+ public:
+  Port(FuzzDevice& device, Protocol& high, const ParticipantSet& participants)
+      : Session(device, high, participants), device_(device) {}
+
+  Errc push(Message message) noexcept override {
+    if (message.size() > kMtu) return Errc::message_too_long;
+    device_.last_.resize(message.size());
+    message.copy_to(device_.last_);
+    return Errc::ok;
+  }
+
+ private:
+  FuzzDevice& device_;
+};
+
+FuzzDevice::~FuzzDevice() = default;
+
+FuzzDevice::Port* FuzzDevice::port(Protocol& high, ProtocolNumber protocol, HostAddress peer) {
+  for (const SessionRef& session : ports_) {
+    if (&session->high() == &high && session->participants().protocol == protocol && session->peer() == peer)
+      return static_cast<Port*>(session.get());
+  }
+  ParticipantSet participants{.protocol = protocol, .local = {}, .remote = {}};
+  participants.local.host = host().address();
+  participants.remote.host = peer;
+  ports_.emplace_back(new Port(*this, high, participants));
+  return static_cast<Port*>(ports_.back().get());
+}
+
+Result<SessionRef> FuzzDevice::open(Protocol& high, const ParticipantSet& participants) {
+  return SessionRef(port(high, participants.protocol, participants.remote.host));
+}
+
+Status FuzzDevice::open_enable(Protocol& high, const ParticipantSet& participants) {
+  enabled_.push_back({&high, participants.protocol});
+  return {};
+}
+
+void FuzzDevice::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  std::erase_if(enabled_, [&](const Enabled& e) { return e.high == &high && e.protocol == participants.protocol; });
+}
+
+Errc FuzzDevice::control(control::Request& request) noexcept {
+  if (auto* const most = std::get_if<control::MaximumMessage>(&request)) {
+    most->size = kMtu;
+    return Errc::ok;
+  }
+  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = kMtu;
+    return Errc::ok;
+  }
+  if (auto* const local = std::get_if<control::LocalHost>(&request)) {
+    local->host = host().address();
+    return Errc::ok;
+  }
+  if (auto* const resolve = std::get_if<control::Resolve>(&request)) {
+    resolve->ethernet.bytes = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(resolve->host.value)};
+    return Errc::ok;
+  }
+  return Protocol::control(request);
+}
+
+void FuzzDevice::arrive(std::uint8_t peer, std::uint8_t which, std::span<const std::byte> bytes) {
+  if (enabled_.empty()) return;
+  const Enabled to = enabled_[which % enabled_.size()];
+  Message message = Message::copy_of(host().pool(), bytes);
+  if (!message.allocated()) return;
+  const std::size_t before = ports_.size();
+  const SessionRef session(port(*to.high, to.protocol, peer_host(peer)));
+  if (ports_.size() != before && to.high->open_done(*session, session->participants()) != Errc::ok) return;
+  to.high->demux(*session, std::move(message));
+}
+
+void FuzzDevice::reflect(std::uint8_t peer, std::uint8_t which, std::uint8_t at, std::uint8_t change) {
+  if (last_.empty()) return;
+  std::vector<std::byte> bytes = last_;
+  bytes[at % bytes.size()] ^= std::byte{change};
+  arrive(peer, which, bytes);
+}
+
+ProtocolKind fuzz_device_kind(FuzzDevice*& made) {
+  ProtocolKind kind;
+  kind.name = "FUZZ";
+  kind.summary = "the fuzzer's wire";
+  kind.make = [&made](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    auto device = std::make_unique<FuzzDevice>(parts.host, parts.name);
+    made = device.get();
+    return std::unique_ptr<Protocol>(std::move(device));
+  };
+  return kind;
+}
+
+}  // namespace lrpc::netrpc::fuzz

@@ -1,0 +1,69 @@
+// Two hosts on one Ethernet: the choice of the Ethernet, and what messages cost.
+#include "wire_host.h"
+
+namespace testing_wires {
+namespace {
+
+constexpr HostAddress kClient = address(0, 1);
+constexpr HostAddress kServer = address(0, 2);
+
+class TwoHosts : public OnWires {
+ protected:
+  void SetUp() override {
+    OnWires::SetUp();
+    if (IsSkipped()) return;
+    client_.emplace();
+    server_.emplace();
+    lrpc::netrpc::test::join(*client_, "wire", text(kClient), *server_, "wire", text(kServer));
+  }
+  std::optional<Namespace> client_;
+  std::optional<Namespace> server_;
+};
+
+TEST_P(TwoHosts, OnOneEthernetTalkInEthernetFramesOnly) {
+  WireHost server(*server_, kServer, stack());
+  WireHost client(*client_, kClient, stack());
+  client.open(kServer);
+  for (const std::size_t size : kSizesOfCalls) {
+    const Answer answer = client.call(kServer, size, size);
+    EXPECT_EQ(answer.outcome, Errc::ok) << size << " bytes";
+    EXPECT_TRUE(answer.right) << size << " bytes";
+  }
+  for (WireHost* const host : {&client, &server}) {
+    EXPECT_EQ(host->counted("ip").sent, 0U);
+    EXPECT_EQ(host->counted("ip").received, 0U);
+    EXPECT_GE(host->counted("eth").sent, std::size(kSizesOfCalls));
+    EXPECT_GE(host->counted("eth").received, std::size(kSizesOfCalls));
+  }
+}
+
+TEST_P(TwoHosts, OnceWarmTakeNoMemoryForACallAndLeaveNone) {
+  WireHost server(*server_, kServer, stack());
+  WireHost client(*client_, kClient, stack());
+  client.open(kServer);
+  const auto calls = [&](int count) {
+    int wrong = 0;
+    for (int i = 0; i < count; ++i)
+      if (!client.call(kServer, kSizesOfCalls[i % 3], static_cast<std::uint64_t>(i)).right) ++wrong;
+    return wrong;
+  };
+  EXPECT_EQ(calls(1000), 0);
+  // Where the machine is busy, packets that are sent again make more buffers be in use at once than ever before: that
+  // takes memory, once. Memory for each call would be taken in every round.
+  std::uint64_t taken = 1;
+  for (int round = 0; round < 5 && taken != 0; ++round) {
+    const std::uint64_t before = client.pool().allocations() + server.pool().allocations();
+    EXPECT_EQ(calls(5000), 0);
+    taken = client.pool().allocations() + server.pool().allocations() - before;
+  }
+  EXPECT_EQ(taken, 0U);
+  client.end();
+  server.end();
+  EXPECT_EQ(client.pool().in_use(), 0U);
+  EXPECT_EQ(server.pool().in_use(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stacks, TwoHosts, ::testing::Values(&kLayered, &kSizes, &kMonolithic), name_of);
+
+}  // namespace
+}  // namespace testing_wires

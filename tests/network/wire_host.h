@@ -1,0 +1,123 @@
+// A host on a real wire: a whole stack in a network namespace, whose user answers calls and makes them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lrpc/netrpc/blocking_call.h"
+#include "lrpc/netrpc/graph.h"
+#include "lrpc/netrpc/host.h"
+#include "netrpc/engine/uring_engine.h"
+#include "netrpc/test_support/namespaces.h"
+
+namespace testing_wires {
+
+using lrpc::Errc;
+using lrpc::netrpc::HostAddress;
+using lrpc::netrpc::test::Bridge;
+using lrpc::netrpc::test::Namespace;
+
+/// A stack of which `top` is what is called.
+struct Stack {
+  const char* name;   ///< As part of a test's name.
+  const char* lower;  ///< From the devices to what FAULT may stand on, which is called `wire`.
+  const char* upper;  ///< Over `spoiled`.
+};
+
+extern const Stack kLayered;     ///< SELECT-CHANNEL-FRAGMENT-VIP.
+extern const Stack kSizes;       ///< SELECT-CHANNEL-VIPsize.
+extern const Stack kMonolithic;  ///< M_RPC-VIP.
+std::string name_of(const ::testing::TestParamInfo<const Stack*>& stack);
+
+/// How often each call has been executed, by all lives of all servers.
+class Ledger {
+ public:
+  explicit Ledger(std::size_t calls) : executed_(calls) {}
+  void record(std::uint64_t call) {
+    if (call < executed_.size()) ++executed_[call];
+  }
+  [[nodiscard]] int executed(std::uint64_t call) const { return executed_[call]; }
+
+ private:
+  std::vector<std::atomic<int>> executed_;
+};
+
+/// What a call has brought.
+struct Answer {
+  Errc outcome = Errc::ok;
+  bool right = false;  ///< From the host that was asked, and with what was sent.
+};
+
+/// The highest protocol: answers each request with its own address and the request itself.
+class Echo final : public lrpc::netrpc::Protocol {
+ public:
+  Echo(lrpc::netrpc::Host& host, Ledger* ledger) : Protocol(host, "echo"), ledger_(ledger) {}
+  void call_demux(lrpc::netrpc::Session& lower, lrpc::netrpc::Message request) noexcept override;
+
+ private:
+  Ledger* const ledger_;
+};
+
+struct WireHostOptions {
+  const char* fault = "";    ///< FAULT's options: "loss = 0.1, on = push". Empty: no FAULT.
+  const char* give_up = "5s";
+  Ledger* ledger = nullptr;  ///< Where requests of 8 bytes or more, which begin with their number, are counted.
+};
+
+class WireHost {
+ public:
+  /// Serves at once. `where` outlives it. Throws std::runtime_error.
+  WireHost(const Namespace& where, HostAddress address, const Stack& stack, const WireHostOptions& options = {});
+  WireHost(const WireHost&) = delete;
+  WireHost& operator=(const WireHost&) = delete;
+  ~WireHost();
+
+  /// Makes a session to `server` if there is none. Thread-safe. The first call to each server: before others are made.
+  void open(HostAddress server);
+  /// Calls `server`, which is open, with `size` bytes, and waits. Thread-safe.
+  Answer call(HostAddress server, std::size_t size, std::uint64_t number = 0);
+  /// What an instance of the graph has counted.
+  [[nodiscard]] lrpc::netrpc::control::Statistics counted(std::string_view instance);
+  [[nodiscard]] lrpc::netrpc::BufferPool& pool() { return host_->pool(); }
+  /// The graph and its sessions end; what is left is the host with its pool.
+  void end();
+
+ private:
+  struct Open {
+    HostAddress server;
+    lrpc::netrpc::SessionRef session;
+  };
+  const Namespace& where_;
+  lrpc::netrpc::MonotonicClock clock_;
+  std::unique_ptr<lrpc::netrpc::UringEngine> engine_;
+  std::unique_ptr<lrpc::netrpc::Host> host_;
+  std::unique_ptr<Echo> echo_;
+  std::optional<lrpc::netrpc::Graph> graph_;
+  std::vector<Open> open_;
+};
+
+constexpr HostAddress address(int network, int host) {
+  return HostAddress{0x0a000000U + static_cast<std::uint32_t>(network) * 256 + static_cast<std::uint32_t>(host)};
+}
+/// "10.0.1.2/24"
+std::string text(HostAddress address);
+
+/// Sizes of requests: null calls, one packet, many.
+inline constexpr std::size_t kSizesOfCalls[] = {0, 1000, 16'000};
+
+/// Skips where the kernel or the user's privileges do not allow such networks.
+class OnWires : public ::testing::TestWithParam<const Stack*> {
+ protected:
+  void SetUp() override {
+    if (const auto why = lrpc::netrpc::test::why_no_namespaces()) GTEST_SKIP() << *why;
+    if (const auto why = lrpc::netrpc::test::why_no_bridges()) GTEST_SKIP() << *why;
+  }
+  static const Stack& stack() { return *GetParam(); }
+};
+
+}  // namespace testing_wires
