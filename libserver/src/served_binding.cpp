@@ -63,6 +63,7 @@ ServedBinding::ServedBinding(ServedParts parts)
 
 bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  (void)inline_left.load(std::memory_order_acquire);
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);

@@ -44,7 +44,9 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
 
 void serve_inline(void* binding, std::uint32_t astack) {
   auto& served = *static_cast<server::ServedBinding*>(binding);
-  if (astack < served.astacks().size()) (void)server::serve(served.astacks()[astack], served.inline_context);
+  if (astack >= served.astacks().size()) return;
+  (void)server::serve(served.astacks()[astack], served.inline_context);
+  served.inline_left.store(true, std::memory_order_release);
 }
 
 }  // namespace
