@@ -8,25 +8,17 @@ namespace lrpc::netrpc::auth {
 
 namespace {
 
-using Nonce = std::array<unsigned char, crypto_aead_chacha20poly1305_ietf_NPUBBYTES>;
-
-/// A key seals in one direction only, so that the counter alone makes each nonce different.
-Nonce nonce_of(std::uint64_t counter) noexcept {
-  Nonce nonce{};
-  for (std::size_t i = 0; i < 8; ++i) nonce[4 + i] = static_cast<unsigned char>(counter >> (8 * i));
-  return nonce;
-}
-
 unsigned char* unsigned_bytes(std::byte* bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes); }
 
 void mix_in(crypto_generichash_state& state, const Hello& hello) noexcept {
-  std::byte fields[20];
+  std::byte fields[21];
   WireWriter(fields)
       .put(hello.ends.sender)
       .put(hello.ends.receiver)
       .put(hello.boot_id)
       .put(hello.association)
-      .put(hello.generation);
+      .put(hello.generation)
+      .put(hello.ciphers);
   crypto_generichash_update(&state, unsigned_bytes(fields), sizeof fields);
   crypto_generichash_update(&state, hello.key.data(), hello.key.size());
   crypto_generichash_update(&state, hello.salt.data(), hello.salt.size());
@@ -63,6 +55,9 @@ void EphemeralKey::wipe() noexcept { sodium_memzero(secret.data(), secret.size()
 bool Association::establish(const Hello& hello, const Hello& reply, const EphemeralKey& mine, bool initiator,
                             const Key& key, Time now) noexcept {
   wipe();
+  // The responder has chosen one, and the initiator has offered it.
+  const std::optional<Cipher> cipher = best_of(hello.ciphers, reply.ciphers);
+  if (!cipher || reply.ciphers != static_cast<Ciphers>(*cipher)) return false;
   std::array<unsigned char, crypto_scalarmult_BYTES> shared;
   if (crypto_scalarmult(shared.data(), mine.secret.data(), (initiator ? reply : hello).key.data()) != 0) return false;
   // The pre-shared key, the ephemeral secret and everything that the two have told each other: keys agree only if all does.
@@ -73,10 +68,10 @@ bool Association::establish(const Hello& hello, const Hello& reply, const Epheme
   mix_in(state, hello);
   mix_in(state, reply);
   crypto_generichash_final(&state, keys.data(), keys.size());
-  auto& to_responder = initiator ? send_key_ : receive_key_;
-  auto& to_initiator = initiator ? receive_key_ : send_key_;
-  std::copy_n(keys.data(), 32, to_responder.data());
-  std::copy_n(keys.data() + 32, 32, to_initiator.data());
+  const auto to_responder = std::span(keys).first<32>();
+  const auto to_initiator = std::span(keys).last<32>();
+  send_key_.set(*cipher, initiator ? to_responder : to_initiator);
+  receive_key_.set(*cipher, initiator ? to_initiator : to_responder);
   sodium_memzero(shared.data(), shared.size());
   sodium_memzero(keys.data(), keys.size());
   sodium_memzero(&state, sizeof state);
@@ -96,8 +91,8 @@ void Association::wipe() noexcept {
   local_ = 0;
   sent_ = 0;
   window_ = {};
-  sodium_memzero(send_key_.data(), send_key_.size());
-  sodium_memzero(receive_key_.data(), receive_key_.size());
+  send_key_.wipe();
+  receive_key_.wipe();
 }
 
 Errc Association::seal(HostAddress sender, HostAddress receiver, Message& message) noexcept {
@@ -108,9 +103,8 @@ Errc Association::seal(HostAddress sender, HostAddress receiver, Message& messag
   std::byte* const at = message.push(DataHeader::kSize);
   if (at == nullptr) return Errc::limit_reached;
   encode(header, at);
-  crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-      unsigned_bytes(text.data()), unsigned_bytes(at + DataHeader::kSealed), nullptr, unsigned_bytes(text.data()),
-      text.size(), unsigned_bytes(at), DataHeader::kSealed, nullptr, nonce_of(header.counter).data(), send_key_.data());
+  send_key_.seal(text, {at, DataHeader::kSealed},
+                 std::span<std::byte, SealingKey::kTag>(at + DataHeader::kSealed, SealingKey::kTag), header.counter);
   return Errc::ok;
 }
 
@@ -122,12 +116,9 @@ Opened Association::open(const DataHeader& header, const std::byte* sealed, Mess
   std::array<std::byte, DataHeader::kSize> copy;
   std::copy_n(sealed, copy.size(), copy.data());
   if (!message.flatten_unshared()) return Opened::no_memory;
-  const std::span<std::byte> text = message.bytes();
-  const int wrong = crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-      unsigned_bytes(text.data()), nullptr, unsigned_bytes(text.data()), text.size(),
-      unsigned_bytes(copy.data() + DataHeader::kSealed), unsigned_bytes(copy.data()), DataHeader::kSealed,
-      nonce_of(header.counter).data(), receive_key_.data());
-  if (wrong != 0) return Opened::forged;
+  if (!receive_key_.open(message.bytes(), std::span(copy).first<DataHeader::kSealed>(),
+                         std::span(copy).last<SealingKey::kTag>(), header.counter))
+    return Opened::forged;
   window_.accept(header.counter);
   return Opened::ok;
 }

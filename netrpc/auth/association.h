@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lrpc/netrpc/clock.h"
+#include "netrpc/auth/cipher.h"
 #include "netrpc/auth/keys.h"
 
 namespace lrpc::netrpc::auth {
@@ -45,7 +46,8 @@ class Association {
   ~Association() { wipe(); }
 
   /// Derives the keys from the HELLO and what the reply says. `mine`: the ephemeral key of the side that calls, which is
-  /// the initiator's if `initiator`. False: the peer's public key is none; the association stays dead.
+  /// the initiator's if `initiator`. False: the peer's public key is none, or the reply names no cipher of ours; the
+  /// association stays dead.
   [[nodiscard]] bool establish(const Hello& hello, const Hello& reply, const EphemeralKey& mine, bool initiator,
                                const Key& key, Time now) noexcept;
   /// Dead from now on, its keys overwritten.
@@ -63,6 +65,7 @@ class Association {
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] bool initiator() const noexcept { return initiator_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  [[nodiscard]] Cipher cipher() const noexcept { return send_key_.cipher(); }
   [[nodiscard]] Time born() const noexcept { return born_; }
   /// See Hello::generation.
   [[nodiscard]] bool better_than(const Association& other) const noexcept {
@@ -83,8 +86,8 @@ class Association {
   Time born_{};
   std::uint64_t sent_ = 0;
   ReplayWindow window_;
-  std::array<std::uint8_t, 32> send_key_{};
-  std::array<std::uint8_t, 32> receive_key_{};
+  SealingKey send_key_;
+  SealingKey receive_key_;
 };
 
 }  // namespace lrpc::netrpc::auth

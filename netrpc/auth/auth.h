@@ -4,14 +4,14 @@
 //     auth    = AUTH(keys = "/etc/lrpc/network-keys") over vipsize;
 //     channel = CHANNEL over auth;
 //
-// header.h has the wire format, peer.h the handshake, association.h what seals messages, keys.h the file of keys.
+// header.h has the wire format, peer.h the handshake, association.h and cipher.h what seals messages, keys.h the file of keys.
 #pragma once
 
 #include "lrpc/netrpc/graph.h"
 
 namespace lrpc::netrpc {
 
-/// Options: keys (the file), rekey_messages, rekey_after, pending, peers, idle.
+/// Options: keys (the file), cipher, rekey_messages, rekey_after, pending, peers, idle.
 [[nodiscard]] ProtocolKind auth_kind();
 
 }  // namespace lrpc::netrpc

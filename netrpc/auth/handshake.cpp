@@ -28,6 +28,7 @@ void Peer::begin_handshake() noexcept {
   hello_.boot_id = self_.host().boot_id();
   hello_.association = new_number();
   hello_.generation = next_generation();
+  hello_.ciphers = settings_.ciphers;
   hello_.key = ephemeral_.pub;
   randombytes_buf(hello_.salt.data(), hello_.salt.size());
   hello_.challenge = known_challenge_;
@@ -97,7 +98,7 @@ void Peer::hello_reply(const HelloReply& reply) noexcept {
     ++counted_.duplicates;
     return;
   }
-  if (reply.hello.association == 0) {
+  if (reply.hello.association == 0 || (reply.hello.ciphers & ~settings_.ciphers) != 0) {
     ++counted_.malformed;
     return;
   }
@@ -166,6 +167,11 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
     (void)lower.push(std::move(message));
     return;
   }
+  const std::optional<Cipher> cipher = best_of(settings_.ciphers, hello.ciphers);
+  if (!cipher) {
+    ++counted_.refused;
+    return;
+  }
   // Fresh, and from somebody who has the key: worth a key exchange, and there the peer can be reached.
   if (!lower_) lower_ = SessionRef(&lower);
   heard(hello.boot_id);
@@ -179,6 +185,7 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   reply_.hello.boot_id = self_.host().boot_id();
   reply_.hello.association = new_number();
   reply_.hello.generation = std::max(hello.generation, next_generation());
+  reply_.hello.ciphers = static_cast<Ciphers>(*cipher);
   reply_.hello.key = mine.pub;
   randombytes_buf(reply_.hello.salt.data(), reply_.hello.salt.size());
   reply_.hello.challenge = challenge_;

@@ -32,6 +32,7 @@ void put(WireWriter& writer, const Hello& hello) noexcept {
   writer.put(hello.boot_id)
       .put(hello.association)
       .put(hello.generation)
+      .put(hello.ciphers)
       .put(hello.key)
       .put(hello.salt)
       .put(hello.challenge);
@@ -45,6 +46,7 @@ Hello get_hello(WireReader& reader) noexcept {
   hello.boot_id = reader.get<BootId>();
   hello.association = reader.get<std::uint32_t>();
   hello.generation = reader.get<std::uint32_t>();
+  hello.ciphers = reader.get<Ciphers>();
   reader.get(hello.key);
   reader.get(hello.salt);
   reader.get(hello.challenge);

@@ -17,6 +17,7 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/wire.h"
+#include "netrpc/auth/cipher.h"
 
 namespace lrpc::netrpc::auth {
 
@@ -38,14 +39,15 @@ struct Ends {
 /// proposal, one more than its latest with this peer; the reply decides. Of associations that exist at the same time the
 /// one of the highest generation is used, and of equal ones that of the initiator with the lower address: both sides agree.
 struct Hello {
-  static constexpr std::size_t kSize = 10 + 12 + 32 + 16 + 16 + 16;
+  static constexpr std::size_t kSize = 10 + 13 + 32 + 16 + 16 + 16;
   Ends ends;
   BootId boot_id = 0;
   std::uint32_t association = 0;
   std::uint32_t generation = 0;
-  PublicKey key{};   ///< Ephemeral, X25519.
-  Salt salt{};       ///< Random: names this handshake.
-  Salt challenge{};  ///< The responder's; zeros: not known.
+  Ciphers ciphers = 0;  ///< Those that the sender has; in the reply the one that is used.
+  PublicKey key{};      ///< Ephemeral, X25519.
+  Salt salt{};          ///< Random: names this handshake.
+  Salt challenge{};     ///< The responder's; zeros: not known.
 };
 
 struct Challenge {

@@ -3,6 +3,17 @@
 
 namespace lrpc::netrpc {
 
+namespace {
+
+std::optional<auth::Ciphers> ciphers_named(std::string_view name) noexcept {
+  if (name == "best") return auth::Ciphers{0xff};
+  if (name == "chacha20-poly1305") return static_cast<auth::Ciphers>(auth::Cipher::chacha20_poly1305);
+  if (name == "aes256-gcm") return static_cast<auth::Ciphers>(auth::Cipher::aes256_gcm);
+  return std::nullopt;
+}
+
+}  // namespace
+
 ProtocolKind auth_kind() {
   ProtocolKind kind;
   kind.name = "AUTH";
@@ -13,6 +24,7 @@ ProtocolKind auth_kind() {
       {"keys", OptionType::text, "the file of keys, one line a host or network", true},
       {"rekey_messages", OptionType::number, "messages sealed with one key (1073741824)"},
       {"rekey_after", OptionType::duration, "age of a key (3600s)"},
+      {"cipher", OptionType::text, "chacha20-poly1305, aes256-gcm, or the best that both hosts have (best)"},
       {"pending", OptionType::number, "messages to one host that wait for its first handshake (16)"},
       {"peers", OptionType::number, "hosts that state is kept for (4096)"},
       {"sessions", OptionType::number, "sessions at once (4096)"},
@@ -31,6 +43,12 @@ ProtocolKind auth_kind() {
       return Error{Errc::invalid_argument, "peers, sessions and rekey_messages must be at least 1"};
     if (options.idle <= Duration::zero() || options.settings.rekey_after <= Duration::zero())
       return Error{Errc::invalid_argument, "idle and rekey_after must be more than nothing"};
+    const std::string cipher(parts.options.text("cipher", "best"));
+    const auto wanted = ciphers_named(cipher);
+    if (!wanted) return Error{Errc::invalid_argument, "cipher '" + cipher + "': chacha20-poly1305, aes256-gcm or best"};
+    options.settings.ciphers = *wanted & auth::available_ciphers();
+    if (options.settings.ciphers == 0)
+      return Error{Errc::not_supported, "cipher '" + cipher + "': this processor has no instructions for it"};
     auto keys = auth::KeyRing::read(options.keys);
     if (!keys) return keys.error();
     auto protocol = std::make_unique<auth::AuthProtocol>(parts.host, parts.name, *parts.below.front(),

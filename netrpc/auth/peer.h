@@ -16,6 +16,7 @@ struct Settings {
   std::uint64_t rekey_messages = std::uint64_t{1} << 30;
   Duration rekey_after = std::chrono::hours(1);
   std::size_t pending = 16;
+  Ciphers ciphers = available_ciphers();  ///< Those to be used, of those that this machine has.
   /// An association that a better one has replaced is kept as long as messages may still be on their way.
   Duration linger = std::chrono::seconds(30);
   /// When nothing has come from a peer while so many messages were sent to it over so long, it may have lost the

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,11 +28,13 @@ struct Stack {
 class Auth : public ::testing::Test {
  protected:
   /// Two hosts, with the files of keys given, on an Ethernet, which pads.
-  void start(const std::string& keys_0, const std::string& keys_1, SimOptions sim = {}, Options options = {}) {
+  void start(const std::string& keys_0, const std::string& keys_1, SimOptions sim = {}, Options options = {},
+             const std::array<std::string, 2>& ciphers = {"best", "best"}) {
     files.push_back(std::make_unique<KeyFile>(keys_0));
     files.push_back(std::make_unique<KeyFile>(keys_1));
     net = std::make_unique<SimHosts>(2, 1, sim);
     for (std::size_t i = 0; i < 2; ++i) {
+      options.set("cipher", ciphers[i]);
       (*net)[i].on_boot([this, i, options](SimHost& machine) mutable {
         Stack& stack = stacks[i];
         stack.tap = &machine.add<Tap>(machine.ethernet());
