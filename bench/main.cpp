@@ -25,12 +25,9 @@ int run(const std::string& what, Session& session) {
   constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
       {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
   constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {
-      {"async", async}, {"figure2", figure2}, {"matrix", matrix}, {"change", change},
-      {"scale", scale}, {"idle", idle},       {"bpf", bpf_cost},
-      {"layers", layers},
-      {"loss", loss},
-      {"network", network},
-      {"remote", remote}};  // too long for `all`
+      {"async", async},   {"figure2", figure2}, {"matrix", matrix},   {"change", change},
+      {"scale", scale},   {"idle", idle},       {"bpf", bpf_cost},    {"components", components},
+      {"layers", layers}, {"loss", loss},       {"network", network}, {"remote", remote}};  // too long for `all`
   for (const auto& [command, function] : kCommands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
   }
@@ -55,8 +52,9 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   app.add_option("what", what, "Which bench; `all` is the first five")
-      ->check(CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "async", "figure2", "matrix",
-                             "change", "scale", "idle", "bpf", "layers", "loss", "network", "remote", "all"}))
+      ->check(
+          CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "async", "figure2", "matrix", "change",
+                         "scale", "idle", "bpf", "components", "layers", "loss", "network", "remote", "all"}))
       ->capture_default_str();
   app.add_option("--json", json_path, "Also write one JSON object a row to this file");
   app.add_flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");

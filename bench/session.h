@@ -89,6 +89,7 @@ void async(Session& session);
 void idle(Session& session);
 void bpf_cost(Session& session);
 void layers(Session& session);
+void components(Session& session);
 void network(Session& session);
 void remote(Session& session);
 void loss(Session& session);

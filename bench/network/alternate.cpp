@@ -36,19 +36,29 @@ Alternated alternate(const std::vector<Subject>& subjects, const TickClock& cloc
       if (!subjects[subject].once()) return std::numeric_limits<double>::quiet_NaN();
     return clock.ns(ticks_end() - before) / static_cast<double>(count);
   };
+  const auto prepared = [&](std::size_t subject) { return !subjects[subject].before || subjects[subject].before(); };
+  const auto done = [&](std::size_t subject) {
+    if (subjects[subject].after) subjects[subject].after();
+  };
   for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
+    if (!prepared(subject)) continue;
     const double warm = timed(subject, 200);
+    done(subject);
     if (std::isnan(warm)) continue;
     calls[subject] = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(block.count()) / warm));
   }
   for (std::size_t round = 0; round < rounds && !interrupted(); ++round) {
     for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
       if (calls[subject] == 0) continue;
-      if (rest.count() > 0) {
-        interruptible_sleep(rest);
-        (void)timed(subject, std::max<std::size_t>(8, calls[subject] / 8));
+      if (rest.count() > 0) interruptible_sleep(rest);
+      if (!prepared(subject)) {
+        calls[subject] = 0;
+        continue;
       }
-      const double each = timed(subject, calls[subject]);
+      if (rest.count() > 0 || subjects[subject].before)
+        (void)timed(subject, std::max<std::size_t>(8, calls[subject] / 8));
+      const double each = timed(subject, calls[subject]) / static_cast<double>(subjects[subject].operations);
+      done(subject);
       if (std::isnan(each)) {
         calls[subject] = 0;
       } else {

@@ -13,9 +13,13 @@ namespace lrpc::bench {
 struct Subject {
   std::string name;
   std::function<bool()> once;  ///< One round trip; false: it failed, and the subject is dropped.
+  /// How many operations `once` makes, so that calling it costs nothing beside short ones; times are of one operation.
+  std::size_t operations = 1;
+  std::function<bool()> before = {};  ///< Before each of its blocks, not timed; false: it failed, likewise.
+  std::function<void()> after = {};   ///< After each block, not timed.
 };
 
-/// Nanoseconds a round trip, one number a block; subjects x rounds. A subject that failed has fewer.
+/// Nanoseconds an operation, one number a block; subjects x rounds. A subject that failed has fewer.
 struct Alternated {
   std::vector<std::vector<double>> blocks;
   [[nodiscard]] double median_of(std::size_t subject) const;
@@ -24,8 +28,9 @@ struct Alternated {
   [[nodiscard]] double difference(std::size_t subject, std::size_t base) const;
 };
 
-/// Warms each subject up, then runs `rounds` rounds of one block of about `block` each. `rest`: sleeps for so long before each block, for
-/// what polls after the last call to stop, and makes a few untimed calls.
+/// Warms each subject up, then runs `rounds` rounds of one block of about `block` each. `rest`: sleeps for so long before
+/// each block, for what polls after the last call to stop. A subject that rests, or has a `before`, makes a few untimed
+/// calls first.
 [[nodiscard]] Alternated alternate(const std::vector<Subject>& subjects, const TickClock& clock, std::size_t rounds,
                                    std::chrono::nanoseconds block,
                                    std::chrono::nanoseconds rest = {});

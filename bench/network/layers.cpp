@@ -1,13 +1,17 @@
 // What each layer costs, without a kernel and without a wire: Table III of RPC in the x-Kernel in nanoseconds of processor
-// time on the simulated wire, its section 4.3, and the map manager's figure 6 of The x-Kernel.
+// time on the simulated wire, its section 4.3, what AUTH costs, and the map manager's figure 6 of The x-Kernel.
 #include <fmt/format.h>
 
 #include "alternate.h"
+#include "auth_stack.h"
+#include "open_sessions.h"
 #include "session.h"
 #include "sim_pair.h"
 
 namespace lrpc::bench {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// A row of the table, and the row that it is one layer above.
 struct LayerRow {
@@ -35,8 +39,7 @@ Status measure_layers(Session& session) {
     subjects.push_back({std::string(row.stack), [&trips] { return trips.once(0) == Errc::ok; }});
     pairs.push_back(std::move(*pair));
   }
-  const Alternated measured =
-      alternate(subjects, session.clock(), session.quick() ? 100 : 1000, std::chrono::milliseconds(1));
+  const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
   const Table table({{"stack", -30}, {"ns a round trip", 16}, {"layer adds, ns", 15}, {"paper, ms", 10}, {"paper adds", 11}});
   table.print_head();
   for (std::size_t i = 0; i < subjects.size(); ++i) {
@@ -71,32 +74,36 @@ Status measure_layers(Session& session) {
   return {};
 }
 
-/// Figure 6: does it matter how many sessions are open?
-Status measure_sessions(Session& session) {
-  constexpr Stack kFragment{"FRAGMENT-VIP",
-                            "eth = ETH; ip = IP; vip = VIP over eth, ip; top = FRAGMENT(sessions = 100000) over vip;",
-                            netrpc::Service::datagram};
-  constexpr std::size_t kSessions[] = {1, 10, 100, 1000, 10'000};
-  std::vector<std::unique_ptr<SimPair>> pairs;
+/// What it costs to know who is at the other end, and to keep what is said between the two.
+Status measure_auth(Session& session) {
+  constexpr std::size_t kSizes[] = {0, 64, 1024, 16'000};
+  const AuthStack auth;
+  if (Status written = auth.written(); !written) return written;
+  auto without = SimPair::create(stack(AuthStack::kWithout));
+  if (!without) return without.error();
+  auto with = SimPair::create(auth.stack());
+  if (!with) return with.error();
   std::vector<Subject> subjects;
-  for (const std::size_t count : kSessions) {
-    auto pair = SimPair::create(kFragment);
-    if (!pair) return pair.error();
-    for (std::size_t i = 1; i < count; ++i)
-      if (const Errc opened = (*pair)->open_another(); opened != Errc::ok) return Error{opened, "one more session"};
-    StackClient& trips = (*pair)->trips();
-    subjects.push_back({fmt::format("{} sessions", count), [&trips] { return trips.once(0) == Errc::ok; }});
-    pairs.push_back(std::move(*pair));
+  for (const std::size_t size : kSizes) {
+    for (const auto& pair : {&*without, &*with}) {
+      StackClient& trips = (*pair)->trips();
+      subjects.push_back({fmt::format("{}", size), [&trips, size] { return trips.once(size) == Errc::ok; }});
+    }
   }
-  const Alternated measured =
-      alternate(subjects, session.clock(), session.quick() ? 100 : 1000, std::chrono::milliseconds(1));
-  const Table table({{"open sessions", -30}, {"ns a round trip", 16}, {"to one", 10}});
+  const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
+  const Table table(
+      {{"request bytes", -13}, {"without, ns", 12}, {"with AUTH, ns", 14}, {"AUTH adds, ns", 14}, {"ratio", 7}});
   table.print_head();
-  for (std::size_t i = 0; i < subjects.size(); ++i) {
-    table.print({subjects[i].name, number(measured.median_of(i)), ratio(measured.ratio(i, 0))});
-    Row row{.bench = "sessions", .system = "lrpc", .gate = "none", .test = subjects[i].name};
-    row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
-    row.figures.ratio = measured.ratio(i, 0);
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    const double adds = measured.difference(2 * i + 1, 2 * i);
+    const double to_without = measured.ratio(2 * i + 1, 2 * i);
+    table.print({subjects[2 * i].name, number(measured.median_of(2 * i)), number(measured.median_of(2 * i + 1)),
+                 number(adds), ratio(to_without)});
+    Row row{
+        .bench = "auth", .system = "lrpc", .gate = "none", .test = fmt::format("{} {}", AuthStack::kName, kSizes[i])};
+    row.figures = Figures::exactly(measured.median_of(2 * i + 1), measured.blocks[2 * i + 1].size());
+    row.figures.floor = measured.median_of(2 * i);
+    row.figures.ratio = to_without;
     session.emit_json(row);
   }
   return {};
@@ -111,9 +118,11 @@ void layers(Session& session) {
       "demultiplexed. \"Adds\" is the median of the paired differences to the row one layer below.");
   fmt::print("\n");
   if (const Status status = measure_layers(session); !status) session.fail(status.error().message());
-  print_title("Open sessions (The x-Kernel, Figure 6): FRAGMENT-VIP, ns a round trip");
+  print_title(fmt::format("AUTH: a round trip through {} and through {}", AuthStack::kWithout, AuthStack::kName));
+  print_note("A request of some bytes, sealed and opened, and a null reply, sealed and opened; the handshake is over.");
   fmt::print("\n");
-  if (const Status status = measure_sessions(session); !status) session.fail(status.error().message());
+  if (const Status status = measure_auth(session); !status) session.fail(status.error().message());
+  open_sessions(session);
 }
 
 }  // namespace lrpc::bench

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "alternate.h"
+#include "auth_stack.h"
 #include "interrupt.h"
 #include "session.h"
 #include "wire_pair.h"
@@ -110,6 +111,9 @@ Status measure_tables(Session& session, Placement placement) {
     if (Status added = field.add(kind); !added) return added;
   for (const Stack& one : all_stacks())
     if (Status added = field.add(one); !added) return added;
+  const AuthStack auth;
+  if (Status written = auth.written(); !written) return written;
+  if (Status added = field.add(auth.stack()); !added) return added;
 
   print_title(fmt::format("{} ({})", "Table I: M_RPC over ETH, IP and VIP", name(placement)));
   constexpr NetworkRow kTable1[] = {{"AF_PACKET", "AF_PACKET"}, {"raw IP", "AF_PACKET"},    {"M_RPC-ETH", "AF_PACKET"},
@@ -144,6 +148,10 @@ Status measure_tables(Session& session, Placement placement) {
   (void)measure(session, field, placement, "stacks", kStacks, false);
   print_note("The paper, ms, x-kernel and Unix: ETH 1.68 and 4.87; IP-ETH 1.89 and 5.62; UDP-IP-ETH 2.00 and 5.36; "
              "TCP-IP-ETH 3.30 and 6.10; RPC-UDP-IP-ETH 4.00 and 9.20.");
+  print_title(fmt::format("{} ({})", "AUTH: the stack of lrpc-netd without it and with it", name(placement)));
+  constexpr NetworkRow kAuth[] = {{AuthStack::kWithout, AuthStack::kWithout}, {AuthStack::kName, AuthStack::kWithout}};
+  const Alternated with_auth = measure(session, field, placement, "auth", kAuth, true);
+  print_note(fmt::format("AUTH adds {} ns.", number(with_auth.difference(1, 0))));
   return {};
 }
 

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -54,16 +52,6 @@ Result<Child> start_program(std::vector<std::string> arguments, const netrpc::te
 }
 
 }  // namespace
-
-PrivateDirectory::PrivateDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-}
-
-PrivateDirectory::~PrivateDirectory() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
 
 Status RemoteHosts::start_end(End& end, const netrpc::test::Namespace& where, const Seat& seat, const RemotePath& path,
                               const std::string& key_of_other, bool exports) {

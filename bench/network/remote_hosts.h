@@ -8,6 +8,7 @@
 #include "child.h"
 #include "lrpc/client/binding.h"
 #include "placement.h"
+#include "private_directory.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {
@@ -16,18 +17,6 @@ namespace lrpc::bench {
 struct RemotePath {
   bool authenticated = true;  ///< --keys; else --insecure.
   bool udp = false;           ///< --udp; else the built-in graph over Ethernet and IP.
-};
-
-/// A directory of its own, gone with its contents with this object.
-class PrivateDirectory {
- public:
-  PrivateDirectory();
-  PrivateDirectory(const PrivateDirectory&) = delete;
-  ~PrivateDirectory();
-  [[nodiscard]] std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-
- private:
-  std::string path_;  ///< Empty: it could not be made.
 };
 
 /// All processes are children that end with this object, and with the bench. Precondition of start(): the calling process has one thread.

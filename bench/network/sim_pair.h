@@ -19,6 +19,8 @@ class SimPair {
   /// One more session of the same stack, with a protocol number of its own: for what many open sessions cost.
   [[nodiscard]] Errc open_another();
   [[nodiscard]] netrpc::SimHost& client() noexcept { return *client_; }
+  [[nodiscard]] netrpc::SimHost& server() noexcept { return *server_; }
+  [[nodiscard]] StackUser& client_user() noexcept { return *client_user_; }
   [[nodiscard]] netrpc::Protocol& client_top() noexcept { return *client_graph_->find("top"); }
 
  private:

@@ -1,0 +1,89 @@
+// Table I of The x-Kernel: what the components cost that every protocol is built of, in nanoseconds of today.
+#include "components.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+namespace lrpc::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Everything on one processor, as in the paper, while this lives.
+class OneProcessor {
+ public:
+  explicit OneProcessor(const Seat& seat) {
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) before_ = seat;
+    sit(seat);
+  }
+  OneProcessor(const OneProcessor&) = delete;
+  OneProcessor& operator=(const OneProcessor&) = delete;
+  ~OneProcessor() { sit(before_); }
+
+ private:
+  Seat before_{};
+};
+
+Status measure(Session& session, const Table& table, const Result<std::unique_ptr<Components>>& components) {
+  if (!components) return components.error();
+  std::vector<const Component*> wanted;
+  std::vector<Subject> subjects;
+  for (const Component& one : (*components)->all()) {
+    if (!session.filter().wants("none", name(Placement::one_core), one.subject.name)) continue;
+    wanted.push_back(&one);
+    subjects.push_back(one.subject);
+  }
+  const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 50 : 500, 1ms);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (measured.blocks[i].empty()) {
+      session.fail(wanted[i]->what);
+      continue;
+    }
+    const double ns = measured.median_of(i);
+    const std::optional<double> paper = wanted[i]->paper_us;
+    table.print({wanted[i]->what, number(ns), paper ? fmt::format("{:g}", *paper) : "-",
+                 paper ? fmt::format("{:.0f}", *paper * 1000 / ns) : "-"});
+    Row row{.bench = "components",
+            .system = "lrpc",
+            .gate = "none",
+            .placement = name(Placement::one_core),
+            .test = subjects[i].name};
+    row.figures = Figures::exactly(ns, measured.blocks[i].size());
+    session.emit_json(row);
+  }
+  return {};
+}
+
+}  // namespace
+
+void Components::add(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations,
+                     Contender& contender) {
+  add(std::move(name), std::move(what), paper_us, operations, [&contender] {
+    contender.run(1);
+    return true;
+  });
+  last().before = [&contender] {
+    contender.resume();
+    return true;
+  };
+  last().after = [&contender] { contender.pause(); };
+}
+
+void components(Session& session) {
+  print_title("Components (The x-Kernel, Table I): what each costs, ns");
+  print_note(
+      "Medians of blocks of 1 ms in turns, each component in a loop of its own, everything on one processor. The "
+      "paper's "
+      "are microseconds on a Sun 3/75; \"times\" is how often ours goes into it.");
+  fmt::print("\n");
+  const Seats seats = session.cores().seats(Placement::one_core);
+  const OneProcessor here(seats.client);
+  const Table table({{"component", -64}, {"ns", 9}, {"paper us", 8}, {"times", 7}});
+  table.print_head();
+  if (const Status done = measure(session, table, kernel_components(seats)); !done)
+    session.fail(done.error().message());
+  table.print_line();
+  if (const Status done = measure(session, table, graph_components()); !done) session.fail(done.error().message());
+}
+
+}  // namespace lrpc::bench

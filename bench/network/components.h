@@ -1,0 +1,52 @@
+// What `lrpc-bench components` measures: the pieces that a network path is made of, and what it has from the kernel.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "alternate.h"
+#include "session.h"
+
+namespace lrpc::bench {
+
+/// One row. `subject.name` is its name in the JSON.
+struct Component {
+  std::string what;                ///< For a person.
+  std::optional<double> paper_us;  ///< Table I (or the text) of The x-Kernel.
+  Subject subject;
+};
+
+/// Some components, and what they work on. Made and used by one thread.
+class Components {
+ public:
+  Components() = default;
+  Components(const Components&) = delete;
+  Components& operator=(const Components&) = delete;
+  virtual ~Components() = default;
+  [[nodiscard]] const std::vector<Component>& all() const noexcept { return all_; }
+
+ protected:
+  /// `once` makes `operations` operations.
+  void add(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations,
+           std::function<bool()> once) {
+    all_.push_back({std::move(what), paper_us, {std::move(name), std::move(once), operations}});
+  }
+  /// Of a contender: `operations` of them a round trip.
+  void add(std::string name, std::string what, std::optional<double> paper_us, std::size_t operations,
+           Contender& contender);
+  /// The subject that was added last.
+  [[nodiscard]] Subject& last() noexcept { return all_.back().subject; }
+
+ private:
+  std::vector<Component> all_;
+};
+
+/// Crossings, switches, dispatching, copying. Starts processes and threads, all on the processor of the caller, which has
+/// one thread. Errors: system_error.
+Result<std::unique_ptr<Components>> kernel_components(const Seats& seats);
+/// Messages, maps, events, sessions: on simulated hosts. Errors: what composing a graph may say.
+Result<std::unique_ptr<Components>> graph_components();
+
+}  // namespace lrpc::bench

@@ -1,0 +1,218 @@
+// What protocols are made of here: messages, maps, events, sessions.
+#include <array>
+#include <cstring>
+
+#include "components.h"
+#include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/netrpc/event_manager.h"
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/message.h"
+#include "sim_pair.h"
+
+namespace lrpc::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using netrpc::Message;
+using netrpc::Shepherd;
+
+constexpr int kBatch = 100;
+
+/// A key of the shape that protocols have: seeded, because peers choose what is in it.
+struct Key {
+  std::uint64_t seed = 0;
+  std::uint32_t value = 0;
+  [[nodiscard]] std::uint64_t hash() const noexcept { return netrpc::mix(seed, value); }
+  friend bool operator==(const Key& a, const Key& b) noexcept { return a.value == b.value; }
+};
+
+class GraphComponents final : public Components {
+ public:
+  Status start() {
+    if (Status made = compose(); !made) return made;
+    add_messages();
+    add_maps();
+    add_events();
+    add_sessions();
+    return {};
+  }
+
+ private:
+  static constexpr std::uint32_t kBindings = 10'000;
+  static constexpr std::size_t kHeader = 20;
+  static constexpr netrpc::ProtocolNumber kFirst = 1'000'000;
+
+  Status compose() {
+    constexpr Stack kNull{"NULL-ETH", "eth = ETH; top = NULL over eth;", netrpc::Service::datagram};
+    // So few sessions at once that each new one takes the place of another.
+    constexpr Stack kFragment{"FRAGMENT-VIP",
+                              "eth = ETH; ip = IP; vip = VIP over eth, ip; top = FRAGMENT(sessions = 64) over vip;",
+                              netrpc::Service::datagram};
+    auto null = SimPair::create(kNull);
+    if (!null) return null.error();
+    null_ = std::move(*null);
+    auto fragment = SimPair::create(kFragment);
+    if (!fragment) return fragment.error();
+    fragment_ = std::move(*fragment);
+    return {};
+  }
+
+  void add_messages() {
+    netrpc::BufferPool& pool = null_->client().pool();
+    add("message", "message of 1,024 bytes made and let go", 50, kBatch, [this, &pool] {
+      const Shepherd inside(null_->client().monitor());
+      bool made = true;
+      for (int i = 0; i < kBatch; ++i) made &= Message::make(pool, 1024).allocated();
+      return made;
+    });
+    add("message copied", "the same with a copy of the user's 1,024 bytes", {}, kBatch, [this, &pool] {
+      const Shepherd inside(null_->client().monitor());
+      bool made = true;
+      for (int i = 0; i < kBatch; ++i) made &= Message::copy_of(pool, bytes_).allocated();
+      return made;
+    });
+    {
+      const Shepherd inside(null_->client().monitor());
+      message_ = Message::make(pool, 64);
+    }
+    add("header", "header of 20 bytes pushed and popped", {}, kBatch, [this] {
+      const Shepherd inside(null_->client().monitor());
+      bool done = true;
+      for (int i = 0; i < kBatch; ++i) {
+        std::byte* const at = message_.push(kHeader);
+        if (at == nullptr) return false;
+        std::memset(at, i, kHeader);
+        asm volatile("" : : "r"(at) : "memory");
+        Message::Header<kHeader> header;
+        message_.pop(header);
+        done &= static_cast<bool>(header);
+      }
+      return done;
+    });
+    add("message shared", "a second message over the same bytes made and let go", {}, kBatch, [this] {
+      const Shepherd inside(null_->client().monitor());
+      bool done = true;
+      for (int i = 0; i < kBatch; ++i) done &= message_.share().allocated();
+      return done;
+    });
+  }
+
+  void add_maps() {
+    for (std::uint32_t value = 0; value < kBindings; ++value) map_.bind({kSeed, value}, value);
+    add("map, same", "identifier looked up among 10,000: the same as before", {}, kBatch, [this] {
+      bool found = true;
+      for (int i = 0; i < kBatch; ++i) {
+        Key key{kSeed, 7};
+        asm volatile("" : "+r"(key.value) : : "memory");
+        found &= map_.resolve(key) != nullptr;
+      }
+      return found;
+    });
+    add("map, in turn", "identifier looked up among 10,000: each in turn", {}, kBatch, [this] {
+      bool found = true;
+      for (int i = 0; i < kBatch; ++i) found &= map_.resolve({kSeed, next_ = (next_ + 1) % kBindings}) != nullptr;
+      return found;
+    });
+    add("map, absent", "identifier looked up among 10,000: not there", {}, kBatch, [this] {
+      bool absent = true;
+      for (int i = 0; i < kBatch; ++i) absent &= map_.resolve({kSeed, kBindings + next_++ % kBindings}) == nullptr;
+      return absent;
+    });
+    add("map bound", "identifier bound and unbound, among 10,000", {}, kBatch, [this] {
+      bool done = true;
+      for (int i = 0; i < kBatch; ++i) {
+        const Key key{kSeed, kBindings + next_++ % kBindings};
+        map_.bind(key, key.value);
+        done &= map_.unbind(key);
+      }
+      return done;
+    });
+  }
+
+  void add_events() {
+    const auto turn = [this] {
+      bool waited = true;
+      for (int i = 0; i < kBatch; ++i) {
+        events_.schedule(event_, 100ms);
+        waited &= events_.cancel(event_) == netrpc::Cancelled::will_not_run;
+      }
+      return waited;
+    };
+    add("event", "event scheduled and cancelled, no other waits", {}, kBatch, turn);
+    for (std::size_t i = 0; i < 1000; ++i) others_.push_back(std::make_unique<netrpc::Event>([] {}));
+    add("event of 1,000", "event scheduled and cancelled, 1,000 others wait", {}, kBatch, turn);
+    last().before = [this] {
+      for (std::size_t i = 0; i < others_.size(); ++i)
+        events_.schedule(*others_[i], std::chrono::milliseconds(i % 200));
+      return true;
+    };
+    last().after = [this] {
+      for (const auto& other : others_) events_.cancel(*other);
+    };
+  }
+
+  void add_sessions() {
+    add("null session", "null session opened and closed: NULL over ETH", 260, 10, [this] {
+      const Shepherd inside(null_->client().monitor());
+      bool opened = true;
+      for (int i = 0; i < 10; ++i)
+        opened &= null_->client_top().open(null_->client_user(), to_server(*null_, kNullNumber)).has_value();
+      return opened;
+    });
+    add("kept session", "session that is kept opened again and closed: FRAGMENT-VIP", {}, 10, [this] {
+      const Shepherd inside(fragment_->client().monitor());
+      bool opened = true;
+      for (int i = 0; i < 10; ++i)
+        opened &= fragment_->client_top().open(fragment_->client_user(), to_server(*fragment_, kFirst)).has_value();
+      return opened;
+    });
+    add("new session", "session made, another dropped: FRAGMENT-VIP", {}, 10, [this] {
+      const Shepherd inside(fragment_->client().monitor());
+      bool opened = true;
+      for (int i = 0; i < 10; ++i)
+        opened &=
+            fragment_->client_top().open(fragment_->client_user(), to_server(*fragment_, ++last_number_)).has_value();
+      return opened;
+    });
+    add("protocol enabled", "protocol enabled and disabled: FRAGMENT-VIP", {}, 10, [this] {
+      const Shepherd inside(fragment_->client().monitor());
+      netrpc::ParticipantSet anyone{.protocol = kFirst - 1, .local = {}, .remote = {}};
+      bool enabled = true;
+      for (int i = 0; i < 10; ++i) {
+        if (!fragment_->client_top().open_enable(fragment_->client_user(), anyone)) enabled = false;
+        fragment_->client_top().open_disable(fragment_->client_user(), anyone);
+      }
+      return enabled;
+    });
+  }
+
+  static netrpc::ParticipantSet to_server(SimPair& pair, netrpc::ProtocolNumber protocol) {
+    netrpc::ParticipantSet participants = bench_participants(pair.client().address(), pair.server().address());
+    participants.protocol = protocol;
+    return participants;
+  }
+
+  static constexpr std::uint64_t kSeed = 0x6c72'7063;
+  static constexpr netrpc::ProtocolNumber kNullNumber = netrpc::protocol_numbers::kFirstOfTests + 1;
+  std::unique_ptr<SimPair> null_;
+  std::unique_ptr<SimPair> fragment_;
+  std::array<std::byte, 1024> bytes_{};
+  Message message_;  // of null_'s pool: let go of before it
+  netrpc::Map<Key, std::uint32_t> map_;
+  std::uint32_t next_ = 0;
+  netrpc::MonotonicClock clock_;
+  netrpc::EventManager events_{clock_};
+  netrpc::Event event_{[] {}};
+  std::vector<std::unique_ptr<netrpc::Event>> others_;
+  netrpc::ProtocolNumber last_number_ = kFirst;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Components>> graph_components() {
+  auto made = std::make_unique<GraphComponents>();
+  if (const Status started = made->start(); !started) return started.error();
+  return std::unique_ptr<Components>(std::move(made));
+}
+
+}  // namespace lrpc::bench
