@@ -108,6 +108,8 @@ ProtocolKind forwarding_select_kind() {
     options.select.channels = parts.options.number("channels", options.select.channels);
     options.select.idle = parts.options.duration("idle", options.select.idle);
     const std::uint64_t hops = parts.options.number("hops", options.hops);
+    options.select.queue = parts.options.number("queue", options.select.queue);
+    if (options.select.queue < 1) return Error{Errc::invalid_argument, "queue must be at least 1"};
     if (options.select.channels < 1 || options.select.channels > 1024)
       return Error{Errc::invalid_argument, "channels must be from 1 to 1024"};
     if (options.select.idle < std::chrono::milliseconds(1))

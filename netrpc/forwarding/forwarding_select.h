@@ -21,7 +21,7 @@ struct ForwardingSelectOptions {
 /// that was forwarded to sees the forwarding host as its peer.
 [[nodiscard]] Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string name, Protocol& below,
                                                                        const ForwardingSelectOptions& options);
-/// FORWARDING_SELECT(channels = 8, hops = 4, routes = "7=10.0.0.3, 8=10.0.0.4").
+/// FORWARDING_SELECT(channels = 8, queue = 4096, hops = 4, routes = "7=10.0.0.3, 8=10.0.0.4").
 [[nodiscard]] ProtocolKind forwarding_select_kind();
 
 }  // namespace lrpc::netrpc

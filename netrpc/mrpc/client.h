@@ -97,6 +97,7 @@ class ClientPeer {
   };
 
   void start(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
+  /// More than Settings::queue are completed with limit_reached.
   void wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
   /// Starts those that wait as far as channels are free; asks for the peer's life if they wait for that.
   void start_waiting() noexcept;
@@ -135,6 +136,7 @@ class ClientPeer {
   std::array<std::unique_ptr<ClientChannel>, kMaxChannels> channels_;
   Transaction* first_waiting_ = nullptr;  ///< First come, first served. Each request has its command in front.
   Transaction* last_waiting_ = nullptr;
+  std::size_t waiting_ = 0;
   bool serving_ = false;   ///< start_waiting() is at it.
   bool querying_ = false;  ///< The query's timer is waiting_timer_, which waits then.
   std::uint32_t query_number_ = 0;

@@ -10,6 +10,10 @@ constexpr Duration kLongestQueryTimeout = std::chrono::milliseconds(500);
 }  // namespace
 
 void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept {
+  if (waiting_ >= mrpc_.settings().queue) [[unlikely]] {
+    ++mrpc_.counters().failed;
+    return transaction.completed(Errc::limit_reached, {});
+  }
   std::byte* const in_front = request.push(sizeof command);
   if (in_front == nullptr) return transaction.completed(Errc::limit_reached, {});
   WireWriter(in_front).put(command);
@@ -17,6 +21,7 @@ void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& tra
   transaction.next_waiting = nullptr;
   (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_waiting) = &transaction;
   last_waiting_ = &transaction;
+  ++waiting_;
   arm_waiting(now, transaction.deadline);
   if (!ready_ && !querying_) begin_query(now);
 }
@@ -25,6 +30,7 @@ void ClientPeer::unlink(Transaction* before, Transaction& transaction) noexcept 
   (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
   if (last_waiting_ == &transaction) last_waiting_ = before;
   transaction.next_waiting = nullptr;
+  --waiting_;
 }
 
 void ClientPeer::start_waiting() noexcept {

@@ -13,6 +13,7 @@ namespace lrpc::netrpc::mrpc {
 
 struct Settings {
   std::size_t channels = 8;  ///< Of each peer, at the client.
+  std::size_t queue = 4096;  ///< Calls to one peer that wait for a channel, or for its life.
   Duration give_up = std::chrono::seconds(5);
   Duration packet_life = std::chrono::seconds(60);
   std::size_t clients = 1024;                  ///< Hosts that this server keeps records of.

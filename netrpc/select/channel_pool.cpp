@@ -5,11 +5,12 @@
 namespace lrpc::netrpc {
 
 ChannelPool::ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels,
-                         Unwrap unwrap)
+                         std::size_t queue, Unwrap unwrap)
     : high_(high),
       below_(below),
       participants_(std::move(participants)),
       limit_(std::max<std::size_t>(channels, 1)),
+      queue_(queue),
       unwrap_(unwrap),
       timer_([this] { expired(); }) {
   slots_.reserve(limit_);
@@ -44,6 +45,7 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
     start(*slot, std::move(request), transaction, deadline);
     return;
   }
+  if (outcome == Errc::ok && waiting_ >= queue_) outcome = Errc::limit_reached;
   if (outcome != Errc::ok) return transaction.completed(outcome, {});
   transaction.waiting_request = std::move(request);
   transaction.deadline = deadline;

@@ -17,14 +17,17 @@ class ChannelPool {
   /// Looks at a reply before it goes to who has asked: takes the header off, and says what the status means.
   using Unwrap = Errc (*)(Message& reply) noexcept;
 
-  /// `participants`: with which channels are opened at `below`, each when it is first needed.
-  ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels, Unwrap unwrap);
+  /// `participants`: with which channels are opened at `below`, each when it is first needed. `queue`: how many calls
+  /// may wait for one.
+  ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels, std::size_t queue,
+              Unwrap unwrap);
   ChannelPool(const ChannelPool&) = delete;
   ChannelPool& operator=(const ChannelPool&) = delete;
 
   /// Opens the first channel, so that who opens a session learns at once that the host is not to be reached.
   [[nodiscard]] Status open_first();
   /// As Session::call(). `request` has its header. First come, first served; the timeout includes the wait.
+  /// A call for which there is no room in the queue is completed with limit_reached; it was not sent.
   void call(Message&& request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept;
 
@@ -68,6 +71,7 @@ class ChannelPool {
   Protocol& below_;
   const ParticipantSet participants_;
   const std::size_t limit_;
+  const std::size_t queue_;
   const Unwrap unwrap_;
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* free_ = nullptr;  ///< The one that was used last is the first: its state is in the caches at both ends.

@@ -11,6 +11,7 @@ namespace lrpc::netrpc {
 
 struct SelectOptions {
   std::size_t channels = 8;                  ///< Calls under way to one host; more wait, first come first served.
+  std::size_t queue = 4096;                  ///< So many to one host; the next ones are completed with limit_reached.
   Duration idle = std::chrono::seconds(30);  ///< After that time without sessions a host's channels are closed.
 };
 

@@ -158,7 +158,7 @@ Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to) {
   participants.protocol = number_;
   participants.local.host = host().address();
   participants.remote.host = to;
-  auto pool = std::make_unique<ChannelPool>(*this, below_, participants, options_.channels, unwrap);
+  auto pool = std::make_unique<ChannelPool>(*this, below_, participants, options_.channels, options_.queue, unwrap);
   if (Status status = pool->open_first(); !status) return status.error();
   if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
   return pools_.bind({to}, std::move(pool)).get();

@@ -14,8 +14,8 @@
 
 namespace lrpc::netrpc::test {
 
-/// A host whose graph the test makes by inside(), in its namespace and its monitor. The service threads end first, then the
-/// protocols, higher ones before lower ones, then the host.
+/// A host whose graph the test makes by inside(), in its namespace and its monitor. The service threads end first, then
+/// the protocols, higher ones before lower ones, then the host.
 class RealHost {
  public:
   RealHost(const Namespace& where, EngineKind kind, std::string name) : where_(where) {
@@ -61,10 +61,14 @@ class RealHost {
     }
     return keep(std::move(protocol).value());
   }
-  /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`.
+  /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`. What is found only then
+  /// was changed by somebody who has not woken who waits for it: a failure.
   bool wait(const std::function<bool()>& done, Duration patience = std::chrono::seconds(20)) {
     const Shepherd held(host_->monitor());
-    return engine_->wait(*host_, done, host_->now() + patience);
+    const Time deadline = host_->now() + patience;
+    const bool found = engine_->wait(*host_, done, deadline);
+    EXPECT_TRUE(!found || host_->now() < deadline) << "nobody has woken who waits";
+    return found;
   }
 
  private:
@@ -75,7 +79,8 @@ class RealHost {
   std::vector<std::unique_ptr<Protocol>> protocols_;
 };
 
-/// The highest protocol of a test: echoes what arrives, or collects it.
+/// The highest protocol of a test: echoes what arrives, or collects it. Whatever it counts a test may wait for, so it
+/// wakes who waits: a service thread may be the one that receives.
 class Talker final : public Protocol {
  public:
   Talker(Host& host, bool echoes) : Protocol(host, "talker"), echoes_(echoes) {}
@@ -83,6 +88,7 @@ class Talker final : public Protocol {
   Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override {
     (void)lower;
     announced.push_back(participants);
+    host().engine().wake(host());
     return refuses ? Errc::limit_reached : Errc::ok;
   }
   void demux(Session& lower, Message message) noexcept override {
@@ -91,9 +97,9 @@ class Talker final : public Protocol {
     if (echoes_) {
       const Errc outcome = lower.push(std::move(message));
       if (outcome != Errc::ok) ++failed;
-      return;
+    } else {
+      last = std::move(message);
     }
-    last = std::move(message);
     host().engine().wake(host());
   }
 

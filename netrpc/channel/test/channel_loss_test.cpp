@@ -1,5 +1,4 @@
 // CHANNEL when packets are lost, late, repeated or in another order, and when the server takes its time.
-#include "netrpc/channel/round_trip.h"
 #include "netrpc/channel/test/channel_pair.h"
 
 namespace lrpc::netrpc {
@@ -311,68 +310,6 @@ TEST(ChannelLossTest, sequence_numbers_may_wrap_around) {
     pair.wire.packets.clear();
     EXPECT_EQ(pair.executions(text), 1U);
   }
-}
-
-TEST(ChannelLossTest, a_message_of_many_fragments_is_given_time_that_grows_with_them) {
-  ChannelPair pair;
-  // A round trip of 200 us for one packet, and one of 2 ms for eleven.
-  const auto timed = [&pair](std::size_t size, Duration time) {
-    TestCall call;
-    pair.call(call, std::string(size, 'x'));
-    pair.wire.pass(time);
-    pair.wire.deliver_all();
-    EXPECT_EQ(call.outcome, Errc::ok);
-  };
-  pair.server->at_once = true;
-  timed(10, 200us);
-  for (int i = 0; i < 20; ++i) timed(10, 200us);
-  TestCall large;
-  pair.call(large, std::string(16000, 'x'));
-  pair.wire.pass(4900us);
-  EXPECT_EQ(pair.wire.packets.size(), 1U) << "sent again while its fragments may still be under way";
-  pair.wire.deliver_all();
-  EXPECT_EQ(large.outcome, Errc::ok);
-  TestCall small;
-  pair.call(small, "x");
-  pair.wire.take();
-  pair.wire.pass(40ms);
-  EXPECT_GE(pair.wire.packets.size(), 1U);
-}
-
-TEST(ChannelLossTest, the_timeout_follows_the_round_trip_and_one_loss_does_not_disturb_it_for_long) {
-  ChannelPair pair;
-  pair.expect_ok("warm");
-  for (int i = 0; i < 50; ++i) {
-    TestCall call;
-    pair.call(call, "x");
-    pair.wire.pass(4ms, 1ms);
-    while (pair.wire.packets.size() > 1) pair.wire.take();  // those that were sent too early, at first
-    pair.wire.deliver_all();
-    pair.wire.packets.clear();
-    EXPECT_TRUE(call.done());
-  }
-  control::Request request = control::RoundTrip{};
-  ASSERT_EQ(pair.session->control(request), Errc::ok);
-  const auto measured = std::get<control::RoundTrip>(request);
-  EXPECT_GT(measured.smoothed, 3ms);
-  EXPECT_LT(measured.smoothed, 5ms);
-  EXPECT_GT(measured.retransmission_timeout, 4ms);
-  EXPECT_LT(measured.retransmission_timeout, 12ms);
-}
-
-TEST(ChannelLossTest, callers_that_lose_packets_do_not_make_each_other_wait_but_a_longer_round_trip_is_noticed) {
-  RoundTripTimer timer(50ms, 500us, 1s);
-  for (int i = 0; i < 100; ++i) timer.sample(200us, 0);
-  ASSERT_EQ(timer.timeout(0, {}), 500us);
-  for (int i = 0; i < 100; ++i) {
-    for (int lost = 0; lost < 5; ++lost) timer.ambiguous();
-    EXPECT_EQ(timer.timeout(0, {}), 500us);
-    timer.sample(200us, 0);
-  }
-  for (int i = 0; i < 100; ++i) timer.ambiguous();  // nothing is ever measured: it takes 10 ms now
-  EXPECT_GT(timer.timeout(0, {}), 10ms);
-  timer.sample(200us, 0);
-  EXPECT_EQ(timer.timeout(0, {}), 500us);
 }
 
 TEST(ChannelLossTest, a_request_is_remembered_for_as_long_as_its_client_may_send_it_and_the_last_copy_may_live) {

@@ -57,6 +57,37 @@ TEST_F(MrpcWaitingTest, a_call_without_a_timeout_that_waits_for_a_channel_ends_w
   EXPECT_EQ(waits.outcome, Errc::host_unreachable);  // it was never sent
 }
 
+TEST_F(MrpcWaitingTest, a_call_for_which_the_queue_has_no_room_is_refused_and_was_never_sent) {
+  warm_up();
+  make_busy();
+  std::vector<std::unique_ptr<TestCall>> waiting;
+  for (std::size_t i = 0; i < Settings{}.queue; ++i) {
+    waiting.push_back(std::make_unique<TestCall>());
+    start(*waiting.back(), "waits");
+  }
+  TestCall refused;
+  start(refused, "refused");
+  EXPECT_EQ(refused.completions, 1);
+  EXPECT_EQ(refused.outcome, Errc::limit_reached);
+  EXPECT_FALSE(waiting.back()->done());
+  // Who stops waiting makes room for one more.
+  cancel(*waiting.front());
+  TestCall last;
+  start(last, "last");
+  TestCall too_late;
+  start(too_late, "refused");
+  EXPECT_EQ(too_late.outcome, Errc::limit_reached);
+  server->slow = false;
+  {
+    const Shepherd inside(net[1].monitor());
+    server->answer_pending();
+  }
+  ASSERT_TRUE(net.world.run_until([&] { return last.done(); }, 1min));
+  EXPECT_EQ(last.outcome, Errc::ok);
+  for (std::size_t i = 1; i < waiting.size(); ++i) EXPECT_EQ(waiting[i]->outcome, Errc::ok);
+  EXPECT_EQ(server->executed, 8 + static_cast<int>(Settings{}.queue));
+}
+
 TEST_F(MrpcWaitingTest, cancelling_everything_during_a_query_leaves_the_next_call_a_query_of_its_own) {
   warm_up();
   crash(1);

@@ -1,106 +1,15 @@
-// Calls between two machines with everything that users have on them: namespaces joined by a veth pair, an lrpcd and an
-// lrpc-netd in each, servers and clients that know nothing of the network but a name@host.
-#include <gtest/gtest.h>
+// Calls between two machines: keys, kinds of graphs, lives that end, privileges.
+#include "two_machines.h"
+
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <atomic>
-#include <fstream>
 #include <thread>
 
-#include "conformance.client.h"
-#include "netrpc/test_support/namespaces.h"
 #include "run.h"
-#include "world.h"
 
 namespace lrpc::netd::test {
 namespace {
-
-using netrpc::test::Namespace;
-using testing_lrpc::Process;
-
-class Machine {
- public:
-  explicit Machine(std::string address) : address_(std::move(address)) {
-    in([&] { lrpcd_ = Process({LRPCD, "--socket", socket(), "--log-level", "off"}); });
-  }
-  void in(const std::function<void()>& procedure) const { where_.run(procedure); }
-  [[nodiscard]] const Namespace& where() const { return where_; }
-  [[nodiscard]] std::string socket() const { return file("lrpcd.sock"); }
-  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
-  [[nodiscard]] const std::string& address() const { return address_; }
-
-  void write_keys(const std::string& text) const {
-    std::ofstream(file("keys")) << text;
-    ASSERT_EQ(::chmod(file("keys").c_str(), 0600), 0);
-  }
-  void start_netd(std::vector<std::string> options = {}) {
-    std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    in([&] { netd_ = Process(std::move(arguments)); });
-  }
-  void start_with_keys(std::vector<std::string> options = {}) {
-    options.insert(options.end(), {"--keys", file("keys")});
-    start_netd(std::move(options));
-  }
-  /// Anything else, until it has printed a line.
-  Process start(std::vector<std::string> arguments) const {
-    Process process;
-    in([&] { process = Process(std::move(arguments)); });
-    return process;
-  }
-  Process& netd() { return netd_; }
-
- private:
-  const std::string address_;
-  Namespace where_;
-  testing_lrpc::TemporaryDirectory directory_;
-  Process lrpcd_;
-  Process netd_;
-};
-
-class TwoMachines : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (const auto why = netrpc::test::why_no_namespaces()) GTEST_SKIP() << *why;
-    here = std::make_unique<Machine>("10.7.0.1");
-    there = std::make_unique<Machine>("10.7.0.2");
-    netrpc::test::join(here->where(), "veth0", "10.7.0.1/24", there->where(), "veth0", "10.7.0.2/24");
-    key = run(std::string(LRPC_NETD) + " --generate-key").output;
-  }
-  /// The key of each for the other.
-  void share_key() {
-    here->write_keys("10.7.0.2 " + key);
-    there->write_keys("10.7.0.1 " + key);
-  }
-  Process start_server(const std::string& name = "conformance") const {
-    return there->start({LRPC_TEST_SERVER, "--nameserver", there->socket(), name});
-  }
-  [[nodiscard]] Result<Conformance::Client> import(const std::string& name = "conformance@10.7.0.2") const {
-    return Conformance::Client::import(name, {.nameserver = here->socket()});
-  }
-  void expect_calls(const std::vector<std::string>& here_options, const std::vector<std::string>& there_options) {
-    share_key();
-    const Process server = start_server();
-    auto exporting = there_options;
-    exporting.insert(exporting.end(), {"--export", "conformance"});
-    there->start_with_keys(exporting);
-    here->start_with_keys(here_options);
-    auto client = import();
-    ASSERT_TRUE(client) << client.error().message();
-    for (int i = 0; i < 100; ++i) {
-      const auto sum = client->Add(i, 42);
-      ASSERT_TRUE(sum) << sum.error().message();
-      EXPECT_EQ(*sum, i + 42);
-    }
-    std::vector<std::byte> large(12000, std::byte{3});
-    EXPECT_EQ(client->Sum(large).value(), 36000U);
-  }
-
-  std::unique_ptr<Machine> here;
-  std::unique_ptr<Machine> there;
-  std::string key;
-};
 
 TEST_F(TwoMachines, call_each_other_with_a_shared_key) { expect_calls({}, {}); }
 

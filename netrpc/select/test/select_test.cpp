@@ -95,6 +95,28 @@ TEST(SelectTest, calls_wait_their_turn_where_no_channel_is_free) {
   }
 }
 
+TEST(SelectTest, a_call_for_which_the_queue_has_no_room_is_refused_and_was_never_sent) {
+  SelectHosts net(2, {.channels = 1, .queue = 2});
+  net.serve(1, 7);
+  Session& session = net.open(0, 1, 7);
+  net.servers[1]->at_once = false;
+  TestCall calls[5];
+  for (std::size_t i = 0; i < 4; ++i) net.call(0, session, calls[i], std::to_string(i));
+  EXPECT_EQ(calls[3].completions, 1);
+  EXPECT_EQ(calls[3].outcome, Errc::limit_reached);
+  net.world.run_for(1ms);
+  net.servers[1]->answer_next();  // one that waits has the channel now, and room is for another
+  net.world.run_for(1ms);
+  net.call(0, session, calls[4], "4");
+  EXPECT_FALSE(calls[4].done());
+  for (int i = 0; i < 3; ++i) {
+    net.servers[1]->answer_next();
+    net.world.run_for(1ms);
+  }
+  for (const std::size_t i : {0U, 1U, 2U, 4U}) EXPECT_EQ(calls[i].outcome, Errc::ok) << i;
+  EXPECT_EQ(net.servers[1]->executed.size(), 4U);
+}
+
 TEST(SelectTest, the_channel_that_was_used_last_is_used_next) {
   SelectHosts net(2, {.channels = 8});
   net.serve(1, 7);
@@ -326,7 +348,7 @@ TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_c
   const Shepherd inside(net[0].monitor());
   HeldChannels below(net[0].host());
   SinkProtocol high(net[0].host());
-  ChannelPool pool(high, below, {}, 1, [](Message& /*reply*/) noexcept { return Errc::ok; });
+  ChannelPool pool(high, below, {}, 1, 16, [](Message& /*reply*/) noexcept { return Errc::ok; });
   bool cancelled = false;
   struct First final : Transaction {
     explicit First(const bool& gone) : cancelled(gone) {}
