@@ -10,8 +10,8 @@ namespace lrpc::netrpc {
 
 inline constexpr std::size_t kIpHeader = 20;  ///< Without IP options.
 
-/// Takes header and options off the front of a datagram, and off its end what lies behind its length; who it says it is from.
-/// The kernel has checked it, but a wrong length here would be ours to suffer. Nothing: not to be delivered.
+/// Takes header and options off the front of a datagram, and off its end what lies behind its length; who it says it is
+/// from. The kernel has checked it, but a wrong length here would be ours to suffer. Nothing: not to be delivered.
 [[nodiscard]] inline std::optional<HostAddress> pop_ip_header(Message& message) noexcept {
   Message::Header<kIpHeader> header;
   message.pop(header);
