@@ -1,7 +1,6 @@
 #include "lrpc/shim/packed_image.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "lrpc/shim/variable.h"
@@ -32,16 +31,11 @@ std::optional<std::span<std::byte>> place_of(std::span<const ImageRange> ranges,
                                              const VariableParameter& p, const AStack& astack) noexcept {
   const auto at = packed_place(ranges, p.length_offset);
   if (!at) return std::nullopt;
-  // locate_variable() asks for an image in which the word has its place; here it has another one.
-  VariableParameter moved = p;
-  moved.length_offset = 0;
-  std::array<std::byte, sizeof(std::uint32_t)> word{};
-  std::memcpy(word.data(), packed.data() + *at, word.size());
-  const auto found = locate_variable(word.data(), nullptr, moved);
-  if (!found) return std::nullopt;
-  const bool in_tail = (get_scalar<CopyCode::E, std::uint32_t>(word.data()) & VariableParameter::kInTail) != 0;
-  if (in_tail && astack.tail == nullptr) return std::nullopt;
-  return std::span(in_tail ? astack.tail + p.tail_offset : astack.image + p.inline_offset, found->size());
+  std::uint32_t word = 0;  // among packed bytes it need not be aligned
+  std::memcpy(&word, packed.data() + *at, sizeof word);
+  const auto said = judge_length(word, p);
+  if (!said || (said->in_tail && astack.tail == nullptr)) return std::nullopt;
+  return std::span(said->in_tail ? astack.tail + p.tail_offset : astack.image + p.inline_offset, said->size);
 }
 
 }  // namespace

@@ -139,6 +139,45 @@ TEST(PackedImage, with_lying_lengths_is_refused) {
   EXPECT_FALSE(unpacks(0x7fff'ffff, 0, 500));
 }
 
+TEST(PackedImage, of_a_tail_is_refused_where_there_is_none) {
+  const auto shape = PackedShape::of_call(kProcedures[0]);
+  for (const std::uint32_t size : {0U, 1U, 100U}) {
+    std::vector<std::byte> packed(12 + size);
+    const std::uint32_t word = VariableParameter::kInTail | size;
+    std::memcpy(packed.data() + 4, &word, sizeof word);
+    Memory to;
+    AStack at = to.astack();
+    ASSERT_TRUE(unpack(shape, packed, at)) << size;
+    std::array<std::byte, 512> out;
+    EXPECT_EQ(pack(shape, at, out), packed.size());
+    at.tail = nullptr;
+    EXPECT_FALSE(pack(shape, at, out)) << size;
+    Memory fresh;
+    at.image = fresh.astack().image;
+    EXPECT_FALSE(unpack(shape, packed, at)) << size;
+    EXPECT_EQ(fresh.bytes, Memory().bytes) << size;
+  }
+}
+
+TEST(LengthWord, says_where_a_value_stands_or_breaks_the_bounds) {
+  constexpr std::uint32_t kInTail = VariableParameter::kInTail;
+  const auto says = [](std::uint32_t word, const VariableParameter& p, std::uint32_t size, bool in_tail) {
+    const auto said = judge_length(word, p);
+    return said && said->size == size && said->in_tail == in_tail;
+  };
+  EXPECT_TRUE(says(0, kB, 0, false));
+  EXPECT_TRUE(says(16, kB, 16, false));
+  EXPECT_TRUE(says(kInTail, kB, 0, true));
+  EXPECT_TRUE(says(kInTail | 100, kB, 100, true));
+  EXPECT_TRUE(says(0, kC, 0, false));
+  EXPECT_FALSE(judge_length(17, kB)) << "more than the window holds";
+  EXPECT_FALSE(judge_length(kInTail | 101, kB)) << "over its bound";
+  VariableParameter whole = kB;
+  whole.bound = whole.inline_capacity;
+  EXPECT_TRUE(says(16, whole, 16, false));
+  EXPECT_FALSE(judge_length(kInTail, whole)) << "what always fits its window is never in the tail";
+}
+
 TEST(PackedImage, of_a_return_or_an_error_is_what_its_status_says) {
   Memory memory;
   const AStack at = memory.astack();

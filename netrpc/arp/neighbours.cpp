@@ -1,9 +1,6 @@
 #include "netrpc/arp/neighbours.h"
 
 #include <arpa/inet.h>
-#include <linux/neighbour.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,47 +10,16 @@
 #include <cstring>
 #include <thread>
 
+#include "netrpc/arp/rtnetlink.h"
+
 namespace lrpc::netrpc {
 
 namespace {
-
-constexpr std::uint16_t kUsable = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT;
 
 std::uint64_t number_of(const EthernetAddress& address) noexcept {
   std::uint64_t value = 0;
   for (const std::uint8_t byte : address.bytes) value = value << 8 | byte;
   return value;
-}
-
-/// A T at the front of `bytes`, and what lies behind it; false: too short.
-template <class T>
-bool take(std::span<const std::byte>& bytes, T& value) noexcept {
-  if (bytes.size() < sizeof value) return false;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  bytes = bytes.subspan(std::min<std::size_t>(NLMSG_ALIGN(sizeof value), bytes.size()));
-  return true;
-}
-
-/// Calls visit(type, bytes) for each attribute.
-template <class Visit>
-void attributes(std::span<const std::byte> bytes, Visit visit) noexcept {
-  for (rtattr attribute{}; bytes.size() >= sizeof attribute;) {
-    std::memcpy(&attribute, bytes.data(), sizeof attribute);
-    if (attribute.rta_len < sizeof attribute || attribute.rta_len > bytes.size()) return;
-    visit(attribute.rta_type, bytes.subspan(sizeof attribute, attribute.rta_len - sizeof attribute));
-    bytes = bytes.subspan(std::min<std::size_t>(RTA_ALIGN(attribute.rta_len), bytes.size()));
-  }
-}
-
-/// Calls visit(type, payload) for each netlink message.
-template <class Visit>
-void messages(std::span<const std::byte> bytes, Visit visit) noexcept {
-  for (nlmsghdr header{}; bytes.size() >= sizeof header;) {
-    std::memcpy(&header, bytes.data(), sizeof header);
-    if (header.nlmsg_len < sizeof header || header.nlmsg_len > bytes.size()) return;
-    visit(header, bytes.subspan(sizeof header, header.nlmsg_len - sizeof header));
-    bytes = bytes.subspan(std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), bytes.size()));
-  }
 }
 
 /// One request with a 32-bit address as its attribute.
@@ -123,19 +89,19 @@ bool Neighbours::request(Request& wanted, Visit visit) noexcept {
   for (bool complete = false, good = true;;) {
     const ssize_t size = ::recv(requests_, buffer.data(), buffer.size(), 0);
     if (size < 0) return false;
-    messages(std::span(buffer).first(static_cast<std::size_t>(size)),
-             [&](const nlmsghdr& header, std::span<const std::byte> payload) {
-               if (header.nlmsg_seq != wanted.header.nlmsg_seq) return;  // late answer to an earlier one
-               if (header.nlmsg_type == NLMSG_ERROR) {
-                 good = false;
-                 complete = true;
-               } else if (header.nlmsg_type == NLMSG_DONE) {
-                 complete = true;
-               } else {
-                 visit(header.nlmsg_type, payload);
-                 if (!many) complete = true;
-               }
-             });
+    rtnetlink::messages(std::span(buffer).first(static_cast<std::size_t>(size)),
+                        [&](const nlmsghdr& header, std::span<const std::byte> payload) {
+                          if (header.nlmsg_seq != wanted.header.nlmsg_seq) return;  // late answer to an earlier one
+                          if (header.nlmsg_type == NLMSG_ERROR) {
+                            good = false;
+                            complete = true;
+                          } else if (header.nlmsg_type == NLMSG_DONE) {
+                            complete = true;
+                          } else {
+                            visit(header.nlmsg_type, payload);
+                            if (!many) complete = true;
+                          }
+                        });
     if (complete) return good;
   }
 }
@@ -147,14 +113,7 @@ bool Neighbours::on_link(HostAddress host) noexcept {
   bool direct = false;
   return request(wanted,
                  [&](std::uint16_t type, std::span<const std::byte> payload) {
-                   rtmsg route{};
-                   if (type != RTM_NEWROUTE || !take(payload, route)) return;
-                   direct = route.rtm_type == RTN_UNICAST;
-                   attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
-                     if (kind == RTA_GATEWAY || kind == RTA_VIA) direct = false;
-                     int index = 0;
-                     if (kind == RTA_OIF && take(value, index) && index != interface_.index) direct = false;
-                   });
+                   direct = rtnetlink::direct_route(type, payload, interface_.index);
                  }) &&
          direct;
 }
@@ -165,13 +124,12 @@ Neighbours::Known Neighbours::ask(HostAddress host, EthernetAddress& ethernet) n
   wanted.body.ndm_ifindex = interface_.index;
   Known known = Known::no;
   if (!request(wanted, [&](std::uint16_t type, std::span<const std::byte> payload) {
-        ndmsg neighbour{};
-        if (type != RTM_NEWNEIGH || !take(payload, neighbour)) return;
-        if ((neighbour.ndm_state & NUD_FAILED) != 0) known = Known::failed;
-        if ((neighbour.ndm_state & kUsable) == 0) return;
-        attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
-          if (kind == NDA_LLADDR && take(value, ethernet)) known = Known::yes;
-        });
+        const auto neighbour = rtnetlink::decode_neighbour(type, payload);
+        if (!neighbour || neighbour->removed) return;
+        if ((neighbour->state & NUD_FAILED) != 0) known = Known::failed;
+        if (!neighbour->usable()) return;
+        ethernet = neighbour->ethernet;
+        known = Known::yes;
       }))
     return Known::no;
   return known;
@@ -244,21 +202,12 @@ void Neighbours::dump() noexcept {
 }
 
 void Neighbours::learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept {
-  ndmsg neighbour{};
-  if ((type != RTM_NEWNEIGH && type != RTM_DELNEIGH) || !take(payload, neighbour)) return;
-  if (neighbour.ndm_family != AF_INET || neighbour.ndm_ifindex != interface_.index) return;
-  HostAddress host;
-  EthernetAddress ethernet;
-  attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
-    std::uint32_t address = 0;
-    if (kind == NDA_DST && take(value, address)) host = {ntohl(address)};
-    if (kind == NDA_LLADDR) (void)take(value, ethernet);
-  });
-  if (!host.known()) return;
-  if (believed && type == RTM_NEWNEIGH && (neighbour.ndm_state & kUsable) != 0 && ethernet.known()) {
-    remember(host, ethernet);
-  } else if (!believed || type == RTM_DELNEIGH || (neighbour.ndm_state & NUD_FAILED) != 0) {
-    forget(host);
+  const auto neighbour = rtnetlink::decode_neighbour(type, payload);
+  if (!neighbour || neighbour->interface != interface_.index || !neighbour->host.known()) return;
+  if (believed && neighbour->usable()) {
+    remember(neighbour->host, neighbour->ethernet);
+  } else if (!believed || neighbour->removed || (neighbour->state & NUD_FAILED) != 0) {
+    forget(neighbour->host);
   }
 }
 
@@ -288,7 +237,7 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
   std::memcpy(&sender, from.data(), sizeof sender);
   if (sender.nl_pid != 0 || !message.flatten()) return;  // other processes can send here, too
   const bool believed = host_.now() >= believes_from_;
-  messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
+  rtnetlink::messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
     learn(header.nlmsg_type, payload, believed);
   });
 }

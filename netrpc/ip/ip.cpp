@@ -12,13 +12,13 @@
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/device/device.h"
 #include "netrpc/device/interface.h"
+#include "netrpc/ip/header.h"
 
 namespace lrpc::netrpc {
 
 namespace {
 
-constexpr std::size_t kHeader = 20;  ///< Without IP options.
-constexpr std::size_t kLongest = 65535 - kHeader;
+constexpr std::size_t kLongest = 65535 - kIpHeader;
 constexpr std::size_t kUsualMtu = 1500;
 
 class Ip final : public Device {
@@ -57,28 +57,12 @@ class Ip final : public Device {
     return peer_at(remote.host);
   }
 
-  /// A raw socket receives the IP header, too. The kernel has checked it, but a wrong length here would be ours to suffer.
+  /// A raw socket receives the IP header, too.
   bool accept(ProtocolNumber /*number*/, Message& message, std::span<const std::byte> /*from*/,
               DevicePeer& peer) noexcept override {
-    Message::Header<kHeader> header;
-    message.pop(header);
-    if (!header) return false;
-    WireReader reader(header.bytes);
-    const auto version_and_length = reader.get<std::uint8_t>();
-    (void)reader.get<std::uint8_t>();  // type of service
-    const std::size_t total = reader.get<std::uint16_t>();
-    (void)reader.get<std::uint64_t>();  // identification, fragment offset, time to live, protocol, checksum
-    const HostAddress source = reader.get_host();
-    const std::size_t header_size = std::size_t{version_and_length & 0xfU} * 4;
-    if (version_and_length >> 4 != 4 || header_size < kHeader) return false;
-    const std::size_t options = header_size - kHeader;
-    if (total < header_size || total - kHeader > message.size()) return false;
-    std::byte scratch[60];
-    if (options != 0 && message.pop(options, scratch) == nullptr) return false;
-    message.truncate(total - header_size);
-    // No host is 0.0.0.0, and nobody answers to multicast and broadcast addresses.
-    if (!source.known() || source.value >> 28 >= 0xe) return false;
-    peer = peer_at(source);
+    const auto source = pop_ip_header(message);
+    if (!source) return false;
+    peer = peer_at(*source);
     return true;
   }
 
@@ -91,7 +75,7 @@ class Ip final : public Device {
   std::size_t maximum() const noexcept override { return kLongest; }
   std::size_t optimum(HostAddress peer) const noexcept override {
     const std::size_t mtu = peer.known() ? path_mtu(peer) : kUsualMtu;
-    return std::min(mtu > kHeader ? mtu - kHeader : kUsualMtu - kHeader, kLongest);
+    return std::min(mtu > kIpHeader ? mtu - kIpHeader : kUsualMtu - kIpHeader, kLongest);
   }
   Participant local() const noexcept override {
     Participant own;

@@ -1,5 +1,6 @@
 // Runs a fuzz target without libFuzzer, for the short form in the tests: every file of the corpus, then inputs made from
 // them and from nothing by a generator with a fixed seed. With clang, the preset `fuzz` links libFuzzer instead.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
       std::vector<std::filesystem::path> files{argument};
       if (std::filesystem::is_directory(argument))
         files.assign(std::filesystem::directory_iterator(argument), std::filesystem::directory_iterator());
+      std::sort(files.begin(), files.end());  // the same run on every file system
       for (const auto& file : files) {
         std::ifstream in(file, std::ios::binary);
         corpus.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());

@@ -323,7 +323,8 @@ std::vector<std::uint64_t> PathService::ping() {
     std::erase_if(missed_, [&](const auto& one) { return !sorted.contains(one.first); });
     for (auto& one : sorted) by_host.emplace_back(one.first, std::move(one.second));
     // Those that did not answer last time come last.
-    std::ranges::stable_partition(by_host, [&](const auto& one) { return !missed_.contains(one.first); });
+    std::stable_partition(by_host.begin(), by_host.end(),
+                          [&](const auto& one) { return !missed_.contains(one.first); });
   }
   const milliseconds limit = patience(kPingPatience, options_.keepalive, by_host.size());
   for_each_host(by_host.size(), [&](std::size_t i) {

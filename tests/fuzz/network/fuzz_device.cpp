@@ -6,7 +6,6 @@ namespace lrpc::netrpc::fuzz {
 
 namespace {
 constexpr std::size_t kMtu = 1500;
-HostAddress peer_host(std::uint8_t peer) { return {0x0a000002U + (peer & 3U)}; }
 }  // namespace
 
 class FuzzDevice::Port final : public Session {
@@ -18,6 +17,7 @@ class FuzzDevice::Port final : public Session {
     if (message.size() > kMtu) return Errc::message_too_long;
     device_.last_.resize(message.size());
     message.copy_to(device_.last_);
+    if (device_.on_push) device_.on_push(participants(), device_.last_);
     return Errc::ok;
   }
 
@@ -35,6 +35,7 @@ FuzzDevice::Port* FuzzDevice::port(Protocol& high, ProtocolNumber protocol, Host
   ParticipantSet participants{.protocol = protocol, .local = {}, .remote = {}};
   participants.local.host = host().address();
   participants.remote.host = peer;
+  participants.remote.ethernet = peer.known() ? ethernet_of(peer) : kEthernetBroadcast;
   ports_.emplace_back(new Port(*this, high, participants));
   return static_cast<Port*>(ports_.back().get());
 }
@@ -66,17 +67,25 @@ Errc FuzzDevice::control(control::Request& request) noexcept {
     return Errc::ok;
   }
   if (auto* const resolve = std::get_if<control::Resolve>(&request)) {
-    resolve->ethernet.bytes = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(resolve->host.value)};
+    resolve->ethernet = ethernet_of(resolve->host);
     return Errc::ok;
   }
   return Protocol::control(request);
 }
 
-void FuzzDevice::arrive(std::uint8_t peer, std::uint8_t which, std::span<const std::byte> bytes) {
+void FuzzDevice::arrive(std::uint8_t peer, std::uint8_t which, std::span<const std::byte> bytes,
+                        std::span<const std::size_t> pieces) {
   if (enabled_.empty()) return;
   const Enabled to = enabled_[which % enabled_.size()];
-  Message message = Message::copy_of(host().pool(), bytes);
-  if (!message.allocated()) return;
+  Message message(host().pool());
+  const auto append = [&](std::size_t size) {
+    Message piece = Message::copy_of(host().pool(), bytes.first(size));
+    bytes = bytes.subspan(size);
+    return piece.allocated() && message.append(std::move(piece));
+  };
+  for (const std::size_t size : pieces)
+    if (!append(std::min(size, bytes.size()))) return;
+  if (!append(bytes.size())) return;
   const std::size_t before = ports_.size();
   const SessionRef session(port(*to.high, to.protocol, peer_host(peer)));
   if (ports_.size() != before && to.high->open_done(*session, session->participants()) != Errc::ok) return;
@@ -90,13 +99,13 @@ void FuzzDevice::reflect(std::uint8_t peer, std::uint8_t which, std::uint8_t at,
   arrive(peer, which, bytes);
 }
 
-ProtocolKind fuzz_device_kind(FuzzDevice*& made) {
+ProtocolKind fuzz_device_kind(std::vector<FuzzDevice*>& made) {
   ProtocolKind kind;
   kind.name = "FUZZ";
   kind.summary = "the fuzzer's wire";
   kind.make = [&made](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     auto device = std::make_unique<FuzzDevice>(parts.host, parts.name);
-    made = device.get();
+    made.push_back(device.get());
     return std::unique_ptr<Protocol>(std::move(device));
   };
   return kind;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,10 +24,21 @@ class FuzzDevice final : public Protocol {
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
-  /// `bytes` arrive from one of a few peers for the `which`th protocol that has enabled itself.
-  void arrive(std::uint8_t peer, std::uint8_t which, std::span<const std::byte> bytes);
+  /// `bytes` arrive from one of a few peers for the `which`th protocol that has enabled itself; in pieces of the sizes
+  /// given, the rest behind them as one.
+  void arrive(std::uint8_t peer, std::uint8_t which, std::span<const std::byte> bytes,
+              std::span<const std::size_t> pieces = {});
   /// The last message that was pushed arrives again with one byte changed: past checks that random bytes never pass.
   void reflect(std::uint8_t peer, std::uint8_t which, std::uint8_t at, std::uint8_t change);
+
+  /// What a peer's address is on the wire, and what ARP says of a host.
+  [[nodiscard]] static EthernetAddress ethernet_of(HostAddress host) noexcept {
+    return {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host.value)}};
+  }
+  [[nodiscard]] static HostAddress peer_host(std::uint8_t peer) noexcept { return {0x0a000002U + (peer & 3U)}; }
+
+  /// Sees every message that is pushed, and where to.
+  std::function<void(const ParticipantSet& participants, std::span<const std::byte> bytes)> on_push;
 
  private:
   class Port;
@@ -41,7 +53,7 @@ class FuzzDevice final : public Protocol {
   std::vector<std::byte> last_;
 };
 
-/// The kind FUZZ; the device made last is found through `made`, which outlives the graph.
-[[nodiscard]] ProtocolKind fuzz_device_kind(FuzzDevice*& made);
+/// The kind FUZZ; the devices that are made are appended to `made`, which outlives the graph.
+[[nodiscard]] ProtocolKind fuzz_device_kind(std::vector<FuzzDevice*>& made);
 
 }  // namespace lrpc::netrpc::fuzz

@@ -4,16 +4,20 @@
 //
 // One program a stack, of which FUZZ_STACK is the name; the instance `top` is used.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "fuzz_device.h"
+#include "input.h"
 #include "lrpc/netrpc/all_kinds.h"
+#include "steps.h"
 
 namespace lrpc::netrpc::fuzz {
 namespace {
+
+using lrpc::fuzz::Input;
+using lrpc::fuzz::require;
 
 struct FuzzedStack {
   std::string_view name;
@@ -23,29 +27,17 @@ struct FuzzedStack {
 constexpr FuzzedStack kStacks[] = {
     {"fragment", "wire = FUZZ; top = FRAGMENT over wire;", false},
     {"vip", "eth = FUZZ; ip = FUZZ; top = VIP over eth, ip;", false},
+    {"hosts", "eth = FUZZ; ip = FUZZ; hosts = VIPHOSTS(hosts = 8) over eth; top = VIP over eth, ip, hosts;", false},
     {"vipsize", "wire = FUZZ; fragment = FRAGMENT over wire; top = VIPSIZE over wire, fragment;", false},
     {"datagram", "wire = FUZZ; channel = CHANNEL over wire; top = RELIABLE_DATAGRAM over channel;", false},
     {"channel", "wire = FUZZ; channel = CHANNEL over wire; top = SELECT over channel;", true},
+    {"forwarding",
+     "wire = FUZZ; channel = CHANNEL over wire; top = FORWARDING_SELECT(routes = \"8=10.0.0.4\") over channel;", true},
     {"mrpc", "wire = FUZZ; top = M_RPC over wire;", true},
-    {"layers", "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;",
-     true},
+    {"layers",
+     "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };
 constexpr FuzzedStack kStack = *std::ranges::find(kStacks, std::string_view(FUZZ_STACK), &FuzzedStack::name);
-
-class StepClock final : public Clock {
- public:
-  [[nodiscard]] Time now() const noexcept override { return now_; }
-  void pass(Duration time) noexcept { now_ += time; }
-
- private:
-  Time now_{1'000'000'000};
-};
-
-class NoEngine final : public Engine {
- public:
-  bool wait(Host& /*host*/, const std::function<bool()>& done, Time /*deadline*/) override { return done(); }
-  void wake(Host& /*host*/) noexcept override {}
-};
 
 /// Who uses the stack: answers every request, some at once, some later; asks now and then.
 class User final : public Protocol {
@@ -98,62 +90,31 @@ class Asked final : public Transaction {
   bool outstanding = false;
 };
 
-/// The steps of the program that the input is.
-class Program {
- public:
-  Program(const std::uint8_t* data, std::size_t size) : at_(data), left_(size) {}
-  [[nodiscard]] bool more() const noexcept { return left_ > 0; }
-  [[nodiscard]] std::uint8_t byte() noexcept {
-    if (left_ == 0) return 0;
-    --left_;
-    return *at_++;
-  }
-  [[nodiscard]] std::span<const std::byte> bytes(std::size_t count) noexcept {
-    count = std::min(count, left_);
-    const std::span<const std::byte> taken(reinterpret_cast<const std::byte*>(at_), count);
-    at_ += count;
-    left_ -= count;
-    return taken;
-  }
-
- private:
-  const std::uint8_t* at_;
-  std::size_t left_;
-};
-
-void fail(const char* what) {
-  std::fprintf(stderr, "stack fuzzer: %s\n", what);
-  std::abort();
-}
-
-void run(Program program) {
+void run(Input program) {
   StepClock clock;
   NoEngine engine;
-  HostOptions options;
-  options.address = {0x0a000001U};
-  options.boot_id = 0x1234;
-  options.seed = 1;
-  options.buffer_limit = std::size_t{8} << 20;
-  Host host(options, clock, engine);
-  static FuzzDevice* device = nullptr;
+  Host host(host_options({0x0a000001U}), clock, engine);
+  static std::vector<FuzzDevice*> devices;
   static const ProtocolKinds kinds = [] {
     ProtocolKinds all = layer_kinds();
-    all.add(fuzz_device_kind(device));
+    all.add(fuzz_device_kind(devices));
     return all;
   }();
+  devices.clear();
   static const auto description = GraphDescription::parse(kStack.graph, kinds);
-  if (!description) fail(description.error().message().c_str());
+  require(bool(description), "the stack can be described");
   {
     const Shepherd inside(host.monitor());
     User user(host, "user");
     Asked asked;
     auto graph = Graph::compose(host, *description, kinds);
-    if (!graph) fail(graph.error().message().c_str());
+    require(bool(graph), "the stack can be composed");
     Protocol& top = *graph->find("top");
     ParticipantSet local{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
     local.local.host = host.address();
     local.local.command = 7;
-    if (!top.open_enable(user, local)) fail("the top cannot be enabled");
+    require(bool(top.open_enable(user, local)), "the top can be enabled");
+    const auto device = [](std::uint8_t peer) { return devices[(peer >> 2) % devices.size()]; };
     SessionRef session;
     while (program.more()) {
       switch (program.byte() % 9) {
@@ -162,14 +123,14 @@ void run(Program program) {
           const std::uint8_t peer = program.byte();
           const std::uint8_t which = program.byte();
           const std::size_t size = program.byte() | (program.byte() & 7U) << 8;
-          device->arrive(peer, which, program.bytes(size));
+          device(peer)->arrive(peer, which, program.bytes(size));
           break;
         }
         case 2: {
           const std::uint8_t peer = program.byte();
           const std::uint8_t which = program.byte();
           const std::uint8_t at = program.byte();
-          device->reflect(peer, which, at, program.byte());
+          device(peer)->reflect(peer, which, at, program.byte());
           break;
         }
         case 3:
@@ -217,13 +178,13 @@ void run(Program program) {
     session = {};
     user.forget();
   }
-  if (host.pool().in_use() != 0) fail("buffers are left over");
+  require(host.pool().in_use() == 0, "all buffers have been given back");
 }
 
 }  // namespace
 }  // namespace lrpc::netrpc::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  lrpc::netrpc::fuzz::run(lrpc::netrpc::fuzz::Program(data, size));
+  lrpc::netrpc::fuzz::run({data, size});
   return 0;
 }

@@ -36,18 +36,30 @@ inline void put_variable(std::byte* image, std::byte* tail, const VariableParame
     copy_bytes<Code>(in_tail ? tail + p.tail_offset : image + p.inline_offset, value.data(), value.size());
 }
 
-/// Where a peer's value of parameter `p` stands, from one load of its length word; nullopt if the word breaks the bounds.
-/// The bytes behind the span are still the peer's to change: copy them before looking at them.
-[[nodiscard]] inline std::optional<std::span<std::byte>> locate_variable(std::byte* image, std::byte* tail,
-                                                                         const VariableParameter& p) noexcept {
-  const auto word = get_scalar<CopyCode::E, std::uint32_t>(image + p.length_offset);
+/// What a length word says of a value.
+struct VariableLength {
+  std::uint32_t size = 0;
+  bool in_tail = false;
+};
+/// Judges a peer's length word of parameter `p`; nullopt if it breaks the bounds.
+[[nodiscard]] constexpr std::optional<VariableLength> judge_length(std::uint32_t word,
+                                                                   const VariableParameter& p) noexcept {
   const std::uint32_t size = word & ~VariableParameter::kInTail;
   const bool in_tail = (word & VariableParameter::kInTail) != 0;
   // A tail exists exactly if some procedure of the class can need it; `p` says whether this parameter can. Where it cannot,
   // not even an empty value stands there.
   if (in_tail && p.bound <= p.inline_capacity) return std::nullopt;
   if (size > p.bound || (!in_tail && size > p.inline_capacity)) return std::nullopt;
-  return std::span(in_tail ? tail + p.tail_offset : image + p.inline_offset, size);
+  return VariableLength{size, in_tail};
+}
+
+/// Where a peer's value of parameter `p` stands, from one load of its length word; nullopt if the word breaks the bounds.
+/// The bytes behind the span are still the peer's to change: copy them before looking at them.
+[[nodiscard]] inline std::optional<std::span<std::byte>> locate_variable(std::byte* image, std::byte* tail,
+                                                                         const VariableParameter& p) noexcept {
+  const auto said = judge_length(get_scalar<CopyCode::E, std::uint32_t>(image + p.length_offset), p);
+  if (!said) return std::nullopt;
+  return std::span(said->in_tail ? tail + p.tail_offset : image + p.inline_offset, said->size);
 }
 
 [[nodiscard]] inline std::span<const std::byte> as_bytes(std::string_view text) noexcept {
