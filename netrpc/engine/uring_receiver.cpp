@@ -12,6 +12,8 @@ namespace lrpc::netrpc {
 namespace {
 /// For how long a leader polls before it sleeps: about what sleeping and being woken on another processor costs.
 constexpr Duration kPollingTime = std::chrono::microseconds(50);
+/// A yield of this length has let somebody else run.
+constexpr Duration kHandedOver = std::chrono::microseconds(1);
 /// A yield of this length has cost somebody else's time slice.
 constexpr Duration kLongYield = std::chrono::microseconds(200);
 /// Waits without polling after such a one.
@@ -218,6 +220,7 @@ bool UringReceiver::poll(std::optional<Time> until) noexcept {
   const Host& host = *engine_.core_->host;
   Time now = host.now();
   const Time limit = until ? std::min(*until, now + kPollingTime) : now + kPollingTime;
+  int turns = 0;  // of others on this processor
   ::io_uring_submit_and_get_events(&ring_);
   while (::io_uring_cq_ready(&ring_) == 0) {
     if (now >= limit) {
@@ -227,13 +230,20 @@ bool UringReceiver::poll(std::optional<Time> until) noexcept {
     const Time before = now;
     ::sched_yield();
     now = host.now();
+    if (now - before > kHandedOver) ++turns;
     if (now - before > kLongYield) {
       polling_.postpone(kAfterLongYield);
       return false;
     }
     ::io_uring_get_events(&ring_);
   }
-  polling_.succeeded();
+  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But where the answer takes more turns
+  // than one, each of ours between them has held it up.
+  if (turns <= 1) {
+    polling_.succeeded();
+  } else {
+    polling_.failed();
+  }
   return true;
 }
 
