@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "interrupt.h"
 #include "statistics.h"
@@ -23,6 +25,22 @@ double Alternated::difference(std::size_t subject, std::size_t base) const {
   for (std::size_t i = 0; i < std::min(blocks[subject].size(), blocks[base].size()); ++i)
     differences.push_back(blocks[subject][i] - blocks[base][i]);
   return median(differences);
+}
+
+Alternated pooled(const Alternated& measured, std::size_t rows) {
+  Alternated result;
+  result.blocks.resize(rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::size_t rounds = std::numeric_limits<std::size_t>::max();
+    for (std::size_t i = row; i < measured.blocks.size(); i += rows)
+      rounds = std::min(rounds, measured.blocks[i].size());
+    for (std::size_t round = 0; round < rounds; ++round) {
+      std::vector<double> instances;
+      for (std::size_t i = row; i < measured.blocks.size(); i += rows) instances.push_back(measured.blocks[i][round]);
+      result.blocks[row].push_back(median(std::move(instances)));
+    }
+  }
+  return result;
 }
 
 Alternated alternate(const std::vector<Subject>& subjects, const TickClock& clock, std::size_t rounds,
@@ -47,8 +65,12 @@ Alternated alternate(const std::vector<Subject>& subjects, const TickClock& cloc
     if (std::isnan(warm)) continue;
     calls[subject] = std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(block.count()) / warm));
   }
+  std::vector<std::size_t> order(subjects.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::minstd_rand random;  // always the same
   for (std::size_t round = 0; round < rounds && !interrupted(); ++round) {
-    for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
+    std::ranges::shuffle(order, random);  // so that nobody always finds the caches as the same other one has left them
+    for (const std::size_t subject : order) {
       if (calls[subject] == 0) continue;
       if (rest.count() > 0) interruptible_sleep(rest);
       if (!prepared(subject)) {

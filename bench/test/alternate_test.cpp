@@ -85,5 +85,33 @@ TEST(Alternate, ratio_and_difference_are_medians_of_pairs_of_the_same_round) {
   EXPECT_DOUBLE_EQ(measured.median_of(1), 40);
 }
 
+TEST(Alternate, the_order_changes_from_round_to_round) {
+  std::string order;
+  const auto subject = [&](char name) {
+    return Subject{std::string(1, name), [] { return burn(1us); }, 1,
+                   [&order, name] {
+                     order += name;
+                     return true;
+                   }};
+  };
+  const Alternated measured = run({subject('a'), subject('b'), subject('c')}, 20);
+  EXPECT_EQ(measured.blocks[0].size(), 20U);
+  const std::string rounds = order.substr(3);  // after those that found out how long each takes
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < rounds.size(); i += 3) first += rounds[i] == 'a' ? 1 : 0;
+  EXPECT_GT(first, 0U);
+  EXPECT_LT(first, 20U);
+}
+
+TEST(Alternate, instances_of_a_row_are_pooled_round_by_round) {
+  Alternated measured;
+  // Two rows, three instances of each; one instance of the second row has failed in the last round.
+  measured.blocks = {{1, 10}, {5, 50}, {3, 30}, {7, 70}, {2, 20}, {6}};
+  const Alternated rows = pooled(measured, 2);
+  ASSERT_EQ(rows.blocks.size(), 2U);
+  EXPECT_EQ(rows.blocks[0], (std::vector<double>{2, 20}));
+  EXPECT_EQ(rows.blocks[1], (std::vector<double>{6}));
+}
+
 }  // namespace
 }  // namespace lrpc::bench
