@@ -1,0 +1,171 @@
+// Remote bindings: what an import is refused for, what it waits for, and when a binding ends.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "chatty.client.h"
+#include "messages.h"
+#include "remote_fixture.h"
+#include "wide.client.h"
+#include "world.h"
+
+namespace testing_netpath {
+namespace {
+
+TEST_F(TwoHosts, say_why_a_name_cannot_be_imported) {
+  EXPECT_EQ(import("private@10.0.0.2").code(), Errc::name_unknown) << "not exported to the network";
+  EXPECT_EQ(import("nothing@10.0.0.2").code(), Errc::name_unknown);
+  EXPECT_EQ(import("lrpc.network@10.0.0.2").code(), Errc::name_unknown);
+  EXPECT_EQ(import("files@10.0.0.9").code(), Errc::remote_unavailable);
+  EXPECT_EQ(import("files@no-such-host.invalid").code(), Errc::remote_unavailable);
+  EXPECT_EQ(import("files@").code(), Errc::invalid_argument);
+  EXPECT_EQ(import("@10.0.0.2").code(), Errc::invalid_argument);
+  EXPECT_EQ(Wide::Client::import("files@10.0.0.2", import_options()).code(), Errc::limit_reached);
+  EXPECT_EQ(Chatty::Client::import("files@10.0.0.2", import_options()).code(), Errc::interface_mismatch);
+  here_->stop_broker();
+  const auto without = import();
+  EXPECT_EQ(without.code(), Errc::remote_unavailable);
+  EXPECT_NE(without.error().text.find("start lrpc-netd"), std::string::npos) << without.error().text;
+}
+
+TEST_F(TwoHosts, refuse_an_interface_that_is_too_large_and_name_the_procedure) {
+  const auto wide = Wide::Client::import("files@10.0.0.2", import_options());
+  ASSERT_FALSE(wide);
+  EXPECT_EQ(wide.code(), Errc::limit_reached);
+  const std::string text = wide.error().text;
+  EXPECT_NE(text.find("Large"), std::string::npos) << text;
+  EXPECT_NE(text.find("20384"), std::string::npos) << text;
+  EXPECT_NE(text.find("4056 too many"), std::string::npos) << text;
+}
+
+TEST_F(TwoHosts, wait_for_a_name_that_comes_later) {
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_TRUE(Conformance::export_to(*server_, "late", service_));
+  });
+  auto options = import_options();
+  options.timeout = milliseconds(10'000);
+  auto client = Conformance::Client::import("late@10.0.0.2", options);
+  later.join();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(client->Null());
+}
+
+TEST_F(TwoHosts, wait_for_a_name_also_where_no_more_may_wait_and_say_nothing_of_that_machine) {
+  there_->stop_broker();
+  auto broker = there_options();
+  broker.max_waiting_binds_per_host = 0;
+  there_->start_broker(broker);
+  auto options = import_options();
+  options.timeout = milliseconds(300);
+  std::atomic<int> binds{0};
+  network_.tamper([&](std::uint16_t command, std::vector<std::byte>&) { binds += command == 1 ? 1 : 0; });
+  const auto absent = Conformance::Client::import("absent@10.0.0.2", options);
+  EXPECT_EQ(absent.code(), Errc::name_unknown);
+  EXPECT_EQ(absent.error().text.find(directory_), std::string::npos) << absent.error().text;
+  EXPECT_GE(binds, 2);
+  EXPECT_LE(binds, 4) << "with a pause between them";
+  std::thread later([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_TRUE(Conformance::export_to(*server_, "late", service_));
+  });
+  options.timeout = milliseconds(10'000);
+  auto client = Conformance::Client::import("late@10.0.0.2", options);
+  later.join();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(client->Null());
+}
+
+TEST_F(TwoHosts, give_threads_to_no_more_waiting_binds_of_a_host_than_it_may_have) {
+  std::vector<std::thread> threads;
+  std::atomic<int> at_once{0};
+  for (int t = 0; t < 12; ++t) {
+    threads.emplace_back([&] {
+      const lrpc::shim::Principal stranger{0x0a00'0063, lrpc::shim::HostAuthentication::none, {}};
+      const auto& id = Conformance::kPdl.interface;
+      lrpc::netpath::BindMessage message{.client_boot = 1, .name = "absent", .interface = {}, .wait_ms = 700};
+      message.interface = {std::string(id.name), id.major, id.minor, id.hash};
+      const std::string request = lrpc::netpath::encode(message);
+      std::array<std::byte, 2048> reply;
+      std::size_t size = 0;
+      const auto began = std::chrono::steady_clock::now();
+      EXPECT_EQ(there_->broker().serve(stranger, 1, lrpc::netpath::bytes_of(request), reply, size), 0);
+      const auto answer = lrpc::netpath::decode_bind_answer(std::span(reply).first(size));
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->code, Errc::name_unknown);
+      if (std::chrono::steady_clock::now() - began < milliseconds(700)) ++at_once;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(at_once, 4) << "eight may wait";
+}
+
+TEST_F(TwoHosts, fail_calls_when_the_server_dies_and_revoke_the_binding) {
+  testing_lrpc::Process process({NETPATH_TEST_SERVER, "--nameserver", there_->socket(), "mortal"});
+  std::atomic<int> told{0};
+  auto options = import_options();
+  options.on_revoked = [&] { ++told; };
+  auto client = Conformance::Client::import("mortal@10.0.0.2", options);
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_NE(client->ServerPid().value(), getpid());
+  EXPECT_EQ(client->Die().code(), Errc::call_failed);
+  EXPECT_TRUE(eventually([&] { return client->Null().code() == Errc::binding_revoked; }));
+  EXPECT_TRUE(eventually([&] { return told == 1; }));
+}
+
+TEST_F(TwoHosts, notice_a_server_s_death_without_calling_it) {
+  testing_lrpc::Process process({NETPATH_TEST_SERVER, "--nameserver", there_->socket(), "mortal"});
+  std::atomic<int> told{0};
+  auto options = import_options();
+  options.on_revoked = [&] { ++told; };
+  auto client = Conformance::Client::import("mortal@10.0.0.2", options);
+  ASSERT_TRUE(client) << client.error().message();
+  process.kill_and_wait();
+  EXPECT_TRUE(eventually([&] { return told == 1; }));
+  EXPECT_TRUE(client->binding().revoked());
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
+}
+
+TEST_F(TwoHosts, never_execute_a_call_that_was_meant_for_another_life_of_the_broker) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->Count().value(), 1U);
+  // Even with the same binding number in the next life.
+  there_->stop_broker();
+  auto options = there_options();
+  options.boot_id = 4711;
+  there_->start_broker(options);
+  auto witness = import();
+  ASSERT_TRUE(witness);
+  const auto failed = client->Count().code();
+  EXPECT_TRUE(failed == Errc::call_failed || failed == Errc::binding_revoked) << lrpc::describe(failed);
+  EXPECT_TRUE(eventually([&] { return client->Count().code() == Errc::binding_revoked; }));
+  EXPECT_EQ(witness->Count().value(), 2U) << "the call of the earlier life was executed";
+}
+
+TEST_F(TwoHosts, lose_what_is_outstanding_when_a_reply_is_lost) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  network_.lose_replies = true;
+  EXPECT_EQ(client->Add(1, 2).code(), Errc::call_failed);
+  network_.lose_replies = false;
+  EXPECT_TRUE(eventually([&] { return client->Add(1, 2).code() == Errc::binding_revoked; }));
+}
+
+TEST_F(TwoHosts, survive_the_end_of_the_network_domain_with_a_revoked_binding) {
+  std::atomic<int> told{0};
+  auto options = import_options();
+  options.on_revoked = [&] { ++told; };
+  auto client = Conformance::Client::import("files@10.0.0.2", options);
+  ASSERT_TRUE(client);
+  here_->stop_broker();
+  EXPECT_TRUE(eventually([&] { return told == 1; }));
+  EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
+  here_->start_broker();
+  auto again = import();
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_TRUE(again->Null());
+}
+
+}  // namespace
+}  // namespace testing_netpath
