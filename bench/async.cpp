@@ -1,5 +1,5 @@
-// Throughput of calls that are started now and finished later, against how many are in flight; beside it, in turn with it in
-// the same run, the synchronous call.
+// Throughput of calls that are started now and finished later, against how many are in flight; beside it, in turn with
+// it in the same run, the synchronous call.
 #include <fmt/format.h>
 
 #include <optional>

@@ -1,8 +1,8 @@
 // lrpc-bench-instructions TEST COUNT: makes COUNT calls with both halves in one thread, in one function whose
 // instructions callgrind counts (--toggle-collect). `lrpc-bench instructions` runs it twice and takes the difference.
 //
-// The halves run alternately: the client's half as the generated stub has it up to the ring, the server's half as a poller
-// or an E-stack runs it, then the client's half from its first look at the word, which finds the call returned.
+// The halves run alternately: the client's half as the generated stub has it up to the ring, the server's half as a
+// poller or an E-stack runs it, then the client's half from its first look at the word, which finds the call returned.
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -29,8 +29,8 @@ class PrivateNameserver {
   Child process_;
 };
 
-/// A process that exports bench.lrpc, as LrpcDomains::kExportedName and kAsyncName, at a nameserver that is there. `options`: all but the
-/// nameserver. Returns once the names can be imported.
+/// A process that exports bench.lrpc, as LrpcDomains::kExportedName and kAsyncName, at a nameserver that is there.
+/// `options`: all but the nameserver. Returns once the names can be imported.
 Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat, const ServerOptions& options = {});
 
 /// The nameserver, and a server that exports bench.lrpc through it as kExportedName.

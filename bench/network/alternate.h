@@ -28,12 +28,13 @@ struct Alternated {
   [[nodiscard]] double difference(std::size_t subject, std::size_t base) const;
 };
 
-/// Of several instances of the same rows, subject i being one of row i mod `rows`: each round's median over a row's instances.
+/// Of several instances of the same rows, subject i being one of row i mod `rows`: each round's median over a row's
+/// instances.
 [[nodiscard]] Alternated pooled(const Alternated& measured, std::size_t rows);
 
-/// Warms each subject up, then runs `rounds` rounds of one block of about `block` each, in another order each time. `rest`: sleeps for so long before
-/// each block, for what polls after the last call to stop. A subject that rests, or has a `before`, makes a few untimed
-/// calls first.
+/// Warms each subject up, then runs `rounds` rounds of one block of about `block` each, in another order each time.
+/// `rest`: sleeps for so long before each block, for what polls after the last call to stop. A subject that rests, or
+/// has a `before`, makes a few untimed calls first.
 [[nodiscard]] Alternated alternate(const std::vector<Subject>& subjects, const TickClock& clock, std::size_t rounds,
                                    std::chrono::nanoseconds block, std::chrono::nanoseconds rest = {});
 

@@ -43,8 +43,8 @@ class Components {
   std::vector<Component> all_;
 };
 
-/// Crossings, switches, dispatching, copying. Starts processes and threads, all on the processor of the caller, which has
-/// one thread. Errors: system_error.
+/// Crossings, switches, dispatching, copying. Starts processes and threads, all on the processor of the caller, which
+/// has one thread. Errors: system_error.
 Result<std::unique_ptr<Components>> kernel_components(const Seats& seats);
 /// Messages, maps, events, sessions: on simulated hosts. Errors: what composing a graph may say.
 Result<std::unique_ptr<Components>> graph_components();

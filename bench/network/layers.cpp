@@ -1,5 +1,6 @@
-// What each layer costs, without a kernel and without a wire: Table III of RPC in the x-Kernel in nanoseconds of processor
-// time on the simulated wire, its section 4.3, what AUTH costs, and the map manager's figure 6 of The x-Kernel.
+// What each layer costs, without a kernel and without a wire: Table III of RPC in the x-Kernel in nanoseconds of
+// processor time on the simulated wire, its section 4.3, what AUTH costs, and the map manager's figure 6 of The
+// x-Kernel.
 #include <fmt/format.h>
 
 #include "alternate.h"

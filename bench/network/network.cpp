@@ -1,4 +1,5 @@
-// Tables I, II and III of RPC in the x-Kernel and Table III of The x-Kernel, between two network namespaces joined by veth.
+// Tables I, II and III of RPC in the x-Kernel and Table III of The x-Kernel, between two network namespaces joined by
+// veth.
 #include <fmt/format.h>
 
 #include <map>
@@ -14,8 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Instances of each stack and of each kind of bare socket. Two of the same stack differ by up to a tenth, by where their memory
-/// and their threads' have come to lie, and stay so: one instance would tell more of that than of the stack.
+/// Instances of each stack and of each kind of bare socket. Two of the same stack differ by up to a tenth, by where
+/// their memory and their threads' have come to lie, and stay so: one instance would tell more of that than of the
+/// stack.
 constexpr std::size_t kInstances = 4;
 
 /// All stacks and all bare sockets, each instance on a wire of its own.

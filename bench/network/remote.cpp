@@ -1,5 +1,5 @@
-// Calls to a server on another host through the unchanged stubs, held against what they cannot do without: a ping-pong on the same kind of
-// socket, and a local call at each end.
+// Calls to a server on another host through the unchanged stubs, held against what they cannot do without: a ping-pong
+// on the same kind of socket, and a local call at each end.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Two hosts as their users have them: network namespaces joined by veth, an lrpcd and an lrpc-netd in each, a server that is exported to the
-// other host, and a bare ping-pong on the same wire to hold the calls against.
+// Two hosts as their users have them: network namespaces joined by veth, an lrpcd and an lrpc-netd in each, a server
+// that is exported to the other host, and a bare ping-pong on the same wire to hold the calls against.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,13 @@ struct RemotePath {
   bool udp = false;           ///< --udp; else the built-in graph over Ethernet and IP.
 };
 
-/// All processes are children that end with this object, and with the bench. Precondition of start(): the calling process has one thread.
+/// All processes are children that end with this object, and with the bench. Precondition of start(): the calling
+/// process has one thread.
 class RemoteHosts {
  public:
-  /// Everything of the client's host sits on `seats.client`, everything of the server's on `seats.server`. Returns once the names can be
-  /// imported. Errors: system_error, peer_gone (a program did not start; it said why on the standard error). Throws what namespaces throw.
+  /// Everything of the client's host sits on `seats.client`, everything of the server's on `seats.server`. Returns once
+  /// the names can be imported. Errors: system_error, peer_gone (a program did not start; it said why on the standard
+  /// error). Throws what namespaces throw.
   static Result<std::unique_ptr<RemoteHosts>> start(const Seats& seats, const RemotePath& path);
   RemoteHosts(const RemoteHosts&) = delete;
 

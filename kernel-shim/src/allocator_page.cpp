@@ -11,9 +11,9 @@
 namespace lrpc::shim {
 namespace {
 
-/// Puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its lock on
-/// the address space held, and who faults in between waits for it. The system call itself, because tools that watch mmap
-/// take it for a write to every byte, which others must not make at the same time.
+/// Puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its lock
+/// on the address space held, and who faults in between waits for it. The system call itself, because tools that watch
+/// mmap take it for a write to every byte, which others must not make at the same time.
 bool map_over(void* at, int flags, int fd) noexcept {
   return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) != -1;
 }

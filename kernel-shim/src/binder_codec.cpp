@@ -1,6 +1,7 @@
 // The bytes of the binder protocol. One description per message serves both directions: `transfer` names the fields in
-// wire order, and the archive it is given either writes them or reads them. What comes off a socket is hostile: the Reader
-// checks every length against what is left before it touches or allocates anything, and keeps the first thing it found wrong.
+// wire order, and the archive it is given either writes them or reads them. What comes off a socket is hostile: the
+// Reader checks every length against what is left before it touches or allocates anything, and keeps the first thing it
+// found wrong.
 #include <algorithm>
 #include <concepts>
 #include <cstring>

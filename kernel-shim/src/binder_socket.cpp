@@ -19,9 +19,9 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes, so
-/// that too many are told from too few free ones. The kernel drops and closes what does not fit and says so (MSG_CTRUNC),
-/// so a peer cannot fill this process's descriptor table.
+/// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
+/// so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
+/// (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
 struct ControlBuffer {
   alignas(cmsghdr) std::array<char, CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes{};
 };
@@ -116,8 +116,8 @@ std::string why_not(int err) {
   }
 }
 
-/// Connects to one path; the errno if that fails. A nameserver that takes no connection, for 5 s or at once, counts as not
-/// there.
+/// Connects to one path; the errno if that fails. A nameserver that takes no connection, for 5 s or at once, counts as
+/// not there.
 Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
   sockaddr_un address{};
   if (!unix_address(path, address)) {

@@ -63,13 +63,13 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
     if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_acq_rel)) return;
     word = parked;
   }
-  // Only now look whether this word is a call for us. If a poller has it (claimed, next is 0), its return finds the parked
-  // flag and wakes us. If it has returned and the client called again before our CAS, then the release of the linkage came
-  // before what our CAS read, so the next generation is seen here.
+  // Only now look whether this word is a call for us. If a poller has it (claimed, next is 0), its return finds the
+  // parked flag and wakes us. If it has returned and the client called again before our CAS, then the release of the
+  // linkage came before what our CAS read, so the next generation is seen here.
   const std::uint64_t next = linkage.next_generation();
   if (next != 0 && (word.is(Turn::called, next) || word.is(Turn::abandoned, next))) return;
-  // Whoever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex sees
-  // the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
+  // Whoever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex
+  // sees the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
   if (leave.load(std::memory_order_seq_cst) || revoked.load(std::memory_order_seq_cst)) return;
   futex_wait(head.word, word.futex_value(), Sleeper::estack, std::min<std::chrono::nanoseconds>(limit, kParkedSleep));
 }

@@ -26,7 +26,8 @@ std::optional<std::size_t> packed_place(std::span<const ImageRange> ranges, std:
   return std::nullopt;
 }
 
-/// Where on the A-stack the value of `p` lies, by its length word among the packed bytes; nullopt if that breaks the bounds.
+/// Where on the A-stack the value of `p` lies, by its length word among the packed bytes; nullopt if that breaks the
+/// bounds.
 std::optional<std::span<std::byte>> place_of(std::span<const ImageRange> ranges, std::span<const std::byte> packed,
                                              const VariableParameter& p, const AStack& astack) noexcept {
   const auto at = packed_place(ranges, p.length_offset);

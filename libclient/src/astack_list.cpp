@@ -14,8 +14,8 @@ constinit thread_local shim::LinkageRecord* thread_linkages = nullptr;
 
 namespace {
 
-/// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What is
-/// leased under a number passes to its next owner.
+/// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What
+/// is leased under a number passes to its next owner.
 class ThreadNumbers {
  public:
   static unsigned acquire() noexcept {
@@ -111,7 +111,8 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
 }
 
-/// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending it.
+/// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
+/// it.
 bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
   if (thread_number >= kLeasingThreads || lease.leased() != nullptr) return false;
   const std::unique_lock lock(ending_, std::try_to_lock);
@@ -128,8 +129,8 @@ void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
 }
 
 void AStackList::stop_leasing() noexcept {
-  // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted` stays
-  // set, so that each owner surrenders its own at its next call.
+  // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted`
+  // stays set, so that each owner surrenders its own at its next call.
   leasing_ended_.store(true, std::memory_order_release);
   for (Lease& lease : leases_) lease.set_wanted(true);
 }

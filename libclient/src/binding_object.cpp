@@ -26,7 +26,8 @@ namespace {
 constexpr std::uint32_t kExchangeMicroseconds = 20;
 constexpr std::uint32_t kTrimDelayMs = 1000;
 
-/// The library's watcher and the list of live bindings. Never destroyed: bindings in static storage may outlive any static.
+/// The library's watcher and the list of live bindings. Never destroyed: bindings in static storage may outlive any
+/// static.
 struct Library {
   shim::Watcher watcher{"lrpc-client"};
   std::mutex mutex;

@@ -11,8 +11,8 @@
 
 namespace lrpc::client {
 
-/// One attempt over a connected socket. `classes`: those that this client was compiled for, empty if it takes the server's,
-/// which then stand in `bound_classes`.
+/// One attempt over a connected socket. `classes`: those that this client was compiled for, empty if it takes the
+/// server's, which then stand in `bound_classes`.
 struct ImportWish {
   InterfaceId interface;
   std::span<const AStackClass> classes;

@@ -56,7 +56,8 @@ bool PendingCall::ring_slow() noexcept {
   return true;
 }
 
-/// 4 · hands the arguments to the network domain. Nobody polls an A-stack of a remote binding, so every ring comes by here.
+/// 4 · hands the arguments to the network domain. Nobody polls an A-stack of a remote binding, so every ring comes by
+/// here.
 bool PendingCall::ring_remote() noexcept {
   const Errc started = binding_->remote_path()->start(called_.procedure(), *linkage_);
   if (started == Errc::ok) {
@@ -70,8 +71,9 @@ bool PendingCall::ring_remote() noexcept {
 
 bool PendingCall::remote_ready() const noexcept { return binding_->remote_path()->started(*linkage_).ready(); }
 
-/// Executes the call in this thread where that is how the binding's calls are executed: within one thread, or by a trap (if a
-/// hint in the region made us believe in a poller, which a sealed client has not). False: the server's threads have it.
+/// Executes the call in this thread where that is how the binding's calls are executed: within one thread, or by a trap
+/// (if a hint in the region made us believe in a poller, which a sealed client has not). False: the server's threads
+/// have it.
 bool PendingCall::execute_here() noexcept {
   LinkageRecord& linkage = *linkage_;
   const InlineServer& server = binding_->inline_server();
@@ -90,8 +92,8 @@ void PendingCall::wake_slow() noexcept {
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 
-/// After a plain store only: for as long as a poller may take. True: the word has changed. False: whoever was believed to poll
-/// does not, and the E-stack has been woken.
+/// After a plain store only: for as long as a poller may take. True: the word has changed. False: whoever was believed
+/// to poll does not, and the E-stack has been woken.
 bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;

@@ -36,8 +36,8 @@ Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& 
   std::vector<AStackClass> classes;
   auto binding = bind(socket->get(), name, {interface, {}, principal, false}, options, &classes);
   if (!binding) return binding.error();
-  // Bound first, so that who may not bind learns nothing. If another server has the name by now, the hash still says that
-  // the descriptors are those of this interface, and the classes below that they fit this region.
+  // Bound first, so that who may not bind learns nothing. If another server has the name by now, the hash still says
+  // that the descriptors are those of this interface, and the classes below that they fit this region.
   auto described = describe(socket->get(), name);
   if (!described) return described.error();
   if (Status same = shim::compatible(interface, described->interface.view()); !same) return same.error();

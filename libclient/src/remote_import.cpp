@@ -1,4 +1,5 @@
-// The remote Binding Object: A-stacks in the client's own memory, and a local binding to the network domain behind them.
+// The remote Binding Object: A-stacks in the client's own memory, and a local binding to the network domain behind
+// them.
 #include "remote_import.h"
 
 #include <sys/socket.h>
@@ -40,8 +41,9 @@ struct Largest {
   }
 };
 
-/// The end of the Binding Object's own bell that stands for the server: whoever hangs it up ends the binding, by the same
-/// way on which a dead server does. Shared with the inner binding's callback, which may run while all this is being taken down.
+/// The end of the Binding Object's own bell that stands for the server: whoever hangs it up ends the binding, by the
+/// same way on which a dead server does. Shared with the inner binding's callback, which may run while all this is
+/// being taken down.
 using HangUp = std::shared_ptr<const UniqueFd>;
 
 class NetworkedPath final : public RemotePath {

@@ -42,8 +42,8 @@ std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, Ca
   return word.is(Turn::returned, linkage.generation) ? word.status() : failed(Errc::call_failed);
 }
 
-/// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Looked up again now and
-/// then, for a policy may change.
+/// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Looked up again
+/// now and then, for a policy may change.
 bool is_realtime() noexcept {
   thread_local std::uint32_t calls = 0;
   thread_local bool realtime = false;
@@ -151,7 +151,8 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   }
   AStackHead& head = *linkage.astack.head;
 
-  // Before the ring, while nothing is under way: how to wait. The E-stack is told, for it is to wait for us in the same way.
+  // Before the ring, while nothing is under way: how to wait. The E-stack is told, for it is to wait for us in the same
+  // way.
   const bool yield = !rung && binding.gate() != shim::Gate::sleep && may_yield(linkage);
 
   if (yield) called = called.with(CallWord::kCallerYields);
@@ -162,7 +163,8 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(binding, linkage);
 
-  // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to yield.
+  // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to
+  // yield.
   CallWord word;
   if (yield && yield_and_learn(linkage, word)) return word.status();
   return sleep_until_returned(binding, linkage);

@@ -14,12 +14,12 @@ namespace lrpc::client {
 /// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, the clerk is told.
 void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
-/// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints in the
-/// region say: a call must not hang on a hint that its peer has rewritten.
+/// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints in
+/// the region say: a call must not hang on a hint that its peer has rewritten.
 void overrule_hints(const BindingObject& binding, shim::AStackHead& head) noexcept;
 
-/// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status; marks
-/// the linkage quarantined if the A-stack must not go back.
+/// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status;
+/// marks the linkage quarantined if the A-stack must not go back.
 [[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
 }  // namespace lrpc::client

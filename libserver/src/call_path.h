@@ -75,7 +75,8 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
 }
 
 /// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
-/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's time.
+/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
+/// time.
 template <Scanner kScanner = Scanner::estack>
 inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   const shim::AStackHead& head = *astack.head;
@@ -93,7 +94,8 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
     }
   }
 
-  // a · claim (T5). From here on nobody else can execute this generation, and no later one can be claimed before we release.
+  // a · claim (T5). From here on nobody else can execute this generation, and no later one can be claimed before we
+  // release.
   if (!astack.linkage.claim_from(seen)) return Served::nothing;
 
   // b · load the word once; validate the copy.

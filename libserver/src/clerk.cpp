@@ -151,7 +151,8 @@ Status Clerk::withdraw(ExportId id) {
     if (found == exports_.end() || !found->second.established)
       return Error{Errc::invalid_argument, "there is no such export"};
     request.body = shim::WithdrawRequest{found->second.registered};
-    // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see on_answer().
+    // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see
+    // on_answer().
     if (found->second.registered != 0) link = link_;
     withdrawn = exports_.extract(found);
   }
@@ -281,7 +282,8 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
   tell(news);
 }
 
-/// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds just now.
+/// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
+/// just now.
 void Clerk::send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
   link->outbox.push_back(std::move(message));
   if (link->outbox.size() == 1) flush(link);
@@ -339,8 +341,8 @@ void Clerk::on_retry() {
   register_missing();
 }
 
-/// Asks the nameserver, if there is one, for names that it does not have: a few at a time, so that answers to bind requests
-/// find room in its queue. Each answer goes on from here, and so do the hang-up and the next attempt.
+/// Asks the nameserver, if there is one, for names that it does not have: a few at a time, so that answers to bind
+/// requests find room in its queue. Each answer goes on from here, and so do the hang-up and the next attempt.
 void Clerk::register_missing() {
   std::lock_guard lock(mutex_);
   if (closed_) return;
@@ -408,7 +410,8 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
   std::vector<UniqueFd>& fds = message.fds;
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
-  // A caller of another host is not the network domain that brings it: nothing may be granted for that one's credentials.
+  // A caller of another host is not the network domain that brings it: nothing may be granted for that one's
+  // credentials.
   if (request.principal) request.client = shim::kNobodyHere;
   const Status allowed =
       request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);

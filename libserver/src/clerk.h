@@ -22,11 +22,11 @@ namespace lrpc::server {
 
 class Domain;
 
-/// Speaks the binder protocol to the nameserver, over one socket. Requests come from the program's threads; answers and bind
-/// requests are read on the watcher's thread. Thread-safe.
+/// Speaks the binder protocol to the nameserver, over one socket. Requests come from the program's threads; answers and
+/// bind requests are read on the watcher's thread. Thread-safe.
 ///
-/// Names outlive the nameserver that they were exported to: when it hangs up, the watcher's thread connects anew, with a
-/// growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
+/// Names outlive the nameserver that they were exported to: when it hangs up, the watcher's thread connects anew, with
+/// a growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
 class Clerk {
  public:
   explicit Clerk(Domain& domain) noexcept;
@@ -35,14 +35,16 @@ class Clerk {
 
   Result<ExportId> export_interface(std::string name, std::shared_ptr<ServedInterface> interface);
   Status withdraw(ExportId id);
-  /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's thread.
+  /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's
+  /// thread.
   void wake_allocator();
   /// Hangs up. No binding is made over the nameserver after it.
   void close();
 
  private:
   using Answer = Result<shim::BinderMessage>;
-  /// A connection to a nameserver, from connect to hang-up. Whoever sends holds it; the clerk's hold goes with the hang-up.
+  /// A connection to a nameserver, from connect to hang-up. Whoever sends holds it; the clerk's hold goes with the
+  /// hang-up.
   struct Link {
     UniqueFd fd;
     shim::Watcher::Id watch = 0;  ///< Under the clerk's lock.
@@ -51,7 +53,8 @@ class Clerk {
     std::deque<shim::BinderMessage> outbox;  ///< What the nameserver was not ready to take.
     std::chrono::milliseconds outbox_pause{1};
   };
-  /// A name of this server. It is here from the first request until it is withdrawn, whether a nameserver has it or not.
+  /// A name of this server. It is here from the first request until it is withdrawn, whether a nameserver has it or
+  /// not.
   struct Export {
     std::string name;
     std::shared_ptr<ServedInterface> interface;

@@ -10,8 +10,9 @@
 
 namespace lrpc::server {
 
-/// The processors of a domain: the affinity that its threads were born with, or what has been made of it from outside since
-/// (taskset, a cpuset). Told by the affinity of the clerk's thread, which nobody of this library ever moves. Thread-safe.
+/// The processors of a domain: the affinity that its threads were born with, or what has been made of it from outside
+/// since (taskset, a cpuset). Told by the affinity of the clerk's thread, which nobody of this library ever moves.
+/// Thread-safe.
 class DomainProcessors {
  public:
   /// Takes the calling thread's affinity.

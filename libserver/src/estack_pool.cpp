@@ -16,7 +16,8 @@
 namespace lrpc::server {
 namespace {
 
-/// How often an E-stack gives its processor away before it parks: enough for a caller on the same processor to come back.
+/// How often an E-stack gives its processor away before it parks: enough for a caller on the same processor to come
+/// back.
 constexpr int kYieldsBeforePark = 3;
 /// A yield that took longer went to somebody else's time slice; for so many calls we park at once then.
 constexpr std::uint64_t kLongYieldUs = 100;
@@ -26,7 +27,8 @@ constexpr std::uint32_t kCallsWithoutYield = 64;
 constexpr std::uint32_t kCallsBeforeMove = 3;
 constexpr std::uint64_t kMoveIntervalUs = 1'000;
 constexpr std::uint64_t kAfterContentionUs = 10'000;
-/// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have had them.
+/// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have
+/// had them.
 constexpr std::uint32_t kHotStreak = 2;
 /// An unassociated E-stack ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
@@ -71,11 +73,11 @@ bool EStack::served_one() {
   return true;
 }
 
-/// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True if
-/// there is something to do; false: park.
+/// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True
+/// if there is something to do; false: park.
 bool EStack::hand_over_and_look() {
-  // A caller that does not yield has found that it brings nothing here, or must not: parked, we are woken at once for its
-  // next call; in the middle of a yield we would wait for our turn behind everybody else.
+  // A caller that does not yield has found that it brings nothing here, or must not: parked, we are woken at once for
+  // its next call; in the middle of a yield we would wait for our turn behind everybody else.
   if (!context_.caller_yields()) return false;
   if (calls_without_yield_ != 0) {
     --calls_without_yield_;
@@ -140,8 +142,9 @@ void EStack::leave_processor(std::uint64_t now) {
 
 void EStack::detach() {
   leave_processor(shim::ticks());
-  // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and looks at
-  // the hint then, the clerk looks at the association: so either we see the call, or the bell brings another E-stack.
+  // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
+  // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another
+  // E-stack.
   astack_->head->attached.store(0, std::memory_order_seq_cst);
   {
     std::lock_guard lock(pool_.mutex_);
@@ -215,7 +218,8 @@ void* EStackPool::thread_main(void* estack) {
 }
 
 void EStackPool::reclaim_locked() {
-  // The one unused for longest (LRPC §3.2) that does not execute a call now; those look at any_waiting_ when they are done.
+  // The one unused for longest (LRPC §3.2) that does not execute a call now; those look at any_waiting_ when they are
+  // done.
   EStack* victim = nullptr;
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;

@@ -21,8 +21,8 @@ namespace lrpc::server {
 class Poller;
 class EStackPool;
 
-/// One execution stack: a thread with its guard page. Its members belong to the thread, but for the atomics and what the
-/// pool's lock guards.
+/// One execution stack: a thread with its guard page. Its members belong to the thread, but for the atomics and what
+/// the pool's lock guards.
 class EStack {
  public:
   EStack(EStackPool& pool, Poller& poller) noexcept : pool_(pool), poller_(poller) {}
@@ -58,19 +58,20 @@ class EStack {
   std::condition_variable assigned_;
 };
 
-/// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its E-stack.
+/// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its
+/// E-stack.
 class EStackPool {
  public:
-  /// The references must outlive it. `ask_clerk` has supply() called on the clerk's thread, whose scheduling is the domain's;
-  /// it runs on any thread, under the pool's lock.
+  /// The references must outlive it. `ask_clerk` has supply() called on the clerk's thread, whose scheduling is the
+  /// domain's; it runs on any thread, under the pool's lock.
   EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
              std::function<void()> ask_clerk);
   EStackPool(const EStackPool&) = delete;
   EStackPool& operator=(const EStackPool&) = delete;
   ~EStackPool() { stop(); }
 
-  /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused for
-  /// longest, else the next that becomes free. Never blocks on a running procedure.
+  /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused
+  /// for longest, else the next that becomes free. Never blocks on a running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
   void supply();

@@ -17,15 +17,15 @@ namespace {
 constexpr int kScansPerLook = 64;
 /// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
 constexpr std::uint64_t kEvictionGapUs = 100;
-/// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row, and
-/// its A-stack is left to its E-stack for a hundred times as long.
+/// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row,
+/// and its A-stack is left to its E-stack for a hundred times as long.
 constexpr std::uint64_t kSlowUs = 20;
 constexpr std::uint64_t kSlowFactor = 100;
 /// How long an A-stack whose caller shares our processor is left alone.
 constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
-/// After an eviction: how long not to poll at all, doubling; and, if there seem to be more threads than processors, not for
-/// kCrowdedUs; but however that looks (the others may not be in our way), again after kThirdPartyFactor times what we have polled:
-/// so who shares a processor with us loses a twentieth of it at most.
+/// After an eviction: how long not to poll at all, doubling; and, if there seem to be more threads than processors, not
+/// for kCrowdedUs; but however that looks (the others may not be in our way), again after kThirdPartyFactor times what
+/// we have polled: so who shares a processor with us loses a twentieth of it at most.
 constexpr std::uint64_t kFirstBackOffUs = 2'000;
 constexpr std::uint64_t kLastBackOffUs = 64'000;
 constexpr std::uint64_t kCrowdedUs = 5'000;
@@ -93,8 +93,8 @@ void Poller::run() {
       cool_down(Why::crowded);
       continue;
     }
-    // While we are under suspicion of being in somebody's way: who would run beside us? (A caller and its E-stack that hand one
-    // processor to and fro count as two.)
+    // While we are under suspicion of being in somebody's way: who would run beside us? (A caller and its E-stack that
+    // hand one processor to and fro count as two.)
     const std::uint64_t began = shim::ticks();
     grant_.begin_polling();
     const Why why = looks_crowded(1) ? Why::crowded : poll();
@@ -165,7 +165,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
   for (std::size_t i = 0; i < hot_count_;) {
     ServedAStack& astack = *hot_[i].astack;
-    // So that the next word is on its way while this call is served: its claim and return would wait for no load behind them.
+    // So that the next word is on its way while this call is served: its claim and return would wait for no load behind
+    // them.
     if (i + 1 < hot_count_) __builtin_prefetch(hot_[i + 1].astack->head);
     if (serve<Scanner::poller>(astack, context_) == Served::nothing) {
       ++i;
@@ -178,8 +179,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
     const bool slow = took_too_long(astack, now);
     mark_ = now;
     if (shares_processor_with_caller()) [[unlikely]] {
-      // For this caller we are on no idle processor: polling only keeps it from calling. It says so itself, so it is the
-      // one that pays: only its A-stack goes.
+      // For this caller we are on no idle processor: polling only keeps it from calling. It says so itself, so it is
+      // the one that pays: only its A-stack goes.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
       demote(i);
     } else if (slow) [[unlikely]] {
@@ -191,8 +192,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
   return hit;
 }
 
-/// For a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did not
-/// wakes the E-stack itself (T4).
+/// For a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
+/// not wakes the E-stack itself (T4).
 void Poller::last_look(const Hot& hot) {
   (void)serve<Scanner::poller>(*hot.astack, context_);
   hot.astack->polled.store(false);
@@ -258,8 +259,8 @@ Poller::Why Poller::poll() {
     const std::uint64_t now = shim::ticks();
     mark_ = now;
     if (now - looked > gap) [[unlikely]] {
-      // Calls that took so long, or a processor taken away? The kernel counts. With an offer it was one of our own E-stacks
-      // that ran here: it brings work.
+      // Calls that took so long, or a processor taken away? The kernel counts. With an offer it was one of our own
+      // E-stacks that ran here: it brings work.
       const std::uint64_t times = shim::involuntary_switches();
       const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
       if (times != switched_out && !own) return Why::evicted;

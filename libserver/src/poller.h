@@ -36,10 +36,11 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
   ~Poller() { stop(); }
 
-  /// Promotes an A-stack into the hot set and wakes the poller, unless there is no room. Ask wants_offer() first. Called by the E-stack that has just served a call on it.
+  /// Promotes an A-stack into the hot set and wakes the poller, unless there is no room. Ask wants_offer() first.
+  /// Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: the domain has a processor that is not the caller's, and neither the poller nor
-  /// this A-stack is backing off. Cheap, for the call path.
+  /// Whether an offer could be taken now: the domain has a processor that is not the caller's, and neither the poller
+  /// nor this A-stack is backing off. Cheap, for the call path.
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, std::uint64_t now_ticks,
                                  std::uint16_t caller_processor) const noexcept {
     if (now_ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
@@ -100,7 +101,8 @@ class Poller {
   // The poller thread's own.
   std::array<Hot, kHotSet> hot_{};
   std::size_t hot_count_ = 0;
-  /// What was hot when the poller parked for want of calls: a caller with many calls in flight comes back with all of them.
+  /// What was hot when the poller parked for want of calls: a caller with many calls in flight comes back with all of
+  /// them.
   struct Remembered {
     std::weak_ptr<ServedBinding> binding;
     ServedAStack* astack = nullptr;

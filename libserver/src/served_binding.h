@@ -114,8 +114,8 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
   CallContext inline_context;     ///< For Gate::none: calls run in the caller's thread.
-  /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown, which
-  /// the client's end starts through the kernel alone.
+  /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown,
+  /// which the client's end starts through the kernel alone.
   std::atomic<bool> inline_left{false};
 
  private:

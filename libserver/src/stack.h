@@ -8,8 +8,8 @@
 
 namespace lrpc::server {
 
-/// Of each stack, what is left to the program's procedure (and to the runtime, which needs little) beside its entry stub's
-/// copies.
+/// Of each stack, what is left to the program's procedure (and to the runtime, which needs little) beside its entry
+/// stub's copies.
 inline constexpr std::size_t kProcedureRoom = 64 * 1024;
 /// Large, so that a procedure built without stack probes must have a frame as large to step over it into a neighbour.
 inline constexpr std::size_t kStackGuard = 64 * 1024;

@@ -104,7 +104,8 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   ended_.notify_all();
 }
 
-/// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself abandoned.
+/// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself
+/// abandoned.
 bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) {
   State expected = State::receiving;
   if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;

@@ -10,8 +10,8 @@
 
 namespace lrpc::netrpc {
 
-/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed. All use is inside
-/// the monitor.
+/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed. All use is
+/// inside the monitor.
 class Neighbours final : private SocketReader {
  public:
   /// Errors: system_error.
@@ -20,10 +20,11 @@ class Neighbours final : private SocketReader {
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
 
-  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or it does not answer). Where the
-  /// kernel does not know the address yet, it is made to ask for it (by an empty UDP datagram to the discard port: that
-  /// needs no privilege), and this waits for the answer for up to kPatience inside the monitor; a host that has not answered
-  /// is not asked again for kRetry, and at most one host is waited for in kPause, so that nobody can make a graph stand still.
+  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or it does not answer). Where
+  /// the kernel does not know the address yet, it is made to ask for it (by an empty UDP datagram to the discard port:
+  /// that needs no privilege), and this waits for the answer for up to kPatience inside the monitor; a host that has
+  /// not answered is not asked again for kRetry, and at most one host is waited for in kPause, so that nobody can make
+  /// a graph stand still.
   [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
   /// Not known: host_unreachable. Never waits.
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;

@@ -60,7 +60,8 @@ bool Association::establish(const Hello& hello, const Hello& reply, const Epheme
   if (!cipher || reply.ciphers != static_cast<Ciphers>(*cipher)) return false;
   std::array<unsigned char, crypto_scalarmult_BYTES> shared;
   if (crypto_scalarmult(shared.data(), mine.secret.data(), (initiator ? reply : hello).key.data()) != 0) return false;
-  // The pre-shared key, the ephemeral secret and everything that the two have told each other: keys agree only if all does.
+  // The pre-shared key, the ephemeral secret and everything that the two have told each other: keys agree only if all
+  // does.
   std::array<unsigned char, 64> keys;
   crypto_generichash_state state;
   crypto_generichash_init(&state, key.derive.data(), key.derive.size(), keys.size());
@@ -112,7 +113,8 @@ Opened Association::open(const DataHeader& header, const std::byte* sealed, Mess
   if (!window_.fresh(header.counter)) return Opened::replayed;
   if (header.length > message.size() || header.length < sizeof(ProtocolNumber)) return Opened::forged;
   message.truncate(header.length);
-  // The header has been popped and lies outside the message's bytes, or in the caller's scratch: a copy does not move it.
+  // The header has been popped and lies outside the message's bytes, or in the caller's scratch: a copy does not move
+  // it.
   std::array<std::byte, DataHeader::kSize> copy;
   std::copy_n(sealed, copy.size(), copy.data());
   if (!message.flatten_unshared()) return Opened::no_memory;

@@ -45,16 +45,16 @@ class Association {
   Association& operator=(const Association&) = delete;
   ~Association() { wipe(); }
 
-  /// Derives the keys from the HELLO and what the reply says. `mine`: the ephemeral key of the side that calls, which is
-  /// the initiator's if `initiator`. False: the peer's public key is none, or the reply names no cipher of ours; the
+  /// Derives the keys from the HELLO and what the reply says. `mine`: the ephemeral key of the side that calls, which
+  /// is the initiator's if `initiator`. False: the peer's public key is none, or the reply names no cipher of ours; the
   /// association stays dead.
   [[nodiscard]] bool establish(const Hello& hello, const Hello& reply, const EphemeralKey& mine, bool initiator,
                                const Key& key, Time now) noexcept;
   /// Dead from now on, its keys overwritten.
   void wipe() noexcept;
 
-  /// Encrypts `message` (which begins with the protocol number) in place, or in a copy if somebody shares its bytes, and
-  /// puts the header in front. message_too_long; limit_reached: no buffer.
+  /// Encrypts `message` (which begins with the protocol number) in place, or in a copy if somebody shares its bytes,
+  /// and puts the header in front. message_too_long; limit_reached: no buffer.
   [[nodiscard]] Errc seal(HostAddress sender, HostAddress receiver, Message& message) noexcept;
   /// The reverse. `message` begins behind the header; `sealed`: the kSealed bytes of the header; `tag` follows them.
   [[nodiscard]] Opened open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept;

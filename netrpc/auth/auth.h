@@ -1,10 +1,11 @@
-// AUTH: authentication and privacy between hosts, as a layer of the graph. A datagram protocol over any datagram protocol
-// (VIPSIZE, VIP, FRAGMENT, UDP), made for the place below CHANNEL. A host without the key gets nothing.
+// AUTH: authentication and privacy between hosts, as a layer of the graph. A datagram protocol over any datagram
+// protocol (VIPSIZE, VIP, FRAGMENT, UDP), made for the place below CHANNEL. A host without the key gets nothing.
 //
 //     auth    = AUTH(keys = "/etc/lrpc/network-keys") over vipsize;
 //     channel = CHANNEL over auth;
 //
-// header.h has the wire format, peer.h the handshake, association.h and cipher.h what seals messages, keys.h the file of keys.
+// header.h has the wire format, peer.h the handshake, association.h and cipher.h what seals messages, keys.h the file
+// of keys.
 #pragma once
 
 #include "lrpc/netrpc/graph.h"

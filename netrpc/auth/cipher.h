@@ -38,8 +38,8 @@ class SealingKey {
   void wipe() noexcept;
   [[nodiscard]] Cipher cipher() const noexcept { return cipher_; }
 
-  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, and no message has
-  /// been sealed with this counter.
+  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, and no message
+  /// has been sealed with this counter.
   void seal(std::span<std::byte> text, std::span<const std::byte> header, std::span<std::byte, kTag> tag,
             std::uint64_t counter) const noexcept;
   /// The reverse. False: not authentic, and `text` is worth nothing.

@@ -79,8 +79,8 @@ void Peer::challenge(const Challenge& challenge) noexcept {
     send_hello();
     return;
   }
-  // "I do not know this association": believed only about one that we would send with, so that an old packet does nothing.
-  // Even then it is kept until the handshake has shown that there is a better one: only the messages wait.
+  // "I do not know this association": believed only about one that we would send with, so that an old packet does
+  // nothing. Even then it is kept until the handshake has shown that there is a better one: only the messages wait.
   Association* const association = sending();
   Salt named{};
   if (association != nullptr) WireWriter(reinterpret_cast<std::byte*>(named.data())).put(association->remote());
@@ -156,9 +156,9 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   }
   if (!known(challenge_)) randombytes_buf(challenge_.data(), challenge_.size());
   if (!equal(hello.challenge, challenge_)) {
-    // Not fresh, as far as we can tell. The challenge stays the same until somebody has met it, so that the replays of an
-    // attacker do not take it from under an honest initiator. The answer is shorter than the question, and goes back to
-    // where that came from, which may be anywhere: what we have to say ourselves does not go there.
+    // Not fresh, as far as we can tell. The challenge stays the same until somebody has met it, so that the replays of
+    // an attacker do not take it from under an honest initiator. The answer is shorter than the question, and goes back
+    // to where that came from, which may be anywhere: what we have to say ourselves does not go there.
     std::array<std::byte, Challenge::kSize> packet;
     encode(Challenge{ends(), hello.salt, challenge_}, key_.mac, packet.data());
     Message message = Message::copy_of(self_.host().pool(), packet);

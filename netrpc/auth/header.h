@@ -7,9 +7,10 @@
 //                                    <---- HELLO_REPLY (echo of the salt; the challenge for next time)
 //   DATA                             ---->                       the first one confirms to the responder that keys agree
 //
-// A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC; a REPLY or CHALLENGE that is
-// repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one round trip.
-// A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this association": see Peer.
+// A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC; a REPLY or CHALLENGE that
+// is repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one
+// round trip. A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this
+// association": see Peer.
 #pragma once
 
 #include <optional>
@@ -35,9 +36,10 @@ struct Ends {
   HostAddress receiver;
 };
 
-/// "I want an association." `association`: the number by which the sender wants to be sent to. `generation`: the sender's
-/// proposal, one more than its latest with this peer; the reply decides. Of associations that exist at the same time the
-/// one of the highest generation is used, and of equal ones that of the initiator with the lower address: both sides agree.
+/// "I want an association." `association`: the number by which the sender wants to be sent to. `generation`: the
+/// sender's proposal, one more than its latest with this peer; the reply decides. Of associations that exist at the
+/// same time the one of the highest generation is used, and of equal ones that of the initiator with the lower address:
+/// both sides agree.
 struct Hello {
   static constexpr std::size_t kSize = 10 + 13 + 32 + 16 + 16 + 16;
   Ends ends;
@@ -80,8 +82,8 @@ inline constexpr std::size_t kOverhead = DataHeader::kSize + sizeof(ProtocolNumb
 
 using MacKey = std::array<std::uint8_t, 32>;
 
-// Encoders write kSize bytes with the MAC under `key`. Decoders check type, version and MAC (in constant time) of bytes that
-// are their own; nothing: not authentic.
+// Encoders write kSize bytes with the MAC under `key`. Decoders check type, version and MAC (in constant time) of bytes
+// that are their own; nothing: not authentic.
 void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept;
 void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept;
 void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;

@@ -32,8 +32,9 @@ class Peer {
   Peer(Protocol& self, Protocol& below, control::Statistics& counted, const Settings& settings, HostAddress host,
        Key key);
 
-  /// Seals and sends a message that begins with its protocol number. While the first handshake runs it waits, or is dropped if
-  /// too many wait. Errors: message_too_long, limit_reached, not_permitted (no key any more), and those of the layer below.
+  /// Seals and sends a message that begins with its protocol number. While the first handshake runs it waits, or is
+  /// dropped if too many wait. Errors: message_too_long, limit_reached, not_permitted (no key any more), and those of
+  /// the layer below.
   [[nodiscard]] Errc push(Message message) noexcept;
 
   // Packets from the peer whose MAC has been checked with key().
@@ -41,7 +42,8 @@ class Peer {
   void hello(const Hello& hello, Session& lower) noexcept;
   void challenge(const Challenge& challenge) noexcept;
   void hello_reply(const HelloReply& reply) noexcept;
-  /// Opens a sealed message; it then begins with its protocol number. False: dropped, and counted. `sealed`: the header.
+  /// Opens a sealed message; it then begins with its protocol number. False: dropped, and counted. `sealed`: the
+  /// header.
   [[nodiscard]] bool open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept;
   [[nodiscard]] bool knows(std::uint32_t association) const noexcept;
   [[nodiscard]] bool handshaking() const noexcept { return running_; }

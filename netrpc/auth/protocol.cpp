@@ -235,8 +235,9 @@ void AuthProtocol::data(Session& lower, const Prefix& prefix, Message message) {
   deliver(peer, std::move(message));
 }
 
-/// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so it is
-/// rate-limited; it is signed, so that nobody else can say it; and it is shorter than the smallest sealed message with its headers.
+/// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so
+/// it is rate-limited; it is signed, so that nobody else can say it; and it is shorter than the smallest sealed message
+/// with its headers.
 void AuthProtocol::nudge(Session& lower, HostAddress remote, std::uint32_t association) noexcept {
   const Key* const key = keys_.find(remote);
   if (key == nullptr || !may_nudge()) return;

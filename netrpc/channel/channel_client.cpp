@@ -179,8 +179,8 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   }
   const SessionRef keep(this);
   if (header.flags == flags::kBootAnswer) {
-    // What the answer says may have been learnt from elsewhere meanwhile (AUTH's handshake, another channel's open): then
-    // nobody is told, and the question has its answer all the same.
+    // What the answer says may have been learnt from elsewhere meanwhile (AUTH's handshake, another channel's open):
+    // then nobody is told, and the question has its answer all the same.
     if (state_ == State::querying && protocol.heard(peer_, header.boot_id)) peer_known();
     return;
   }

@@ -1,5 +1,5 @@
-// What ETH, IP and UDP have in common: protocols whose lower side is the kernel's sockets, one an enabled protocol number,
-// and whose sessions are one a peer.
+// What ETH, IP and UDP have in common: protocols whose lower side is the kernel's sockets, one an enabled protocol
+// number, and whose sessions are one a peer.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace lrpc::netrpc {
 
-/// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a port),
-/// and the address that the kernel wants.
+/// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a
+/// port), and the address that the kernel wants.
 struct DevicePeer {
   std::uint64_t number = 0;
   std::array<std::byte, 32> address{};
@@ -38,18 +38,19 @@ class Device : public Protocol {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  protected:
-  /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones refused.
+  /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones
+  /// refused.
   Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
 
   // ---- what the kinds of devices differ in ----
 
-  /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted (the text
-  /// says which privilege is missing and what else there is), system_error.
+  /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted
+  /// (the text says which privilege is missing and what else there is), system_error.
   virtual Result<int> make_socket(ProtocolNumber number) = 0;
   /// The peer that a participant names. Completes the participant with what has been found out.
   virtual Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) = 0;
-  /// Takes the kernel's header off a message of a protocol number and says who has sent it. False: it is not for us, or not
-  /// well-formed, or not from where a host sends.
+  /// Takes the kernel's header off a message of a protocol number and says who has sent it. False: it is not for us, or
+  /// not well-formed, or not from where a host sends.
   [[nodiscard]] virtual bool accept(ProtocolNumber number, Message& message, std::span<const std::byte> from,
                                     DevicePeer& peer) noexcept = 0;
   /// The participant that a peer is: for sessions that are made passively.
@@ -108,8 +109,8 @@ class DeviceSession final : public Session {
   bool used_ = true;  ///< Since the last sweep.
 };
 
-/// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it does not
-/// know it. Errors: invalid_argument.
+/// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it
+/// does not know it. Errors: invalid_argument.
 Result<HostAddress> own_address(Host& host, const std::string& text);
 
 /// The engine of a host, for devices. Errors: not_supported (the host has another engine: it is simulated).

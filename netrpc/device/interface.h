@@ -16,8 +16,8 @@ struct Interface {
   std::size_t mtu = 0;  ///< Bytes in a frame behind the Ethernet header.
 };
 
-/// The interface called `name`; for an empty one that with the default route, else the only one that is up besides loopback.
-/// Errors: invalid_argument (there is none, or several: the text names them), system_error.
+/// The interface called `name`; for an empty one that with the default route, else the only one that is up besides
+/// loopback. Errors: invalid_argument (there is none, or several: the text names them), system_error.
 Result<Interface> find_interface(const std::string& name);
 
 /// How long an IP datagram to `host` may be without being cut, as far as the kernel knows now; 0: no route.

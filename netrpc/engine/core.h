@@ -55,7 +55,8 @@ struct Outgoing {
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  /// Inside the monitor, which is let go while the thread sleeps: sends what is queued, and waits for a datagram, a kick or
+  /// Inside the monitor, which is let go while the thread sleeps: sends what is queued, and waits for a datagram, a
+  /// kick or
   /// `until`. What has arrived is put into Core::arrivals.
   virtual void receive(std::optional<Time> until) = 0;
   /// Gives up every socket. Inside the monitor, while nobody is in receive().

@@ -126,8 +126,8 @@ void UringEngine::remove(SocketId id) noexcept {
   std::erase_if(core_->arrivals, [id](const Arrival& arrival) { return arrival.socket.generation == id.generation; });
   ::close(socket->fd);
   *socket = {};
-  // Requests that are armed in other threads' rings keep the socket alive, and only those threads could cancel them: the
-  // rings go, and are made again when their threads lead next.
+  // Requests that are armed in other threads' rings keep the socket alive, and only those threads could cancel them:
+  // the rings go, and are made again when their threads lead next.
   for (const auto& ring : core_->rings)
     if (const auto alive = ring.lock()) alive->let_go();
   std::erase_if(core_->rings, [](const auto& ring) { return ring.expired(); });

@@ -55,8 +55,8 @@ struct EngineStatistics {
   std::uint64_t truncated = 0;  ///< Datagrams dropped: longer than any that we could have sent, or no buffer.
 };
 
-/// Leader and followers (docs/NETWORK.md, "The engine"): of the threads that wait, one is the leader; it alone waits in the
-/// kernel, and shepherds what arrives. So a call's reply is received by the thread that waits for it.
+/// Leader and followers (docs/NETWORK.md, "The engine"): of the threads that wait, one is the leader; it alone waits in
+/// the kernel, and shepherds what arrives. So a call's reply is received by the thread that waits for it.
 ///
 /// One engine drives one host. Constructed before the host, destroyed after it (but stop() it first).
 class UringEngine final : public Engine, private MonitorExit {
@@ -69,8 +69,9 @@ class UringEngine final : public Engine, private MonitorExit {
   void wake(Host& host) noexcept override;
   void outside(Host& host, const std::function<void()>& procedure) override;
 
-  /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until somebody calls
-  /// wait(). Two let one procedure of the user's run while others arrive. Not inside the monitor. Errors: system_error.
+  /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until somebody
+  /// calls wait(). Two let one procedure of the user's run while others arrive. Not inside the monitor. Errors:
+  /// system_error.
   Status start(Host& host, unsigned threads);
   /// Ends the service threads; those that run a user's procedure when it returns. Not inside the monitor.
   void stop();

@@ -154,9 +154,9 @@ void UringReceiver::queue_sends() noexcept {
   }
 }
 
-/// A timer of the ring's, not the timeout of each wait, which the kernel would start and stop with every datagram (dear, and dearer in a
-/// virtual machine). It is let alone where it goes off too early: the leader looks again, and what was due has mostly been put off by then.
-/// False: there is no room for the request.
+/// A timer of the ring's, not the timeout of each wait, which the kernel would start and stop with every datagram
+/// (dear, and dearer in a virtual machine). It is let alone where it goes off too early: the leader looks again, and
+/// what was due has mostly been put off by then. False: there is no room for the request.
 bool UringReceiver::set_timer(Time until) noexcept {
   if (timer_ && *timer_ <= until) return true;
   io_uring_sqe* const entry = next_entry();
@@ -212,9 +212,10 @@ void UringReceiver::receive(std::optional<Time> until) {
   if (doomed_) close();
 }
 
-/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. Who polls yields each time, so that a peer
-/// on the same processor runs; on another processor the message is seen as soon as it is there. A thread whose polling has
-/// brought nothing twice in a row sleeps at once the next times, more of them each time; so idleness costs nothing.
+/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. Who polls yields each time, so
+/// that a peer on the same processor runs; on another processor the message is seen as soon as it is there. A thread
+/// whose polling has brought nothing twice in a row sleeps at once the next times, more of them each time; so idleness
+/// costs nothing.
 bool UringReceiver::poll(std::optional<Time> until) noexcept {
   if (!polling_.try_now()) return false;
   const Host& host = *engine_.core_->host;
@@ -237,8 +238,8 @@ bool UringReceiver::poll(std::optional<Time> until) noexcept {
     }
     ::io_uring_get_events(&ring_);
   }
-  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But where the answer takes more turns
-  // than one, each of ours between them has held it up.
+  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But where the answer
+  // takes more turns than one, each of ours between them has held it up.
   if (turns <= 1) {
     polling_.succeeded();
   } else {

@@ -1,5 +1,5 @@
-// A thread's own ring. Only its thread enters it: what arrives is then taken in that thread (IORING_SETUP_DEFER_TASKRUN),
-// and requests that stay armed while another thread leads take nothing away from it.
+// A thread's own ring. Only its thread enters it: what arrives is then taken in that thread
+// (IORING_SETUP_DEFER_TASKRUN), and requests that stay armed while another thread leads take nothing away from it.
 #pragma once
 
 #include <liburing.h>

@@ -1,5 +1,6 @@
-// One packet socket an enabled protocol number, of type SOCK_DGRAM: the kernel writes and removes the Ethernet header, and a
-// frame for another protocol is never copied to us. A frame that is shorter than Ethernet's least may arrive padded.
+// One packet socket an enabled protocol number, of type SOCK_DGRAM: the kernel writes and removes the Ethernet header,
+// and a frame for another protocol is never copied to us. A frame that is shorter than Ethernet's least may arrive
+// padded.
 #include "netrpc/eth/eth.h"
 
 #include <arpa/inet.h>

@@ -11,8 +11,8 @@ struct EthOptions {
   std::size_t peers = 4096;      ///< Sessions at one time.
 };
 
-/// Needs CAP_NET_RAW (as soon as a protocol number is enabled or a session opened). Errors: invalid_argument (the interface),
-/// not_supported (a simulated host), system_error. Inside the monitor.
+/// Needs CAP_NET_RAW (as soon as a protocol number is enabled or a session opened). Errors: invalid_argument (the
+/// interface), not_supported (a simulated host), system_error. Inside the monitor.
 Result<std::unique_ptr<Protocol>> make_eth(Host& host, std::string name, const EthOptions& options);
 
 /// ETH(interface, types, peers).

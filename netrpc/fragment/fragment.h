@@ -1,5 +1,6 @@
-// FRAGMENT: large messages over any datagram protocol (RPC in the x-Kernel §3.2). Unreliable but persistent: a receiver asks
-// for the fragments it misses, nobody ever acknowledges. Stands alone: any protocol that sends large messages may use it.
+// FRAGMENT: large messages over any datagram protocol (RPC in the x-Kernel §3.2). Unreliable but persistent: a receiver
+// asks for the fragments it misses, nobody ever acknowledges. Stands alone: any protocol that sends large messages may
+// use it.
 #pragma once
 
 #include <cstddef>

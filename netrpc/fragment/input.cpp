@@ -7,8 +7,8 @@
 namespace lrpc::netrpc::fragment {
 
 namespace {
-/// So many later fragments make a gap a loss; fewer are an exchange on the way. The last fragment ends the burst: what is
-/// missing then is asked for at once.
+/// So many later fragments make a gap a loss; fewer are an exchange on the way. The last fragment ends the burst: what
+/// is missing then is asked for at once.
 constexpr int kReordering = 3;
 /// A gap is given so many times as long as the last packet was late; and a little less each time that this was in vain.
 constexpr int kLate = 2;

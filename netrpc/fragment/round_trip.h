@@ -1,4 +1,5 @@
-// How long to wait for what a peer sends back: measured (Jacobson), never from a packet that was asked for twice (Karn).
+// How long to wait for what a peer sends back: measured (Jacobson), never from a packet that was asked for twice
+// (Karn).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// IP: messages in IP datagrams of a protocol number of their own, over the kernel's raw sockets: the kernel routes, cuts and
-// puts together.
+// IP: messages in IP datagrams of a protocol number of their own, over the kernel's raw sockets: the kernel routes,
+// cuts and puts together.
 #pragma once
 
 #include "lrpc/netrpc/graph.h"
@@ -11,8 +11,8 @@ struct IpOptions {
   std::size_t peers = 4096;  ///< Sessions at one time.
 };
 
-/// Needs CAP_NET_RAW (as soon as a protocol number is enabled or a session opened). Errors: invalid_argument (the address),
-/// not_supported (a simulated host). Inside the monitor.
+/// Needs CAP_NET_RAW (as soon as a protocol number is enabled or a session opened). Errors: invalid_argument (the
+/// address), not_supported (a simulated host). Inside the monitor.
 Result<std::unique_ptr<Protocol>> make_ip(Host& host, std::string name, const IpOptions& options);
 
 /// IP(address, peers).

@@ -91,8 +91,8 @@ void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept 
   Transaction* const user = std::exchange(slot.user, nullptr);
   free_slot(slot);
   ++entered_;
-  // Before those that wait are served: they too may be completed at once, and whoever is told may then cancel this call,
-  // and must not hear of it any more.
+  // Before those that wait are served: they too may be completed at once, and whoever is told may then cancel this
+  // call, and must not hear of it any more.
   if (user != nullptr) {
     if (outcome == Errc::ok) outcome = unwrap_(reply);
     if (outcome != Errc::ok) reply.clear();

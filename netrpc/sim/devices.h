@@ -72,16 +72,18 @@ class SimDeviceSession final : public Session {
   SimDevice& device_;
 };
 
-/// SIM_ETH: reaches the hosts of its segment (by host address, by Ethernet address, or all by kEthernetBroadcast). Frames are of
-/// 60 to 1514 bytes: what is shorter is padded, and arrives longer than it was sent. A protocol number (up to 255) is sent as
-/// the ethertype `types` + number.
+/// SIM_ETH: reaches the hosts of its segment (by host address, by Ethernet address, or all by kEthernetBroadcast).
+/// Frames are of
+/// 60 to 1514 bytes: what is shorter is padded, and arrives longer than it was sent. A protocol number (up to 255) is
+/// sent as the ethertype `types` + number.
 class SimEthernet final : public SimDevice {
  public:
   static constexpr std::size_t kHeader = 14;
   static constexpr std::size_t kMaximum = 1500;
   static constexpr std::size_t kLeast = 60;  ///< The shortest frame, without its check sequence.
 
-  /// `reverse`: whether the host that has an Ethernet address is known. On a real wire it is not while ARP has not heard of it.
+  /// `reverse`: whether the host that has an Ethernet address is known. On a real wire it is not while ARP has not
+  /// heard of it.
   explicit SimEthernet(SimHost& machine, std::string name = "eth", std::uint16_t types = 0xa700, bool reverse = true);
   /// From now on.
   void set_reverse(bool reverse) noexcept { reverse_ = reverse; }
@@ -100,8 +102,8 @@ class SimEthernet final : public SimDevice {
   std::size_t mtu_ = kMaximum;
 };
 
-/// SIM_IP: reaches every host of the world. Messages of more than 1480 bytes are cut and put together again by IP: one is lost
-/// when any of its parts is.
+/// SIM_IP: reaches every host of the world. Messages of more than 1480 bytes are cut and put together again by IP: one
+/// is lost when any of its parts is.
 class SimIp final : public SimDevice {
  public:
   static constexpr std::size_t kHeader = 20;
@@ -118,8 +120,9 @@ class SimIp final : public SimDevice {
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
 };
 
-/// The kinds for graphs of simulated hosts: SIM_ETH(types = 0xa700, reverse = 1) and SIM_IP, under the names given, so that a text that says
-/// ETH and IP can be composed on simulated wires. On any other host, composing fails with invalid_argument.
+/// The kinds for graphs of simulated hosts: SIM_ETH(types = 0xa700, reverse = 1) and SIM_IP, under the names given, so
+/// that a text that says ETH and IP can be composed on simulated wires. On any other host, composing fails with
+/// invalid_argument.
 [[nodiscard]] ProtocolKind sim_ethernet_kind(std::string name = "SIM_ETH");
 [[nodiscard]] ProtocolKind sim_ip_kind(std::string name = "SIM_IP");
 

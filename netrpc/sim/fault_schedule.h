@@ -1,5 +1,5 @@
-// Faults that come by themselves: crashes, pauses, partitions and clocks that change their pace, at moments drawn from the
-// world's seed. What the wires do to single packets is in SimLink.
+// Faults that come by themselves: crashes, pauses, partitions and clocks that change their pace, at moments drawn from
+// the world's seed. What the wires do to single packets is in SimLink.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace lrpc::netrpc {
 
-/// How often, on the average of the whole world (zero: never), and for how long: from a hundredth of the longest time to
-/// the longest, evenly distributed.
+/// How often, on the average of the whole world (zero: never), and for how long: from a hundredth of the longest time
+/// to the longest, evenly distributed.
 struct FaultOptions {
   Duration crash_every{};  ///< A host that is up crashes, and boots again some time later.
   Duration longest_down = std::chrono::milliseconds(200);

@@ -1,5 +1,5 @@
-// The storm: hundreds of hosts call each other over a stack of protocols while the network does its worst, and everything
-// that a call promises is checked:
+// The storm: hundreds of hosts call each other over a stack of protocols while the network does its worst, and
+// everything that a call promises is checked:
 //   - no call is executed more than once, by all lives of its server together;
 //   - every call ends: with the right answer, or with an error that is true (a call that is said not to have been
 //     executed never is);
@@ -55,8 +55,9 @@ struct StormReport {
   std::uint64_t violation_count = 0;
 };
 
-/// Composes the stack on a host (with SimHost::add() or own()) and returns its highest protocol, a transaction service, and
-/// through `all` every protocol whose statistics must be empty in the end, higher ones first. Called inside the monitor.
+/// Composes the stack on a host (with SimHost::add() or own()) and returns its highest protocol, a transaction service,
+/// and through `all` every protocol whose statistics must be empty in the end, higher ones first. Called inside the
+/// monitor.
 using ComposeStack = std::function<Protocol&(SimHost& host, std::vector<Protocol*>& all)>;
 
 /// Runs it to the end. Single-threaded; takes seconds. Same options, same run.

@@ -20,8 +20,9 @@ struct NamedStack {
 /// Every kind of protocol that can stand on simulated wires; ETH and IP are the simulated ones.
 [[nodiscard]] ProtocolKinds simulated_kinds();
 
-/// A stack from a name of storm_stacks() or from a graph's text, whose last instance is called by the storm. Errors: those
-/// of GraphDescription::parse(); composing cannot be tried before there is a host, and ends the process if it fails.
+/// A stack from a name of storm_stacks() or from a graph's text, whose last instance is called by the storm. Errors:
+/// those of GraphDescription::parse(); composing cannot be tried before there is a host, and ends the process if it
+/// fails.
 [[nodiscard]] Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds);
 
 }  // namespace lrpc::netrpc

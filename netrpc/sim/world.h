@@ -1,6 +1,6 @@
 // The simulation: any number of hosts, the wires between them and time itself, in one thread of one process. Everything
-// that happens follows from one seed, so that what went wrong once can be made to go wrong again. The protocols are those
-// that run on real wires; only the devices (SIM_ETH, SIM_IP) and the clock are the simulation's.
+// that happens follows from one seed, so that what went wrong once can be made to go wrong again. The protocols are
+// those that run on real wires; only the devices (SIM_ETH, SIM_IP) and the clock are the simulation's.
 //
 //     SimWorld world({.seed = 7});
 //     SimHost& a = world.add_host();               // 10.0.0.1, segment 0
@@ -58,7 +58,8 @@ struct SimHostOptions {
 enum class Medium : std::uint8_t { ethernet, ip };
 inline constexpr std::size_t kMediums = 2;
 
-/// A simulated machine. Between boot and crash it has a life: a netrpc::Host and what was put on it. Owned by the world.
+/// A simulated machine. Between boot and crash it has a life: a netrpc::Host and what was put on it. Owned by the
+/// world.
 class SimHost {
  public:
   SimHost(SimWorld& world, std::uint32_t index, SimHostOptions options);
@@ -185,14 +186,15 @@ class SimWorld final : public Engine {
   // ---- time; none of these from inside a monitor ----
   [[nodiscard]] Time now() const noexcept { return now_; }
   void run_for(Duration how_long);
-  /// Runs until `done()`, asked after each thing that happens. Returns false if `limit` passes first, or nothing is left that
-  /// could happen.
+  /// Runs until `done()`, asked after each thing that happens. Returns false if `limit` passes first, or nothing is
+  /// left that could happen.
   bool run_until(const std::function<bool()>& done, Duration limit = std::chrono::hours(1));
   /// Runs until no packet is under way and no host's event waits, or `limit` has passed.
   void run_until_idle(Duration limit = std::chrono::hours(1));
   /// Does the next thing, if there is one until `until`; otherwise lets time pass until then and returns false.
   bool step(Time until);
-  /// Lets `procedure` run once, `delay` from now, outside every monitor. The event is the caller's and must not outlive the world.
+  /// Lets `procedure` run once, `delay` from now, outside every monitor. The event is the caller's and must not outlive
+  /// the world.
   void schedule(Event& event, Duration delay) { events_.schedule(event, delay); }
   void cancel(Event& event) noexcept { events_.cancel(event); }
   [[nodiscard]] std::uint64_t random() noexcept;

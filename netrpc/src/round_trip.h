@@ -1,5 +1,5 @@
-// How long things take, for timeouts that adapt (Jacobson): what all protocols that send again measure with. When to measure
-// (Karn: never where something was sent twice) and what to make of it is each protocol's own.
+// How long things take, for timeouts that adapt (Jacobson): what all protocols that send again measure with. When to
+// measure (Karn: never where something was sent twice) and what to make of it is each protocol's own.
 #pragma once
 
 #include <algorithm>

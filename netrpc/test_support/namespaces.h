@@ -1,5 +1,5 @@
-// Network namespaces for tests and benches: hosts of their own on one machine, joined by veth pairs, bridges and routers. They live as
-// long as the objects, have no names, and leave nothing behind.
+// Network namespaces for tests and benches: hosts of their own on one machine, joined by veth pairs, bridges and
+// routers. They live as long as the objects, have no names, and leave nothing behind.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ class Namespace {
   Namespace& operator=(Namespace&&) = delete;
   ~Namespace();
 
-  /// Runs `procedure` in the calling thread, inside the namespace: sockets that it makes belong there, and so do threads that
-  /// it starts.
+  /// Runs `procedure` in the calling thread, inside the namespace: sockets that it makes belong there, and so do
+  /// threads that it starts.
   /// `back`: false for a thread that will not be able to go back, or need not.
   void run(const std::function<void()>& procedure, bool back = true) const;
   /// Runs a command of iproute2 inside: ip("link add ..."). Throws std::runtime_error if the command fails.

@@ -66,8 +66,8 @@ class Udp final : public Device {
     const HostAddress source{ntohl(sender.sin_addr.s_addr)};
     const std::uint16_t port = ntohs(sender.sin_port);
     if (sender.sin_family != AF_INET || !source.known() || source.value >> 28 >= 0xe) return false;
-    // Every host sends from the port that it receives at. From another one it is some program of that host, or somebody who
-    // pretends to be it: answers to there, and all that those above then send through the session, would be lost.
+    // Every host sends from the port that it receives at. From another one it is some program of that host, or somebody
+    // who pretends to be it: answers to there, and all that those above then send through the session, would be lost.
     if (port != ports_ + number) return false;
     peer = peer_at(source, port);
     return true;

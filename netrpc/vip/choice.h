@@ -20,8 +20,9 @@ struct Ways {
   [[nodiscard]] bool local(HostAddress peer, ProtocolNumber protocol) const;
   /// Where the host of a passive session is not given: the devices, then the table.
   [[nodiscard]] HostAddress peer_of(Session& lower, const ParticipantSet& participants) const;
-  /// Whether the messages that come through `lower`, an Ethernet session, are those of another host than `peer` that ARP says is
-  /// still there: two addresses of one machine. Only one of them can have them: the other is reached over IP.
+  /// Whether the messages that come through `lower`, an Ethernet session, are those of another host than `peer` that
+  /// ARP says is still there: two addresses of one machine. Only one of them can have them: the other is reached over
+  /// IP.
   [[nodiscard]] bool taken(const Session& lower, HostAddress peer) const;
   /// The longest message that goes over the Ethernet. 0: it does not say.
   [[nodiscard]] std::size_t ethernet_maximum() const;
@@ -34,7 +35,8 @@ struct Ways {
   void disable(Protocol& high, const ParticipantSet& participants) const noexcept;
 };
 
-/// What a graph puts below VIP and VIPaddr behind ETH and IP: the table of VIP hosts, or null. Errors: invalid_argument.
+/// What a graph puts below VIP and VIPaddr behind ETH and IP: the table of VIP hosts, or null. Errors:
+/// invalid_argument.
 [[nodiscard]] Result<Protocol*> table_of_hosts(const InstanceParts& parts);
 
 }  // namespace lrpc::netrpc::vip

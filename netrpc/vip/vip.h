@@ -1,5 +1,5 @@
-// VIP, virtual IP: IP's service without IP where it is not needed (RPC in the x-Kernel §3.1). It has no header: at open it
-// chooses the Ethernet, IP or both, and then costs one test of a message's length.
+// VIP, virtual IP: IP's service without IP where it is not needed (RPC in the x-Kernel §3.1). It has no header: at open
+// it chooses the Ethernet, IP or both, and then costs one test of a message's length.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct VipOptions {
   Duration avoid = std::chrono::seconds(10);
 };
 
-/// Over `ethernet` and `ip`, which outlive it. `hosts`: the table of VIP hosts (viphosts.h); null: every host on the local
-/// Ethernet is taken to speak VIP, as in the paper. Errors: invalid_argument.
+/// Over `ethernet` and `ip`, which outlive it. `hosts`: the table of VIP hosts (viphosts.h); null: every host on the
+/// local Ethernet is taken to speak VIP, as in the paper. Errors: invalid_argument.
 Result<std::unique_ptr<Protocol>> make_vip(Host& host, std::string name, Protocol& ethernet, Protocol& ip,
                                            Protocol* hosts = nullptr, const VipOptions& options = {});
 

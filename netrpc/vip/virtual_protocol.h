@@ -1,5 +1,5 @@
-// What header-less protocols have in common that choose between two others (RPC in the x-Kernel §3.1): one session for each
-// peer and protocol number, whichever way its messages come.
+// What header-less protocols have in common that choose between two others (RPC in the x-Kernel §3.1): one session for
+// each peer and protocol number, whichever way its messages come.
 #pragma once
 
 #include <string>
@@ -75,8 +75,8 @@ class VirtualProtocol : public Protocol {
   };
   Status hear(ProtocolNumber number);
   [[nodiscard]] VirtualSession* session_of(Session& lower, const ParticipantSet& from, Errc& refusal);
-  /// The peer's session. One that was made before the peer's host was known is met again here: there is never a second one as
-  /// long as ARP knows which host has the Ethernet address.
+  /// The peer's session. One that was made before the peer's host was known is met again here: there is never a second
+  /// one as long as ARP knows which host has the Ethernet address.
   [[nodiscard]] VirtualSession* find(const PeerKey& key);
 
   Map<NumberKey, Number> numbers_;

@@ -1,5 +1,5 @@
-// VIPaddr: chooses between the Ethernet and IP when a session is opened, and is not there afterwards: who opens gets the
-// lower protocol's own session, and its messages come straight from below (RPC in the x-Kernel §4.3).
+// VIPaddr: chooses between the Ethernet and IP when a session is opened, and is not there afterwards: who opens gets
+// the lower protocol's own session, and its messages come straight from below (RPC in the x-Kernel §4.3).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The table of hosts that speak VIP, kept by advertisement (RPC in the x-Kernel §3.1: "a table of hosts on the local network
-// that support VIP", "a broadcast-based protocol that advertizes the protocols that a given host supports").
+// The table of hosts that speak VIP, kept by advertisement (RPC in the x-Kernel §3.1: "a table of hosts on the local
+// network that support VIP", "a broadcast-based protocol that advertizes the protocols that a given host supports").
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,8 @@ std::size_t uncut(Object& below) {
   return maximum.size == 0 ? optimum.size : std::min(optimum.size, maximum.size);
 }
 
-/// What every protocol below carries. What is longer is kept while it is sent: it may have to go through the protocol for large
-/// messages after all.
+/// What every protocol below carries. What is longer is kept while it is sent: it may have to go through the protocol
+/// for large messages after all.
 constexpr std::size_t kSurelyCarried = 512;
 
 class VipSizeProtocol;
@@ -129,7 +129,8 @@ Errc VipSizeSession::open_large() {
   return Errc::ok;
 }
 
-/// Who opens gets both. Who was only spoken to opens what it needs when it answers: most peers send small messages only.
+/// Who opens gets both. Who was only spoken to opens what it needs when it answers: most peers send small messages
+/// only.
 Errc VipSizeSession::choose() {
   if (passive_) return Errc::ok;
   const Errc small = open_small();

@@ -1,5 +1,5 @@
-// VIPsize: small messages go past the protocol that large ones need (RPC in the x-Kernel §4.3). No header: one test of a
-// message's length.
+// VIPsize: small messages go past the protocol that large ones need (RPC in the x-Kernel §4.3). No header: one test of
+// a message's length.
 #pragma once
 
 #include <cstddef>

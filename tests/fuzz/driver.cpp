@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer, for the short form in the tests: every file of the corpus, then inputs made from
-// them and from nothing by a generator with a fixed seed. With clang, the preset `fuzz` links libFuzzer instead.
+// Runs a fuzz target without libFuzzer, for the short form in the tests: every file of the corpus, then inputs made
+// from them and from nothing by a generator with a fixed seed. With clang, the preset `fuzz` links libFuzzer instead.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

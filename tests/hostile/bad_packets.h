@@ -1,4 +1,5 @@
-// Packets that are not the binder protocol, or are, with something wrong; and descriptors that are not what they stand for.
+// Packets that are not the binder protocol, or are, with something wrong; and descriptors that are not what they stand
+// for.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +27,8 @@ namespace testing_lrpc {
 
 using Packet = std::vector<std::byte>;
 
-/// Sends bytes as one packet, with as many copies of the descriptors as the kernel lets through. Whether the peer was there.
+/// Sends bytes as one packet, with as many copies of the descriptors as the kernel lets through. Whether the peer was
+/// there.
 inline bool send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {}) {
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   std::vector<char> control(CMSG_SPACE(std::max<std::size_t>(1, fds.size()) * sizeof(int)));

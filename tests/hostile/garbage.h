@@ -42,8 +42,8 @@ constexpr std::uint16_t procedure(std::string_view name) {
   throw "no such procedure";  // NOLINT: stops the compiler, nothing else
 }
 
-/// True for procedures that do what they are told to, however bad: end the server, or keep an E-stack for days. No garbage
-/// may name them, or the test would find that they work.
+/// True for procedures that do what they are told to, however bad: end the server, or keep an E-stack for days. No
+/// garbage may name them, or the test would find that they work.
 constexpr bool obeys_too_well(std::uint16_t identifier) {
   return identifier == procedure("Die") || identifier == procedure("SleepFor") || identifier == procedure("NapFor");
 }

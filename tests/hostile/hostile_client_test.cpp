@@ -51,8 +51,8 @@ class HostileClient : public testing::TestWithParam<Gate> {
   std::unique_ptr<Holdings> holdings_;
 };
 
-/// Rings whatever the server may take for a call, on one A-stack after another: the next generation as the word says it,
-/// so that many of these are executed, with arguments that others rewrite meanwhile.
+/// Rings whatever the server may take for a call, on one A-stack after another: the next generation as the word says
+/// it, so that many of these are executed, with arguments that others rewrite meanwhile.
 void ring_without_rules(const RawBinding& binding, Random random, const std::atomic<bool>& stop) {
   const auto astacks = all_astacks(binding.region());
   while (!stop) {

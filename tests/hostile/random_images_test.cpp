@@ -1,5 +1,5 @@
-// Random images straight through every generated entry stub, both halves in one thread (gate `none`): no crash, no status
-// that does not exist, no "returned" for arguments that do not conform.
+// Random images straight through every generated entry stub, both halves in one thread (gate `none`): no crash, no
+// status that does not exist, no "returned" for arguments that do not conform.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,8 @@ class RandomImages : public testing::Test {
   std::unique_ptr<Conformance::Client> client_;
 };
 
-/// Fills an image, and the front of the tail, for a procedure: sometimes all random, sometimes with lengths near their bounds.
+/// Fills an image, and the front of the tail, for a procedure: sometimes all random, sometimes with lengths near their
+/// bounds.
 void fill(Random& random, lrpc::client::Call& call, const lrpc::ProcedureDescriptor& procedure) {
   for (std::size_t at = 0; at < procedure.image_size; at += 4) {
     const auto bits = static_cast<std::uint32_t>(nasty_bits(random) >> 16);
@@ -64,7 +65,8 @@ void fill(Random& random, lrpc::client::Call& call, const lrpc::ProcedureDescrip
   }
 }
 
-/// Whether the arguments that were in `image` conform to their declared types, for procedures where that is easy to say.
+/// Whether the arguments that were in `image` conform to their declared types, for procedures where that is easy to
+/// say.
 bool conforms(const std::string& name, const std::byte* image) {
   const auto byte = [&](std::size_t at) { return std::to_integer<std::uint8_t>(image[at]); };
   std::int16_t offset = 0;

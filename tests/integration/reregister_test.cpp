@@ -1,5 +1,5 @@
-// What a server gets over by itself: a nameserver that goes and comes, running out of descriptors, greedy clients, callbacks that
-// throw (LRPC §3.1).
+// What a server gets over by itself: a nameserver that goes and comes, running out of descriptors, greedy clients,
+// callbacks that throw (LRPC §3.1).
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>

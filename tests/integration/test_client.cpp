@@ -22,7 +22,8 @@ using namespace testing_lrpc;
   for (;;) pause();
 }
 
-/// busy NAMESERVER GATE NUMBER: two threads, each with a binding of its own, and both over a third. Prints what came of it.
+/// busy NAMESERVER GATE NUMBER: two threads, each with a binding of its own, and both over a third. Prints what came of
+/// it.
 int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
   const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = 10s, .gate = gate};
   auto shared = Conformance::Client::import("busy", options);

@@ -1,5 +1,5 @@
-// Domain transfer as it shows from outside: which thread executes a call, where, how it is scheduled, and what is left when
-// no calls come (LRPC §3.2, §3.4).
+// Domain transfer as it shows from outside: which thread executes a call, where, how it is scheduled, and what is left
+// when no calls come (LRPC §3.2, §3.4).
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// What stands below FRAGMENT in its tests: a layer that shows each packet to the test before it goes down, and peers that
-// exist only as addresses.
+// What stands below FRAGMENT in its tests: a layer that shows each packet to the test before it goes down, and peers
+// that exist only as addresses.
 #pragma once
 
 #include <functional>

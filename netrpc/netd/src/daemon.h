@@ -29,8 +29,8 @@ struct DaemonOptions {
 
 class Daemon {
  public:
-  /// Composes the graph, gives up privileges, starts. In the thread in which the process began, before it has others. Errors:
-  /// those of the graph (with the file's name in front) and of the export of NetworkPath.
+  /// Composes the graph, gives up privileges, starts. In the thread in which the process began, before it has others.
+  /// Errors: those of the graph (with the file's name in front) and of the export of NetworkPath.
   static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

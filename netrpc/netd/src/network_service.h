@@ -1,5 +1,5 @@
-// Where the graph and the remote broker meet: towards the broker a Transport, whose calls go out as SELECT's commands; towards
-// the graph the protocol on top, whose commands the broker serves.
+// Where the graph and the remote broker meet: towards the broker a Transport, whose calls go out as SELECT's commands;
+// towards the graph the protocol on top, whose commands the broker serves.
 //
 // A request is the command's bytes; a reply is {u16 refusal, in network order; 0: served} and the reply's bytes.
 #pragma once
@@ -23,8 +23,8 @@ struct NetworkStatistics {
 
 class NetworkService final : public netrpc::Protocol, public netpath::Transport {
  public:
-  /// `below`: a transaction service with commands (SELECT). `receivers`: threads that receive when nobody else does; one of
-  /// them must not be kept by what it serves. Inside the monitor.
+  /// `below`: a transaction service with commands (SELECT). `receivers`: threads that receive when nobody else does;
+  /// one of them must not be kept by what it serves. Inside the monitor.
   NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsigned receivers);
   ~NetworkService() override;
 

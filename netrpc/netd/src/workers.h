@@ -14,7 +14,8 @@
 
 namespace lrpc::netd {
 
-/// A command to be served. `session` may be copied, assigned and destroyed only inside the host's monitor; moved anywhere.
+/// A command to be served. `session` may be copied, assigned and destroyed only inside the host's monitor; moved
+/// anywhere.
 struct Command {
   netrpc::SessionRef session;
   netrpc::Message request;

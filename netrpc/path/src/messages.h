@@ -13,8 +13,8 @@
 //   command 4, PING      u64 client's boot id · u16 number · u64 binding id each
 //             reply      u64 server's boot id · u16 number · u8 each: 1 alive
 //
-// A boot id is random for every start of a broker. A CALL for another boot id is call-failed without being executed: so a
-// restart never executes a call twice, whatever the network under it remembers.
+// A boot id is random for every start of a broker. A CALL for another boot id is call-failed without being executed: so
+// a restart never executes a call twice, whatever the network under it remembers.
 #pragma once
 
 #include <array>

@@ -74,7 +74,8 @@ class PathService {
 
   // For the broker's own thread.
 
-  /// Asks every host to which paths lead whether they still do; the local bindings of those that do not, which are to be ended.
+  /// Asks every host to which paths lead whether they still do; the local bindings of those that do not, which are to
+  /// be ended.
   [[nodiscard]] std::vector<std::uint64_t> ping();
   /// Tells hosts which of their bindings nobody uses any more.
   void send_unbinds();

@@ -30,8 +30,8 @@ std::size_t put(std::string_view message, std::span<std::byte> reply) noexcept {
   return message.size();
 }
 
-/// What another host may read of an error: a clerk's word and what does not fit are meant for it; the rest tells of this
-/// machine's paths and processes, and its code is enough.
+/// What another host may read of an error: a clerk's word and what does not fit are meant for it; the rest tells of
+/// this machine's paths and processes, and its code is enough.
 Error for_strangers(Error error) {
   const bool meant = error.code == Errc::not_permitted || error.code == Errc::interface_mismatch ||
                      error.code == Errc::version_mismatch || error.code == Errc::hash_mismatch;
@@ -91,7 +91,8 @@ std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, s
   return refused(Errc::bad_message);
 }
 
-/// A host that speaks with another boot id than before has forgotten its bindings: they go. Out of the lock, by the caller.
+/// A host that speaks with another boot id than before has forgotten its bindings: they go. Out of the lock, by the
+/// caller.
 ServedHosts::Bindings ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot) {
   Bindings gone;
   if (host.boot != boot && host.boot != 0) gone.swap(host.bindings);
@@ -139,7 +140,8 @@ BindAnswer ServedHosts::bind(const Principal& from, const BindMessage& message) 
   return {Errc::ok, key, {}};
 }
 
-/// A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's choice.
+/// A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
+/// choice.
 bool ServedHosts::may_wait(const Principal& from) {
   std::lock_guard lock(mutex_);
   Host& host = hosts_[key_of(from)];

@@ -38,7 +38,8 @@ class ServedHosts {
     const BindingKey key;
     const std::uint64_t hash;
   };
-  /// Who has shown the key of a host and who has just its address are two: the one's bindings are not the other's to end.
+  /// Who has shown the key of a host and who has just its address are two: the one's bindings are not the other's to
+  /// end.
   using HostKey = std::tuple<HostAddress, shim::HostAuthentication, std::string>;
   [[nodiscard]] static HostKey key_of(const Principal& who) { return {who.host, who.authentication, who.key}; }
   struct Host {

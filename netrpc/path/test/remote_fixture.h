@@ -1,4 +1,5 @@
-// Two hosts in this process, joined by a network of its own, each with a nameserver and a broker; on one of them a server.
+// Two hosts in this process, joined by a network of its own, each with a nameserver and a broker; on one of them a
+// server.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// lrpc-netsim: hundreds of hosts in one process call each other over a stack of protocols while the network does its worst. What
-// it finds wrong can be made to happen again: one seed, one run.
+// lrpc-netsim: hundreds of hosts in one process call each other over a stack of protocols while the network does its
+// worst. What it finds wrong can be made to happen again: one seed, one run.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

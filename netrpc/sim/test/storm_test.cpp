@@ -1,4 +1,5 @@
-// Every stack in the storm: two hundred hosts, a network that loses, doubles, reorders and falls into parts, hosts that crash.
+// Every stack in the storm: two hundred hosts, a network that loses, doubles, reorders and falls into parts, hosts that
+// crash.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

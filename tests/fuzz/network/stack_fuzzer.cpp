@@ -1,6 +1,6 @@
-// Attacks a composed stack of protocols from below. The input is a little program: each step lets a frame arrive, lets time
-// pass, makes the local user call, send, open or cancel. What must not happen: a crash, a report of a sanitizer, a buffer
-// left over, state beyond the bounds.
+// Attacks a composed stack of protocols from below. The input is a little program: each step lets a frame arrive, lets
+// time pass, makes the local user call, send, open or cancel. What must not happen: a crash, a report of a sanitizer, a
+// buffer left over, state beyond the bounds.
 //
 // One program a stack, of which FUZZ_STACK is the name; the instance `top` is used.
 #include <algorithm>

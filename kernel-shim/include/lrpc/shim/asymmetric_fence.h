@@ -13,18 +13,19 @@ extern const bool have_asymmetric_fence;
 /// nothing but the compiler's freedom.
 inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-/// The rare side: a full fence here and, by interrupting them, on every processor that runs a thread of this process. False
-/// if the kernel refused (a filter installed after the start, no memory): then the other threads' fences did not happen.
+/// The rare side: a full fence here and, by interrupting them, on every processor that runs a thread of this process.
+/// False if the kernel refused (a filter installed after the start, no memory): then the other threads' fences did not
+/// happen.
 [[nodiscard]] bool heavy_fence() noexcept;
 
 // ---- The same between processes that share a region ----
 
-/// Whether this process is registered for MEMBARRIER_CMD_GLOBAL_EXPEDITED, so that other processes' heavy_shared_fence()
-/// reaches its threads.
+/// Whether this process is registered for MEMBARRIER_CMD_GLOBAL_EXPEDITED, so that other processes'
+/// heavy_shared_fence() reaches its threads.
 extern const bool have_shared_fence;
 
-/// The frequent side: orders its earlier stores before its later loads, as seen by whoever calls heavy_shared_fence(), in
-/// whatever process. A full fence where the kernel cannot help.
+/// The frequent side: orders its earlier stores before its later loads, as seen by whoever calls heavy_shared_fence(),
+/// in whatever process. A full fence where the kernel cannot help.
 inline void light_shared_fence() noexcept {
   if (have_shared_fence) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -33,8 +34,8 @@ inline void light_shared_fence() noexcept {
   }
 }
 
-/// The rare side: a full fence on every processor that runs a thread of a registered process. If the kernel refuses, waits
-/// longer than any processor keeps a store to itself: then the order is very likely, not sure.
+/// The rare side: a full fence on every processor that runs a thread of a registered process. If the kernel refuses,
+/// waits longer than any processor keeps a store to itself: then the order is very likely, not sure.
 void heavy_shared_fence() noexcept;
 
 }  // namespace lrpc::shim

@@ -1,5 +1,5 @@
-// The bell of a binding: a SEQPACKET socketpair on which the client tells the server's clerk what the call word cannot say.
-// Never on the call path of an A-stack that has its E-stack.
+// The bell of a binding: a SEQPACKET socketpair on which the client tells the server's clerk what the call word cannot
+// say. Never on the call path of an A-stack that has its E-stack.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@
 
 namespace lrpc::shim {
 
-/// The one byte of a message on the bell. Offers carry one descriptor; the clerk takes it only where the binding allows it.
+/// The one byte of a message on the bell. Offers carry one descriptor; the clerk takes it only where the binding allows
+/// it.
 enum class BellMessage : std::uint8_t {
   ring = 1,      ///< There is a call on an A-stack without E-stack. No descriptor.
   callback = 2,  ///< The client serves the interface's callback interface on the other end of this socket.
@@ -30,8 +31,8 @@ inline constexpr std::chrono::milliseconds kOfferPatience{10'000};
 /// Sends an offer with its descriptor (not taken). Waits while the bell is full, at most `patience`. timed_out,
 /// peer_gone, system_error.
 Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::milliseconds patience = kOfferPatience);
-/// Takes one message off the bell, without blocking; nullopt: there is none. What is not a bell's message is consumed, its
-/// descriptors closed, and comes back as bad_message. peer_gone: the other side has let go.
+/// Takes one message off the bell, without blocking; nullopt: there is none. What is not a bell's message is consumed,
+/// its descriptors closed, and comes back as bad_message. peer_gone: the other side has let go.
 Result<std::optional<BellNews>> receive_bell(int bell);
 
 /// For the clerk: tells whoever offered one end of a socketpair, over that pair, that the offer stands. Never blocks.

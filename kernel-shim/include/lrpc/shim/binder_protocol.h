@@ -1,5 +1,6 @@
-// The binder protocol: what libraries and nameserver say to each other over AF_UNIX SOCK_SEQPACKET sockets at bind time.
-// Never on the call path. This file is the protocol's document: one struct a message, in the order of a binding's life.
+// The binder protocol: what libraries and nameserver say to each other over AF_UNIX SOCK_SEQPACKET sockets at bind
+// time. Never on the call path. This file is the protocol's document: one struct a message, in the order of a binding's
+// life.
 //
 // On the wire a message is one packet, little-endian, no padding:
 //
@@ -128,8 +129,9 @@ struct BindRequest {
   /// Set: the caller is not `client` (this machine's network domain) but somebody on another host.
   std::optional<Principal> principal = {};
 };
-/// Server → nameserver: the clerk's decision. code ok accepts. Must come within the nameserver's bound (5 s by default).
-/// An accepted binding may still not come about (the client died or was told that time is over): then the bell hangs up.
+/// Server → nameserver: the clerk's decision. code ok accepts. Must come within the nameserver's bound (5 s by
+/// default). An accepted binding may still not come about (the client died or was told that time is over): then the
+/// bell hangs up.
 struct BindReply {
   std::uint64_t binding_id = 0;
   Errc code = Errc::ok;
@@ -175,8 +177,8 @@ struct Failed {
   std::string text;  ///< For a person; at most kMaxReasonLength bytes.
 };
 
-/// Nameserver → server, unasked, after its first export: the page that the two share (allocator_page.h). Descriptor: the
-/// page. No answer. A server that never gets one polls by its own rule.
+/// Nameserver → server, unasked, after its first export: the page that the two share (allocator_page.h). Descriptor:
+/// the page. No answer. A server that never gets one polls by its own rule.
 struct PollerPage {};
 /// Server → nameserver: this server has calls to poll for, and its page says that the allocator sleeps. No answer.
 struct WakeAllocator {};
@@ -198,22 +200,23 @@ struct BinderMessage {
 
 /// Encodes header and body (not the fds). Fails with limit_reached if it is over kMaxBinderMessage.
 Result<std::vector<std::byte>> encode(const BinderMessage& message);
-/// The reverse, over hostile bytes: every length, count and enum is checked. Fails with bad_message and says what is wrong.
-/// The fds of the result are empty.
+/// The reverse, over hostile bytes: every length, count and enum is checked. Fails with bad_message and says what is
+/// wrong. The fds of the result are empty.
 Result<BinderMessage> decode(std::span<const std::byte> bytes);
 
-/// Sends one message with its descriptors. Does not take the fds (the caller's copy still owns them). Never raises SIGPIPE.
-/// With `wait` it blocks until the packet is in the peer's queue, also on a non-blocking socket; with `wait` false an
-/// unready socket is limit_reached. peer_gone if the peer has hung up. Nothing was sent on failure: packets are whole.
+/// Sends one message with its descriptors. Does not take the fds (the caller's copy still owns them). Never raises
+/// SIGPIPE. With `wait` it blocks until the packet is in the peer's queue, also on a non-blocking socket; with `wait`
+/// false an unready socket is limit_reached. peer_gone if the peer has hung up. Nothing was sent on failure: packets
+/// are whole.
 Status send_message(int socket, const BinderMessage& message, bool wait = true);
 /// The same, waiting at most so long: then limit_reached.
 Status send_message(int socket, const BinderMessage& message, std::chrono::milliseconds timeout);
-/// Receives one message. nullopt: nothing there (only if the socket is non-blocking or `timeout` passed). peer_gone at end
-/// of file. Every descriptor that came along is close-on-exec and owned by the message, or closed if it was too many.
-/// If this process had no free descriptors for all of them, none are kept and the message is marked `fds_lost`: whoever
-/// expects descriptors says limit_reached, whoever expects none treats them like any that should not have come.
-/// bad_message: not the protocol, longer than kMaxBinderMessage, or with more than kMaxBinderFds descriptors: the packet is
-/// consumed, its descriptors closed.
+/// Receives one message. nullopt: nothing there (only if the socket is non-blocking or `timeout` passed). peer_gone at
+/// end of file. Every descriptor that came along is close-on-exec and owned by the message, or closed if it was too
+/// many. If this process had no free descriptors for all of them, none are kept and the message is marked `fds_lost`:
+/// whoever expects descriptors says limit_reached, whoever expects none treats them like any that should not have come.
+/// bad_message: not the protocol, longer than kMaxBinderMessage, or with more than kMaxBinderFds descriptors: the
+/// packet is consumed, its descriptors closed.
 Result<std::optional<BinderMessage>> receive_message(int socket,
                                                      std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
 
@@ -229,8 +232,8 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 /// Compatible: same name, same major, exported minor ≥ wanted minor, and the same hash.
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported);
 
-/// The nameserver sockets to try, in order: $LRPC_SOCKET alone if set, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if set) and
-/// /run/lrpc/lrpcd.sock.
+/// The nameserver sockets to try, in order: $LRPC_SOCKET alone if set, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if set)
+/// and /run/lrpc/lrpcd.sock.
 std::vector<std::string> nameserver_sockets();
 /// Connects to the first that answers. no_nameserver says which were tried, why each failed, and how to start one.
 /// A nameserver with a full queue is waited for 5 s, with `wait` false not at all; then it counts as not there.
@@ -240,8 +243,9 @@ Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true
 Result<Credentials> peer_credentials(int socket);
 /// A pidfd for it: SO_PEERPIDFD where present, else peer_pidfd_by_pid(). peer_gone if the process is no more.
 Result<UniqueFd> peer_pidfd(int socket);
-/// The fallback of kernels before 6.5: pidfd_open of the peer's pid, then a check that the peer has not hung up: whoever
-/// still holds the socket has not given its pid back. Weaker where the peer left its end of the socket to another process.
+/// The fallback of kernels before 6.5: pidfd_open of the peer's pid, then a check that the peer has not hung up:
+/// whoever still holds the socket has not given its pid back. Weaker where the peer left its end of the socket to
+/// another process.
 Result<UniqueFd> peer_pidfd_by_pid(int socket);
 /// pidfd_open(2).
 Result<UniqueFd> open_pidfd(pid_t pid);

@@ -1,4 +1,5 @@
-// The call word: the one atomic word of an A-stack that carries the whole conversation (docs/CALL_WORD.md has the table).
+// The call word: the one atomic word of an A-stack that carries the whole conversation (docs/CALL_WORD.md has the
+// table).
 #pragma once
 
 #include <atomic>
@@ -62,7 +63,8 @@ class CallWord {
   [[nodiscard]] constexpr bool is(Turn turn, std::uint64_t generation) const noexcept {
     return same_turn(futex_half(turn, generation));
   }
-  /// The same, for who has turn and generation at hand as they stand in a word; whatever else is in `bits` is not compared.
+  /// The same, for who has turn and generation at hand as they stand in a word; whatever else is in `bits` is not
+  /// compared.
   [[nodiscard]] constexpr bool same_turn(std::uint64_t bits) const noexcept {
     return ((bits_ ^ bits) & (kTurnMask | kGenerationMask << kGenerationShift)) == 0;
   }
@@ -97,8 +99,8 @@ inline constexpr std::uint16_t kFailed = 0x8000;
 struct AStackHead {
   std::atomic<std::uint64_t> word;    ///< The call word.
   std::atomic<std::uint32_t> polled;  ///< Hint from the server: non-zero while a poller of its domain scans this word.
-  /// Hint from the server: non-zero while an E-stack is associated, so that the bell need not be rung when the futex wake
-  /// finds nobody (the E-stack is awake). A lie costs the liar's caller one bounded sleep, no more.
+  /// Hint from the server: non-zero while an E-stack is associated, so that the bell need not be rung when the futex
+  /// wake finds nobody (the E-stack is awake). A lie costs the liar's caller one bounded sleep, no more.
   std::atomic<std::uint32_t> attached;
 };
 static_assert(sizeof(AStackHead) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);

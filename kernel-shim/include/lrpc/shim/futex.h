@@ -31,8 +31,8 @@ struct FutexWait {
 /// The most of them that one sleep can have.
 inline constexpr std::size_t kMostFutexWaits = 128;
 /// Sleeps until one of the words changes and somebody wakes its sleepers, of whatever kind; at most `limit` (forever if
-/// negative). Spurious returns happen: re-check. Where the kernel refuses (futex_waitv(2) is filtered), sleeps a millisecond.
-/// Precondition: 1 to kMostFutexWaits of them.
+/// negative). Spurious returns happen: re-check. Where the kernel refuses (futex_waitv(2) is filtered), sleeps a
+/// millisecond. Precondition: 1 to kMostFutexWaits of them.
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept;
 
 /// The same on a 32-bit word of this process alone.

@@ -24,8 +24,8 @@ inline constexpr std::chrono::seconds kParkedSleep{30};
 
 // ---- The exchange gate, client's half (LRPC §3.4) ----
 
-/// T1: rings by a plain release store, so that the poller sees the arguments only together with the word. It may overwrite a
-/// parked flag: the caller must remember that an E-stack may sleep.
+/// T1: rings by a plain release store, so that the poller sees the arguments only together with the word. It may
+/// overwrite a parked flag: the caller must remember that an E-stack may sleep.
 inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   head.word.store(called.bits(), std::memory_order_release);
 }
@@ -55,13 +55,14 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 [[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields,
                                     CallWord& word) noexcept;
 
-/// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it is
+/// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it
+/// is
 /// `expected`. False if the word is no longer CALLED(generation), or `revoked` is set: look again.
 [[nodiscard]] bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                                   std::uint32_t& expected) noexcept;
 
-/// T3: announces the sleep in the word and sleeps on it until it changes, at most `limit`. Returns at once if the word is no
-/// longer CALLED(generation) or `revoked` is set. The caller looks at the word again in any case.
+/// T3: announces the sleep in the word and sleeps on it until it changes, at most `limit`. Returns at once if the word
+/// is no longer CALLED(generation) or `revoked` is set. The caller looks at the word again in any case.
 Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                       std::chrono::nanoseconds limit) noexcept;
 
@@ -73,28 +74,31 @@ Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::ato
 /// Wakes whoever the overwritten word says sleeps on it; what return_to_caller() does when it is not alone.
 void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 
-/// T9, T10: returns to the client: exchanges the word and wakes the caller if the *old* value says that it sleeps; a plain store
-/// and a look would lose wake-ups. If the old value says abandoned, this very exchange ends the quarantine. A parked flag
-/// that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park anew.
+/// T9, T10: returns to the client: exchanges the word and wakes the caller if the *old* value says that it sleeps; a
+/// plain store and a look would lose wake-ups. If the old value says abandoned, this very exchange ends the quarantine.
+/// A parked flag that is overwritten here is an E-stack that parked while a poller had the call: it is woken to park
+/// anew.
 inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel));
   if (old.caller_sleeps() || old.estack_parked()) [[unlikely]]
     wake_sleepers(head, old);
 }
 
-/// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that nobody
-/// has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps at most `limit`, which is not above
-/// kParkedSleep, so that even a peer that has moved the sleeper to another futex (FUTEX_CMP_REQUEUE) keeps it for a while only.
+/// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that
+/// nobody has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps at most `limit`, which is not
+/// above kParkedSleep, so that even a peer that has moved the sleeper to another futex (FUTEX_CMP_REQUEUE) keeps it for
+/// a while only.
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
                  const std::atomic<bool>& revoked, std::chrono::nanoseconds limit) noexcept;
 
-/// T14, the word's half: gets a parked E-stack out of its sleep although no call was rung (to detach it): clears the parked flag, so that one
-/// that is just about to sleep does not, and wakes. Set its `leave` before.
+/// T14, the word's half: gets a parked E-stack out of its sleep although no call was rung (to detach it): clears the
+/// parked flag, so that one that is just about to sleep does not, and wakes. Set its `leave` before.
 void unpark_estack(AStackHead& head) noexcept;
 
 // ---- Revocation, either side ----
 
-/// T17 (caller), T18 (estack): changes the word so that no sleep on it that has not looked at the private revoked flag can begin, and wakes whoever of
+/// T17 (caller), T18 (estack): changes the word so that no sleep on it that has not looked at the private revoked flag
+/// can begin, and wakes whoever of
 /// `who` sleeps on it. Set that flag before.
 void revoke_word(AStackHead& head, Sleeper who) noexcept;
 

@@ -5,8 +5,8 @@
 
 namespace lrpc::shim {
 
-/// 64 random bits from the kernel, never zero, which stands for "not known". Ends the process if the kernel gives none, as
-/// make_nonce() does. Does not block once the kernel's generator is seeded.
+/// 64 random bits from the kernel, never zero, which stands for "not known". Ends the process if the kernel gives none,
+/// as make_nonce() does. Does not block once the kernel's generator is seeded.
 [[nodiscard]] std::uint64_t make_identifier();
 
 }  // namespace lrpc::shim

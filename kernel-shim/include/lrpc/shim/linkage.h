@@ -9,8 +9,8 @@
 
 namespace lrpc::shim {
 
-/// Remembers that something did not pay, and for how many calls not to try it again. Forgets in bounded time: the penalty
-/// doubles up to kMax calls and is gone at the first success. What is tried is cheap, but for postpone().
+/// Remembers that something did not pay, and for how many calls not to try it again. Forgets in bounded time: the
+/// penalty doubles up to kMax calls and is gone at the first success. What is tried is cheap, but for postpone().
 class BackOff {
  public:
   static constexpr std::uint16_t kFirst = 64;
@@ -67,8 +67,8 @@ class ServerLinkage {
   /// One load: a private copy for is_free(), claimed_after() and claim_from(), which spare the call path the shifts.
   [[nodiscard]] std::uint64_t look() const noexcept { return bits_.load(std::memory_order_relaxed); }
   [[nodiscard]] static constexpr bool is_free(std::uint64_t seen) noexcept { return (seen & 0xff) == 0; }
-  /// What a linkage that was seen free becomes by the next claim. Its low half is that of the call's word, but for the flags:
-  /// CallWord::same_turn() compares the two. Precondition: is_free(seen).
+  /// What a linkage that was seen free becomes by the next claim. Its low half is that of the call's word, but for the
+  /// flags: CallWord::same_turn() compares the two. Precondition: is_free(seen).
   [[nodiscard]] static constexpr std::uint64_t claimed_after(std::uint64_t seen) noexcept {
     return seen + bits(1, State::claimed);
   }
@@ -79,8 +79,8 @@ class ServerLinkage {
   }
   /// For the claimer: the generation it has claimed.
   [[nodiscard]] std::uint64_t claimed_generation() const noexcept { return bits_.load(std::memory_order_relaxed) >> 8; }
-  /// T5: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this A-stack
-  /// wrote before its release is seen.
+  /// T5: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this
+  /// A-stack wrote before its release is seen.
   [[nodiscard]] bool claim(std::uint64_t generation) noexcept { return claim_from(bits(generation - 1, State::free)); }
   /// The same, from a linkage that was seen free.
   [[nodiscard]] bool claim_from(std::uint64_t seen) noexcept {

@@ -15,8 +15,8 @@
 
 namespace lrpc::shim {
 
-/// What travels: the ranges of the fixed part in their order, then the values of those variable parameters that go this way.
-/// A view into a descriptor.
+/// What travels: the ranges of the fixed part in their order, then the values of those variable parameters that go this
+/// way. A view into a descriptor.
 struct PackedShape {
   std::span<const ImageRange> ranges;
   std::span<const VariableParameter> variables;
@@ -47,12 +47,12 @@ struct PackedShape {
 /// Bytes that a return of `procedure` takes at most, whatever its status.
 [[nodiscard]] std::uint64_t most_returned(const ProcedureDescriptor& procedure) noexcept;
 
-/// Packs what lies on an A-stack; how many bytes of `out` that takes. The A-stack may be a peer's to change meanwhile: each
-/// byte is loaded once, lengths are judged by the copy. nullopt: a length breaks its bound, or `out` is too small.
+/// Packs what lies on an A-stack; how many bytes of `out` that takes. The A-stack may be a peer's to change meanwhile:
+/// each byte is loaded once, lengths are judged by the copy. nullopt: a length breaks its bound, or `out` is too small.
 [[nodiscard]] std::optional<std::size_t> pack(const PackedShape& shape, const AStack& astack,
                                               std::span<std::byte> out) noexcept;
-/// The reverse, over hostile bytes in private memory: false, and the A-stack as it was, unless they are exactly as long as
-/// their own lengths say, each within its bound.
+/// The reverse, over hostile bytes in private memory: false, and the A-stack as it was, unless they are exactly as long
+/// as their own lengths say, each within its bound.
 [[nodiscard]] bool unpack(const PackedShape& shape, std::span<const std::byte> packed, const AStack& astack) noexcept;
 
 /// The descriptors of an interface as bytes: what to take off an A-stack and to put on it, without the names.
@@ -61,8 +61,9 @@ struct PackedShape {
 /// Descriptors that came as bytes. Owns what they refer to. Movable.
 class ReceivedDescriptors {
  public:
-  /// Checks hostile bytes against the classes that the A-stacks are really laid out by: afterwards every range and window of
-  /// every procedure lies on an A-stack of its class, and every length word in the range that carries it. bad_message.
+  /// Checks hostile bytes against the classes that the A-stacks are really laid out by: afterwards every range and
+  /// window of every procedure lies on an A-stack of its class, and every length word in the range that carries it.
+  /// bad_message.
   static Result<ReceivedDescriptors> decode(std::span<const std::byte> bytes, std::span<const AStackClass> classes);
 
   ReceivedDescriptors(ReceivedDescriptors&&) noexcept = default;

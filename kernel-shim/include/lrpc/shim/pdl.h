@@ -24,9 +24,10 @@ struct ImageRange {
   std::uint32_t size = 0;
 };
 
-/// A `string`/`bytes` parameter. Its length word (uint32) is in the fixed part. A value of up to `inline_capacity` bytes
-/// lies in the image at `inline_offset`, a longer one, up to `bound`, in the tail at `tail_offset`. The top bit of the
-/// length word (kInTail) says which; both places are constants, so a hostile word can choose between two valid ones, no more.
+/// A `string`/`bytes` parameter. Its length word (uint32) is in the fixed part. A value of up to `inline_capacity`
+/// bytes lies in the image at `inline_offset`, a longer one, up to `bound`, in the tail at `tail_offset`. The top bit
+/// of the length word (kInTail) says which; both places are constants, so a hostile word can choose between two valid
+/// ones, no more.
 struct VariableParameter {
   std::uint32_t length_offset = 0;
   std::uint32_t inline_offset = 0;

@@ -1,4 +1,5 @@
-// What a thread can know about its processor without entering the kernel: its number, a cycle clock, a delay for polling.
+// What a thread can know about its processor without entering the kernel: its number, a cycle clock, a delay for
+// polling.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@ namespace lrpc::shim {
 /// "Not known", where a processor number is expected. So is every number from CPU_SETSIZE up.
 inline constexpr std::uint16_t kNoProcessor = 0xffff;
 
-/// The processor this thread runs on, from the restartable-sequence area that the kernel keeps up to date (rseq(2), glibc
-/// registers it), or no processor's number. Two loads, no system call. Out of date as soon as it is returned: a hint.
+/// The processor this thread runs on, from the restartable-sequence area that the kernel keeps up to date (rseq(2),
+/// glibc registers it), or no processor's number. Two loads, no system call. Out of date as soon as it is returned: a
+/// hint.
 [[nodiscard]] inline std::uint16_t current_processor() noexcept {
 #ifdef RSEQ_SIG
   // The low half tells enough: not registered (glibc.pthread.rseq=0, valgrind) is -1 or -2, larger than any processor.
@@ -32,12 +34,14 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 #endif
 }
 
-/// Ticks in a microsecond, and looks at a word with a poll_delay() between them. Measured once per process, on first use (about 0.2 ms).
+/// Ticks in a microsecond, and looks at a word with a poll_delay() between them. Measured once per process, on first
+/// use (about 0.2 ms).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
 [[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
 
-/// Threads of the whole system that run or could run at this moment (/proc/loadavg), this one included; nothing where the
-/// file cannot be read. A few microseconds: not for the call path, but cheaper than giving a time slice away to find out.
+/// Threads of the whole system that run or could run at this moment (/proc/loadavg), this one included; nothing where
+/// the file cannot be read. A few microseconds: not for the call path, but cheaper than giving a time slice away to
+/// find out.
 [[nodiscard]] std::optional<unsigned> runnable_threads() noexcept;
 /// Processors of the system that are online. Looked up once.
 [[nodiscard]] unsigned online_processors() noexcept;

@@ -15,8 +15,8 @@
 
 namespace lrpc::shim {
 
-/// Where everything lies in a region. Computed from A-stack classes that come from the generated PDL or, validated, over
-/// the socket, never out of the region itself. A-stacks are numbered contiguously, class after class.
+/// Where everything lies in a region. Computed from A-stack classes that come from the generated PDL or, validated,
+/// over the socket, never out of the region itself. A-stacks are numbered contiguously, class after class.
 class RegionLayout {
  public:
   /// Fails with limit_reached or invalid_argument if the classes break a limit of lrpc::limits.
@@ -49,8 +49,8 @@ struct AStack {
   std::uint16_t astack_class = 0;
 };
 
-/// Creates a zeroed region for `layout`: a memfd, non-executable, close-on-exec, sealed against every change of size and
-/// of seals. The caller owns the fd and is to close it once it has handed it out or mapped it.
+/// Creates a zeroed region for `layout`: a memfd, non-executable, close-on-exec, sealed against every change of size
+/// and of seals. The caller owns the fd and is to close it once it has handed it out or mapped it.
 Result<UniqueFd> create_region(const RegionLayout& layout);
 
 /// A mapping of a region. Owns the mapping, not the fd. Not inherited across fork (MADV_DONTFORK). Move-only.

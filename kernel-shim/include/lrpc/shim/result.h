@@ -1,4 +1,5 @@
-// The one result convention of lrpc: every fallible function returns a nodiscard Result<T>; nothing on a call path throws.
+// The one result convention of lrpc: every fallible function returns a nodiscard Result<T>; nothing on a call path
+// throws.
 #pragma once
 
 #include <cstdint>

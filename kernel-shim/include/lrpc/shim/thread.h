@@ -17,13 +17,14 @@ struct Scheduling {
   int priority = 0;  ///< 1 to 99 with fifo and round_robin, else 0.
   int nice = 0;      ///< -20 to 19, for normal and batch.
 };
-/// Schedules the calling thread so. Errors: invalid_argument (no such priority), not_permitted (RLIMIT_RTPRIO, RLIMIT_NICE).
+/// Schedules the calling thread so. Errors: invalid_argument (no such priority), not_permitted (RLIMIT_RTPRIO,
+/// RLIMIT_NICE).
 Status schedule_this_thread(const Scheduling& scheduling);
 /// Whether a thread of this process could be scheduled so, found out with a thread that ends at once. Blocks for that.
 Status can_schedule(const Scheduling& scheduling);
 
-/// One thread. All signals are blocked on it, so that no signal handler of the program ever runs there. Nothing throws: a
-/// thread that cannot be had is an error for the caller to deal with.
+/// One thread. All signals are blocked on it, so that no signal handler of the program ever runs there. Nothing throws:
+/// a thread that cannot be had is an error for the caller to deal with.
 ///
 /// Not thread-safe. Precondition of its destruction: not running(); a fork child just forgets it.
 class Thread {

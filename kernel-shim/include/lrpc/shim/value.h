@@ -53,9 +53,10 @@ class String {
   char bytes_[N == 0 ? 1 : N];
 };
 
-/// `bytes<N>` that a procedure returns or changes: a view of memory that somebody else owns, with a size that may change
-/// up to its capacity. As a client's argument it views the caller's destination; in a server's procedure it views the
-/// A-stack or its out-of-band tail, so that results are written where the client copies them from (LRPC §3.5).
+/// `bytes<N>` that a procedure returns or changes: a view of memory that somebody else owns, with a size that may
+/// change up to its capacity. As a client's argument it views the caller's destination; in a server's procedure it
+/// views the A-stack or its out-of-band tail, so that results are written where the client copies them from (LRPC
+/// §3.5).
 class Buffer {
  public:
   constexpr Buffer() noexcept = default;
@@ -101,8 +102,8 @@ struct Handle {
   explicit operator bool() const noexcept { return value != 0; }
 };
 
-/// The single byte copy and scalar moves of generated stubs. `copy_code` is the paper's Table III code (A, E or F); a test
-/// build counts by it, a release build compiles it away.
+/// The single byte copy and scalar moves of generated stubs. `copy_code` is the paper's Table III code (A, E or F); a
+/// test build counts by it, a release build compiles it away.
 enum class CopyCode : char { A = 'A', E = 'E', F = 'F' };
 
 #ifdef LRPC_COUNT_COPIES

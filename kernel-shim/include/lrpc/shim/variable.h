@@ -12,8 +12,9 @@
 
 namespace lrpc {
 
-/// Where a result of parameter `p` is written: the inline window if the whole bound fits there, else the tail. Static, so
-/// that a procedure can write before it knows how long its result will be. Inout parameters use this place both ways.
+/// Where a result of parameter `p` is written: the inline window if the whole bound fits there, else the tail. Static,
+/// so that a procedure can write before it knows how long its result will be. Inout parameters use this place both
+/// ways.
 [[nodiscard]] constexpr std::byte* result_window(std::byte* image, std::byte* tail,
                                                  const VariableParameter& p) noexcept {
   return p.bound <= p.inline_capacity ? image + p.inline_offset : tail + p.tail_offset;
@@ -25,7 +26,8 @@ inline void put_result_length(std::byte* image, const VariableParameter& p, std:
   put_scalar<CopyCode::F>(image + p.length_offset, word);
 }
 
-/// Copies `value` onto the A-stack: into the inline window if it fits, else into the tail. Precondition: size ≤ p.bound.
+/// Copies `value` onto the A-stack: into the inline window if it fits, else into the tail. Precondition: size ≤
+/// p.bound.
 template <CopyCode Code>
 inline void put_variable(std::byte* image, std::byte* tail, const VariableParameter& p,
                          std::span<const std::byte> value) noexcept {
@@ -46,15 +48,15 @@ struct VariableLength {
                                                                    const VariableParameter& p) noexcept {
   const std::uint32_t size = word & ~VariableParameter::kInTail;
   const bool in_tail = (word & VariableParameter::kInTail) != 0;
-  // A tail exists exactly if some procedure of the class can need it; `p` says whether this parameter can. Where it cannot,
-  // not even an empty value stands there.
+  // A tail exists exactly if some procedure of the class can need it; `p` says whether this parameter can. Where it
+  // cannot, not even an empty value stands there.
   if (in_tail && p.bound <= p.inline_capacity) return std::nullopt;
   if (size > p.bound || (!in_tail && size > p.inline_capacity)) return std::nullopt;
   return VariableLength{size, in_tail};
 }
 
-/// Where a peer's value of parameter `p` stands, from one load of its length word; nullopt if the word breaks the bounds.
-/// The bytes behind the span are still the peer's to change: copy them before looking at them.
+/// Where a peer's value of parameter `p` stands, from one load of its length word; nullopt if the word breaks the
+/// bounds. The bytes behind the span are still the peer's to change: copy them before looking at them.
 [[nodiscard]] inline std::optional<std::span<std::byte>> locate_variable(std::byte* image, std::byte* tail,
                                                                          const VariableParameter& p) noexcept {
   const auto said = judge_length(get_scalar<CopyCode::E, std::uint32_t>(image + p.length_offset), p);
@@ -76,7 +78,8 @@ template <CopyCode Code, std::size_t N>
   return out.assign({reinterpret_cast<const char*>(found->data()), found->size()});
 }
 
-/// Copies a peer's result into the caller's buffer. ok, bad_result (bounds broken) or result_too_long (buffer too small).
+/// Copies a peer's result into the caller's buffer. ok, bad_result (bounds broken) or result_too_long (buffer too
+/// small).
 template <CopyCode Code>
 [[nodiscard]] inline Errc get_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
                                      Buffer& out) noexcept {

@@ -1,4 +1,5 @@
-// The watcher: one small thread per library that waits for events outside the call path: a peer's death, a bell, a socket.
+// The watcher: one small thread per library that waits for events outside the call path: a peer's death, a bell, a
+// socket.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace lrpc::shim {
 
 /// Watches descriptors for readability or hang-up and runs callbacks on its own thread.
 ///
-/// The thread starts with the first watch, blocks all signals, sleeps in epoll_wait without a timeout (idle costs nothing)
-/// and does not survive fork: in a child, inert() is true and every watch is gone. Thread-safe.
+/// The thread starts with the first watch, blocks all signals, sleeps in epoll_wait without a timeout (idle costs
+/// nothing) and does not survive fork: in a child, inert() is true and every watch is gone. Thread-safe.
 class Watcher {
  public:
   using Id = std::uint64_t;
@@ -30,8 +31,8 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();  ///< Stops and joins the thread; must not run on it.
 
-  /// Calls `callback` on the watcher's thread whenever `fd` is readable or hung up (level-triggered). Does not own `fd`,
-  /// which must stay open until unwatch() has returned. The callback must not throw.
+  /// Calls `callback` on the watcher's thread whenever `fd` is readable or hung up (level-triggered). Does not own
+  /// `fd`, which must stay open until unwatch() has returned. The callback must not throw.
   Result<Id> watch(int fd, Callback callback);
   /// No callback of `id` runs after it has returned, and none is running, unless called from within that very callback.
   /// 0 is no watch and does nothing.

@@ -28,29 +28,32 @@ void forget_other_threads_numbers() noexcept;
 
 /// Thread-safe, lock-free while there are A-stacks. Does not own the records.
 ///
-/// An A-stack that a thread has put back stays leased to it, on top, where the same thread finds it hot without a single
-/// locked instruction; but whoever finds the LIFO empty may end a lease that is not in a call, so an idle thread never
-/// starves another. Lease and its ending are a Dekker pair: the owner writes `in_call` and reads `wanted`, the other writes
+/// An A-stack that a thread has put back stays leased to it, on top, where the same thread finds it hot without a
+/// single locked instruction; but whoever finds the LIFO empty may end a lease that is not in a call, so an idle thread
+/// never starves another. Lease and its ending are a Dekker pair: the owner writes `in_call` and reads `wanted`, the
+/// other writes
 /// `wanted` and reads `in_call`; the owner's fence is free because the other's is a membarrier (asymmetric_fence.h).
 ///
-/// That one A-stack serves the thread's synchronous calls, which nest. Calls that are started and finished later take theirs
-/// from the thread's spares, a private stack under the same lease: it is guarded by `moving`, which the owner sets only
-/// while it takes one off or puts one on. Once taken off, a spare belongs to its call and may be put back by any thread.
+/// That one A-stack serves the thread's synchronous calls, which nest. Calls that are started and finished later take
+/// theirs from the thread's spares, a private stack under the same lease: it is guarded by `moving`, which the owner
+/// sets only while it takes one off or puts one on. Once taken off, a spare belongs to its call and may be put back by
+/// any thread.
 class AStackList {
  public:
   AStackList() noexcept = default;
   AStackList(const AStackList&) = delete;
   AStackList& operator=(const AStackList&) = delete;
 
-  /// Fills the list at bind time. `all` are the binding's records, this list's A-stacks are all[first .. first + count).
+  /// Fills the list at bind time. `all` are the binding's records, this list's A-stacks are all[first .. first +
+  /// count).
   void fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count) noexcept;
 
   struct Lease;
   /// The calling thread's. Look again after take_any(), which may give the thread its number.
   [[nodiscard]] Lease& own_lease() noexcept { return leases_[thread_number]; }
 
-  /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once the
-  /// list is closed.
+  /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once
+  /// the list is closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
     if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return nullptr;
@@ -91,8 +94,8 @@ class AStackList {
     lease.moving.store(0, std::memory_order_release);
     return record;
   }
-  /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if there
-  /// is one.
+  /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if
+  /// there is one.
   void put_spare(shim::LinkageRecord& record) noexcept {
     if (thread_number >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
@@ -112,8 +115,8 @@ class AStackList {
   }
   /// Puts an A-stack that is nobody's lease into the LIFO, where any thread finds it.
   void put_shared(shim::LinkageRecord& record) noexcept;
-  /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put() by
-  /// any thread brings it back.
+  /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put()
+  /// by any thread brings it back.
   void give_up(const shim::LinkageRecord& record) noexcept;
   /// Every A-stack that is not in a call, out of the list; ends all idle leases. The hottest last.
   [[nodiscard]] std::vector<shim::LinkageRecord*> take_idle();
@@ -131,13 +134,13 @@ class AStackList {
   void close_after_fork() noexcept { stop_leasing(); }
 
   struct alignas(64) Lease {
-    /// In `record`: somebody wants what is leased here. There is no record without an owner's look at this bit, so that one
-    /// load asks for both.
+    /// In `record`: somebody wants what is leased here. There is no record without an owner's look at this bit, so that
+    /// one load asks for both.
     static constexpr std::uintptr_t kWanted = 1;
     static constexpr std::uintptr_t kNone = kWanted;
 
-    /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call; whoever
-    /// holds ending_ sets and clears kWanted, and takes one out that is in no call.
+    /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call;
+    /// whoever holds ending_ sets and clears kWanted, and takes one out that is in no call.
     std::atomic<std::uintptr_t> record{kNone};
     std::atomic<std::uint8_t> in_call{0};               ///< Written by the owning thread alone.
     std::atomic<std::uint8_t> moving{0};                ///< Written by the owning thread alone.

@@ -29,15 +29,16 @@ struct ImportOptions {
   /// How long to wait for the name to appear; zero: it must be there, negative: for ever. Who waits also waits for a
   /// nameserver that goes away meanwhile; one that was never there is no_nameserver at once.
   std::chrono::milliseconds timeout{0};
-  /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the server
-  /// plays along). `none` is for calls within one thread (Server::inline_half). `trap` is for a process that is going to
-  /// seal itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported; it takes no call_timeout
-  /// and has no watcher. A program that was started sealed asks for nothing: the trap is the only gate there.
+  /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the
+  /// server plays along). `none` is for calls within one thread (Server::inline_half). `trap` is for a process that is
+  /// going to seal itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported; it takes no
+  /// call_timeout and has no watcher. A program that was started sealed asks for nothing: the trap is the only gate
+  /// there.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined until
-  /// the server lets go. Also the longest time it may wait for an A-stack before. Zero: no limit. Each is counted from when
-  /// the call would first sleep.
+  /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined
+  /// until the server lets go. Also the longest time it may wait for an A-stack before. Zero: no limit. Each is counted
+  /// from when the call would first sleep.
   std::chrono::milliseconds call_timeout{0};
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
@@ -46,21 +47,21 @@ struct ImportOptions {
   std::function<void()> on_revoked{};
 };
 
-/// Owns a Binding Object: the client's key to one imported interface. Move-only. Any number of threads may call through it
-/// at the same time; destroying it while calls are outstanding is a bug of the caller. A fork child holds no bindings:
-/// there, every call returns Errc::binding_revoked.
+/// Owns a Binding Object: the client's key to one imported interface. Move-only. Any number of threads may call through
+/// it at the same time; destroying it while calls are outstanding is a bug of the caller. A fork child holds no
+/// bindings: there, every call returns Errc::binding_revoked.
 class Binding {
  public:
-  /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a program
-  /// that was started as a sealed domain: takes the one binding that was made for it, once.
+  /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a
+  /// program that was started as a sealed domain: takes the one binding that was made for it, once.
   ///
-  /// `name@host`, with an IPv4 address or a name of one: what is exported as `name` on another host (LRPC §5.1), with the
-  /// help of this machine's network domain, lrpc-netd. Its calls are the same stubs', and bring the same errors; a call
-  /// that a host, the network or a broker lost on its way is call_failed, and the binding revoked. There is no gate to
-  /// choose and no callback, and no procedure may take more than some 16 KiB (limit_reached, and which does).
-  /// Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch, not_permitted, timed_out,
-  /// peer_gone, limit_reached, remote_unavailable (no network domain here, no such host), bad_message, system_error; the
-  /// text says what to do.
+  /// `name@host`, with an IPv4 address or a name of one: what is exported as `name` on another host (LRPC §5.1), with
+  /// the help of this machine's network domain, lrpc-netd. Its calls are the same stubs', and bring the same errors; a
+  /// call that a host, the network or a broker lost on its way is call_failed, and the binding revoked. There is no
+  /// gate to choose and no callback, and no procedure may take more than some 16 KiB (limit_reached, and which does).
+  /// Errors: no_nameserver, name_unknown, interface_mismatch, version_mismatch, hash_mismatch, not_permitted,
+  /// timed_out, peer_gone, limit_reached, remote_unavailable (no network domain here, no such host), bad_message,
+  /// system_error; the text says what to do.
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see

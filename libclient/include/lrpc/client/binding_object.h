@@ -40,8 +40,8 @@ struct BindingParts {
   UniqueFd bell;
   shim::Gate gate = shim::Gate::adaptive;
   bool wait_for_astack = true;
-  /// Set for a server on another host: then the region is this domain's alone, there is no pidfd, and the bell's other end
-  /// is hung up by whoever learns that the path has ended.
+  /// Set for a server on another host: then the region is this domain's alone, there is no pidfd, and the bell's other
+  /// end is hung up by whoever learns that the path has ended.
   std::unique_ptr<RemotePath> remote;
   std::chrono::milliseconds call_timeout{0};
   bool watched = true;
@@ -77,8 +77,8 @@ class BindingObject {
 
   /// Step 2 when no A-stack is leased to the thread: any other, or wait for one. Null: see why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
-  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has waited
-  /// for call_timeout).
+  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has
+  /// waited for call_timeout).
   [[nodiscard]] Errc why_not_taken() const noexcept;
   /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.
   void quarantine(shim::LinkageRecord& record) noexcept;

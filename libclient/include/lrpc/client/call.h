@@ -1,4 +1,5 @@
-// The call path, client's half (LRPC §3.2; the numbers are those of docs/ARCHITECTURE.md). Generated stubs are made of this.
+// The call path, client's half (LRPC §3.2; the numbers are those of docs/ARCHITECTURE.md). Generated stubs are made of
+// this.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
-/// How many calls of the calling thread are outstanding, each nested in the one before (LRPC §3.2: the stack of linkages).
+/// How many calls of the calling thread are outstanding, each nested in the one before (LRPC §3.2: the stack of
+/// linkages).
 [[nodiscard]] inline unsigned nesting_depth() noexcept {
   unsigned depth = 0;
   for (const shim::LinkageRecord* linkage = thread_linkages; linkage != nullptr; linkage = linkage->below) ++depth;

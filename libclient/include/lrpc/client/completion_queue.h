@@ -20,10 +20,10 @@
 
 namespace lrpc {
 
-/// Tells which of the watched calls have returned. What it runs, it runs on the thread that calls run() or wait(), never on its
-/// own: its one helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms at a time) and makes fd() readable.
-/// The thread starts with the first watched call, blocks all signals, and sleeps without end while nothing is watched. More
-/// than 127 calls at a time are looked at every millisecond.
+/// Tells which of the watched calls have returned. What it runs, it runs on the thread that calls run() or wait(),
+/// never on its own: its one helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms at a time) and
+/// makes fd() readable. The thread starts with the first watched call, blocks all signals, and sleeps without end while
+/// nothing is watched. More than 127 calls at a time are looked at every millisecond.
 ///
 /// Thread-safe. Must outlive the calls that it watches. In a fork child it does nothing.
 class CompletionQueue {
@@ -34,12 +34,13 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
   ~CompletionQueue();
 
-  /// Readable while a watched call has returned and run() has not been called since. Owned by the queue; only poll it. No
-  /// peer holds it or can make it readable but by its calls' returning.
+  /// Readable while a watched call has returned and run() has not been called since. Owned by the queue; only poll it.
+  /// No peer holds it or can make it readable but by its calls' returning.
   [[nodiscard]] int fd() const noexcept { return ready_fd_.get(); }
 
-  /// Runs `then` once, in run(), when `pending` is ready(); forgotten when it is finished or destroyed before. `then` may be
-  /// empty: then only fd() tells. The call may be moved meanwhile. Never blocks. system_error: no thread was to be had.
+  /// Runs `then` once, in run(), when `pending` is ready(); forgotten when it is finished or destroyed before. `then`
+  /// may be empty: then only fd() tells. The call may be moved meanwhile. Never blocks. system_error: no thread was to
+  /// be had.
   template <class Outcome>
   Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
     return watch_call(pending.call(), std::move(then));
@@ -79,8 +80,8 @@ class CompletionQueue {
   bool stop_ = false;
 };
 
-/// What `co_await` sees of a started call: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The coroutine is resumed
-/// in the queue's run(). If it cannot be watched, the co_await blocks as finish() does.
+/// What `co_await` sees of a started call: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The coroutine is
+/// resumed in the queue's run(). If it cannot be watched, the co_await blocks as finish() does.
 template <class Outcome>
 class [[nodiscard]] Finishing {
  public:

@@ -21,8 +21,8 @@ namespace client {
 /// Move-only; belongs to one thread at a time, which need not be the one that started it.
 class PendingCall {
  public:
-  /// 2 · take an A-stack: one of this thread's spares, else one from the procedure's LIFO. May wait for one, by the binding's
-  /// supply rule; without one, taken() is false and error() says why.
+  /// 2 · take an A-stack: one of this thread's spares, else one from the procedure's LIFO. May wait for one, by the
+  /// binding's supply rule; without one, taken() is false and error() says why.
   PendingCall(BindingObject& binding, std::uint16_t astack_class) noexcept
       : binding_(&binding), linkage_(binding.astacks(astack_class).take_spare()) {
     if (linkage_ == nullptr) [[unlikely]]
@@ -56,8 +56,8 @@ class PendingCall {
   }
 
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
-  /// Why there is no call: no_astack, binding_revoked, call_aborted, or what the starter found; invalid_argument once it was
-  /// finished or moved from.
+  /// Why there is no call: no_astack, binding_revoked, call_aborted, or what the starter found; invalid_argument once
+  /// it was finished or moved from.
   [[nodiscard]] Errc error() const noexcept { return error_; }
   /// 3 and 6 · as in Call.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
@@ -66,7 +66,8 @@ class PendingCall {
     return linkage_->astack.tail;
   }
 
-  /// 4 · ring. Never blocks, but for the trap gate: there until the call has returned. False, with error(): nobody could serve it, and nothing was rung.
+  /// 4 · ring. Never blocks, but for the trap gate: there until the call has returned. False, with error(): nobody
+  /// could serve it, and nothing was rung.
   /// `may_block`: no poller serves the procedure, so it is not left to one to find somebody who does.
   bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
@@ -77,8 +78,8 @@ class PendingCall {
     }
     shim::ring_exchange(head, called_);
     linkage.estack_may_sleep = true;
-    // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its last
-    // look, or we see here that the hint is off (T4).
+    // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
+    // last look, or we see here that the hint is off (T4).
     shim::light_shared_fence();
     if (head.polled.load(std::memory_order_relaxed) == 0) [[unlikely]]
       wake_slow();
@@ -96,8 +97,8 @@ class PendingCall {
   }
   /// 5 · wait, at most `limit`, without giving the call up. True: ready().
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept;
-  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most the binding's call_timeout, counted
-  /// from when this sleeps first. Precondition: rung.
+  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most the binding's call_timeout,
+  /// counted from when this sleeps first. Precondition: rung.
   [[nodiscard]] std::uint16_t wait() noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     if (binding_->revoked() || queue_ != nullptr) [[unlikely]]
@@ -162,9 +163,10 @@ class PutBack {
 
 /// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated; `Outcome` knows the results.
 ///
-/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. The binding must
-/// outlive it. `in` arguments were copied when the call was started; what was passed by reference (inout arguments, buffers for
-/// results) must stay where it is until finish() or the destructor, and changes in finish() alone.
+/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. The binding
+/// must outlive it. `in` arguments were copied when the call was started; what was passed by reference (inout
+/// arguments, buffers for results) must stay where it is until finish() or the destructor, and changes in finish()
+/// alone.
 template <class Outcome>
 class [[nodiscard]] Pending {
  public:
@@ -179,8 +181,8 @@ class [[nodiscard]] Pending {
   /// Waits until ready(), at most `limit`. The call goes on in any case. Blocks.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
   /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
-  /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as long
-  /// as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first.
+  /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as
+  /// long as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first.
   Result finish() noexcept {
     if (!call_.taken()) [[unlikely]]
       return call_.error();
@@ -188,7 +190,8 @@ class [[nodiscard]] Pending {
     const client::PutBack at_end(call_);
     return outcome_(status, call_);
   }
-  /// For co_await: `co_await std::move(pending).on(queue)` gives what finish() gives, without blocking. See CompletionQueue.
+  /// For co_await: `co_await std::move(pending).on(queue)` gives what finish() gives, without blocking. See
+  /// CompletionQueue.
   [[nodiscard]] Finishing<Outcome> on(CompletionQueue& queue) && noexcept;
 
   /// For CompletionQueue.

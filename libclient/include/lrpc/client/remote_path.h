@@ -12,16 +12,17 @@ namespace lrpc::client {
 
 class PendingCall;
 
-/// The way of one remote binding's calls, from an A-stack in the client's own memory to the network domain and back. Owned by
-/// the Binding Object. Thread-safe; of one A-stack, only its holder says anything.
+/// The way of one remote binding's calls, from an A-stack in the client's own memory to the network domain and back.
+/// Owned by the Binding Object. Thread-safe; of one A-stack, only its holder says anything.
 class RemotePath {
  public:
   virtual ~RemotePath() = default;
 
-  /// Packs the arguments on the A-stack, has the call made, and unpacks what came back onto the A-stack. Returns the call
-  /// status. Blocks for as long as the procedure runs, at most the binding's call_timeout.
+  /// Packs the arguments on the A-stack, has the call made, and unpacks what came back onto the A-stack. Returns the
+  /// call status. Blocks for as long as the procedure runs, at most the binding's call_timeout.
   [[nodiscard]] virtual std::uint16_t call(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
-  /// The same for a call whose return nobody waits for: when it returns, the network domain has the call. 0, or a failure.
+  /// The same for a call whose return nobody waits for: when it returns, the network domain has the call. 0, or a
+  /// failure.
   [[nodiscard]] virtual std::uint16_t send(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
 
   /// Starts a call. ok, or why nothing was started.

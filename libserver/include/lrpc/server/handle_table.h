@@ -9,17 +9,17 @@
 
 namespace lrpc::server {
 
-/// Thread-safe; one table a binding, so no two bindings ever share its lock. A handle value is {serial: 32, slot + 1: 32};
-/// serials come
-/// round only after 2^32 grants, so a closed handle stays invalid in practice.
+/// Thread-safe; one table a binding, so no two bindings ever share its lock. A handle value is {serial: 32, slot + 1:
+/// 32}; serials come round only after 2^32 grants, so a closed handle stays invalid in practice.
 ///
-/// Rundown: when the client goes, close_all() drops every object; one that a running procedure still uses dies when that
-/// procedure lets go of it. Objects granted later are dropped at once.
+/// Rundown: when the client goes, close_all() drops every object; one that a running procedure still uses dies when
+/// that procedure lets go of it. Objects granted later are dropped at once.
 class HandleTable {
  public:
   static constexpr std::size_t kMaxHandles = 65'536;
 
-  /// Enters an object; 0 if the table is full. After close_all() the object is not kept and the value is dead on arrival.
+  /// Enters an object; 0 if the table is full. After close_all() the object is not kept and the value is dead on
+  /// arrival.
   [[nodiscard]] std::uint64_t grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
   /// The object behind a value, or null if it is not open, was granted under another tag or is of another C++ type.
   [[nodiscard]] std::shared_ptr<void> resolve(std::uint64_t value, std::uint32_t tag, std::type_index type);

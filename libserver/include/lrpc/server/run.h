@@ -15,8 +15,8 @@ namespace lrpc::server {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
 
-/// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an Errc or
-/// lrpc::raise(...), whatever converts.
+/// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an Errc
+/// or lrpc::raise(...), whatever converts.
 template <class ResultType, class Body>
 [[nodiscard]] inline ResultType run(Body&& body) {
   if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {

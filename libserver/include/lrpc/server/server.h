@@ -26,13 +26,14 @@ class Domain;
 struct ServerOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// Bytes of an E-stack and of the poller's stack (rounded up to pages, plus a guard). Memory is used only where a stack
-  /// has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
+  /// Bytes of an E-stack and of the poller's stack (rounded up to pages, plus a guard). Memory is used only where a
+  /// stack has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
   std::size_t estack_size = 1024 * 1024;
   /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
   /// As many sealed clients (trap gate) may be served beside, each by a thread of its own.
   std::size_t max_estacks = 256;
-  /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of the clerk.
+  /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
+  /// the clerk.
   std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
@@ -49,21 +50,23 @@ struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client), and so does an
   /// exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
   std::function<Status(const shim::Credentials& client)> authorise{};
-  /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody, if
+  /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
+  /// if
   /// `authorise` is empty, too; else nobody, for they have no user or group here.
   std::function<Status(const shim::Principal& principal)> authorise_remote{};
-  /// Told after a binding came into being / after its client went and its handles were run down. Same thread; exceptions
-  /// are swallowed.
+  /// Told after a binding came into being / after its client went and its handles were run down. Same thread;
+  /// exceptions are swallowed.
   std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
   /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
-  /// interface are never executed by a poller, which is an ordinary thread. There is no priority inheritance: the E-stack
-  /// has this priority whoever calls. Refused at export if this process may not schedule a thread so.
+  /// interface are never executed by a poller, which is an ordinary thread. There is no priority inheritance: the
+  /// E-stack has this priority whoever calls. Refused at export if this process may not schedule a thread so.
   std::optional<shim::Scheduling> scheduling{};
-  /// Told what becomes of the name after it was exported, each time that changes: peer_gone when the nameserver went away,
-  /// another error when one is there again but does not give the name (name_taken: somebody else has it), ok when the name
-  /// can be imported again. The server keeps trying by itself until the name is withdrawn. Same thread; may still be running
-  /// when a withdrawal returns, not when the Server is destroyed. It may withdraw the name, but not export another.
+  /// Told what becomes of the name after it was exported, each time that changes: peer_gone when the nameserver went
+  /// away, another error when one is there again but does not give the name (name_taken: somebody else has it), ok when
+  /// the name can be imported again. The server keeps trying by itself until the name is withdrawn. Same thread; may
+  /// still be running when a withdrawal returns, not when the Server is destroyed. It may withdraw the name, but not
+  /// export another.
   std::function<void(const Status& registration)> on_registration{};
 };
 
@@ -96,10 +99,11 @@ class Server {
   /// Withdraws every name, revokes every binding and waits until running procedures have returned.
   ~Server();
 
-  /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and `stubs`
-  /// must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the nameserver's answer,
-  /// at most about 10 s. From then on the name comes back by itself whenever the nameserver was away; its id stays the same.
-  /// Errors: no_nameserver, name_taken, not_permitted, invalid_argument, limit_reached, timed_out, peer_gone.
+  /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
+  /// `stubs` must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the
+  /// nameserver's answer, at most about 10 s. From then on the name comes back by itself whenever the nameserver was
+  /// away; its id stays the same. Errors: no_nameserver, name_taken, not_permitted, invalid_argument, limit_reached,
+  /// timed_out, peer_gone.
   Result<ExportId> export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                                     ExportOptions options = {});
   /// Takes the name back, also while there is no nameserver. Bindings that exist live on. The name does not come back,
@@ -111,13 +115,13 @@ class Server {
   Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                     ExportOptions options = {});
 
-  /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a server
-  /// that is gone. Unknown ones are none. Not in a procedure of the binding's.
+  /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a
+  /// server that is gone. Unknown ones are none. Not in a procedure of the binding's.
   void end_binding(std::uint64_t binding_id);
 
-  /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and its
-  /// first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling thread's
-  /// stack must have room for what runs on an E-stack otherwise.
+  /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and
+  /// its first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling
+  /// thread's stack must have room for what runs on an E-stack otherwise.
   struct InlineHalf {
     void (*serve)(void* server, std::uint32_t astack) = nullptr;
     void* server = nullptr;

@@ -30,8 +30,8 @@ inline constexpr EthernetAddress kEthernetBroadcast{{0xff, 0xff, 0xff, 0xff, 0xf
 /// space for the whole graph. VIP and what lies below it take the 256 numbers of IP's 8-bit field.
 using ProtocolNumber = std::uint32_t;
 
-/// The numbers of our own protocols, chosen from those that IANA has not assigned to an IP protocol (148 to 252). They are
-/// part of the wire: append, never renumber.
+/// The numbers of our own protocols, chosen from those that IANA has not assigned to an IP protocol (148 to 252). They
+/// are part of the wire: append, never renumber.
 namespace protocol_numbers {
 inline constexpr ProtocolNumber kFragment = 201;
 inline constexpr ProtocolNumber kChannel = 202;

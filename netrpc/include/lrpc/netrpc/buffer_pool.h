@@ -1,5 +1,5 @@
-// The memory of messages: buffers of a few sizes, kept when they are let go, so that a message in the steady state costs
-// no allocation (The x-Kernel §II.A: the buffer manager).
+// The memory of messages: buffers of a few sizes, kept when they are let go, so that a message in the steady state
+// costs no allocation (The x-Kernel §II.A: the buffer manager).
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@ namespace lrpc::netrpc {
 
 class BufferPool;
 
-/// Bytes that any number of messages refer to. Headers are pushed downwards, from the first byte in use towards the front.
+/// Bytes that any number of messages refer to. Headers are pushed downwards, from the first byte in use towards the
+/// front.
 struct Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint32_t capacity = 0;
@@ -35,8 +36,8 @@ struct Slice {
   [[nodiscard]] std::byte* bytes() const noexcept { return buffer->bytes() + offset; }
 };
 
-/// Owns all buffers it has made, mostly until its end; must outlive every message. Thread-safe: messages are let go in any
-/// thread. Never blocks for longer than another thread's few instructions.
+/// Owns all buffers it has made, mostly until its end; must outlive every message. Thread-safe: messages are let go in
+/// any thread. Never blocks for longer than another thread's few instructions.
 class BufferPool {
  public:
   /// Sizes of buffers: a header or a null call; an Ethernet frame with room for headers; a whole 16 k message.
@@ -49,8 +50,8 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  /// A buffer of at least `size` bytes with one reference, which is the caller's. Null: over the limit, out of memory, or
-  /// larger than the largest.
+  /// A buffer of at least `size` bytes with one reference, which is the caller's. Null: over the limit, out of memory,
+  /// or larger than the largest.
   [[nodiscard]] Buffer* take(std::size_t size) noexcept;
   static void retain(Buffer& buffer) noexcept { buffer.references.fetch_add(1, std::memory_order_relaxed); }
   static void release(Buffer& buffer) noexcept;

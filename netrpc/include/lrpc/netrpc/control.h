@@ -1,5 +1,5 @@
-// Control requests: what layers ask of each other besides moving messages (RPC in the x-Kernel §2, §5 "Information Loss").
-// One struct a request, with its parameters and its answer, instead of the paper's opcode, buffer and length.
+// Control requests: what layers ask of each other besides moving messages (RPC in the x-Kernel §2, §5 "Information
+// Loss"). One struct a request, with its parameters and its answer, instead of the paper's opcode, buffer and length.
 #pragma once
 
 #include <array>
@@ -43,13 +43,15 @@ struct ResolveReverse {
   EthernetAddress ethernet;
   HostAddress host;
 };
-/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also where it has not been heard yet.
+/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also where it has not been heard
+/// yet.
 struct SpeaksVip {
   HostAddress host;
   ProtocolNumber protocol = 0;
   bool speaks = false;
 };
-/// To the table of VIP hosts: from now on this host speaks VIP for `protocol` (or no longer does), which is to be advertised.
+/// To the table of VIP hosts: from now on this host speaks VIP for `protocol` (or no longer does), which is to be
+/// advertised.
 struct AdvertiseVip {
   ProtocolNumber protocol = 0;
   bool speaks = true;
@@ -75,8 +77,8 @@ struct Statistics {
 /// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
 struct DropIdle {};
 
-/// To a session, from whoever must decide what its peer may do: how do we know that it is the host it says it is? Sessions
-/// without an authentication layer below do not know this request, or answer that it is not.
+/// To a session, from whoever must decide what its peer may do: how do we know that it is the host it says it is?
+/// Sessions without an authentication layer below do not know this request, or answer that it is not.
 struct Authenticated {
   bool authenticated = false;
   std::array<char, 64> key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.

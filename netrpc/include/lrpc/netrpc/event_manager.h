@@ -38,8 +38,8 @@ class Event {
   std::size_t slot_ = kNone;
   Time due_{};
   std::uint64_t order_ = 0;
-  /// While its procedure runs: lies on the stack of who runs it, and is told when the event is destroyed meanwhile. There
-  /// are several when a procedure lets the monitor go and the event, scheduled again, runs in another thread too.
+  /// While its procedure runs: lies on the stack of who runs it, and is told when the event is destroyed meanwhile.
+  /// There are several when a procedure lets the monitor go and the event, scheduled again, runs in another thread too.
   struct Run {
     bool gone = false;
     Run* next = nullptr;

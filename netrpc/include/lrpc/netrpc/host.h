@@ -56,19 +56,21 @@ class Peers {
   std::vector<Rebooted> watchers_;
 };
 
-/// Drives a graph: makes messages arrive and events run. The real one waits on io_uring, the simulated one runs the simulation.
+/// Drives a graph: makes messages arrive and events run. The real one waits on io_uring, the simulated one runs the
+/// simulation.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Blocks the calling thread, which is inside `host`'s monitor, until `done()` (evaluated inside the monitor) or until
-  /// `deadline`; the monitor is let go meanwhile. While it waits the thread may be used to shepherd messages that arrive.
-  /// Returns done().
+  /// Blocks the calling thread, which is inside `host`'s monitor, until `done()` (evaluated inside the monitor) or
+  /// until
+  /// `deadline`; the monitor is let go meanwhile. While it waits the thread may be used to shepherd messages that
+  /// arrive. Returns done().
   virtual bool wait(Host& host, const std::function<bool()>& done, Time deadline) = 0;
   /// Called inside the monitor by who has changed what a `done` waits for. Without it a thread that waits while another
   /// receives finds out at its deadline.
   virtual void wake(Host& host) noexcept = 0;
-  /// Runs `procedure`, which is a user's, outside the monitor in the calling thread, which is inside. Others receive meanwhile
-  /// if it lasts. The graph may have changed when this returns.
+  /// Runs `procedure`, which is a user's, outside the monitor in the calling thread, which is inside. Others receive
+  /// meanwhile if it lasts. The graph may have changed when this returns.
   virtual void outside(Host& host, const std::function<void()>& procedure);
 };
 

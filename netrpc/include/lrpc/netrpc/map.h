@@ -1,5 +1,5 @@
-// The map manager: one identifier to another, in time that does not depend on how many there are (The x-Kernel §II.A and
-// Figure 6).
+// The map manager: one identifier to another, in time that does not depend on how many there are (The x-Kernel §II.A
+// and Figure 6).
 #pragma once
 
 #include <cstddef>

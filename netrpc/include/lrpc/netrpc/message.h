@@ -13,9 +13,9 @@
 
 namespace lrpc::netrpc {
 
-/// Owns references to the bytes it consists of. Move-only; share() makes a second message over the same bytes. One message
-/// is used by one thread at a time; two that share bytes are used under the same host's monitor. The bytes of a message
-/// that has been shared are not written any more, only headers are pushed in front of them.
+/// Owns references to the bytes it consists of. Move-only; share() makes a second message over the same bytes. One
+/// message is used by one thread at a time; two that share bytes are used under the same host's monitor. The bytes of a
+/// message that has been shared are not written any more, only headers are pushed in front of them.
 class Message {
  public:
   /// Room for the headers of every stack we know of, pushed in front of the data without another buffer.
@@ -51,8 +51,9 @@ class Message {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] BufferPool* pool() const noexcept { return pool_; }
 
-  /// Puts `size` (at most 256) bytes in front and returns where they are to be written, contiguously. Null: the pool has no
-  /// more; the message is unchanged. Never allocates while the buffer has room in front that is this message's to use.
+  /// Puts `size` (at most 256) bytes in front and returns where they are to be written, contiguously. Null: the pool
+  /// has no more; the message is unchanged. Never allocates while the buffer has room in front that is this message's
+  /// to use.
   [[nodiscard]] std::byte* push(std::size_t size) noexcept {
     Buffer* const buffer = first_.buffer;
     if (buffer == nullptr || first_.offset < size || (first_.offset != buffer->lowest && !buffer->unique()))
@@ -64,9 +65,9 @@ class Message {
     size_ += size;
     return first_.bytes();
   }
-  /// Takes `size` bytes off the front and returns them, contiguously: in place, or copied into `scratch` (of at least `size`
-  /// bytes) where they lie in several slices. Null: the message is shorter; it is unchanged. The bytes stay valid until the
-  /// next operation that changes the message: decode them at once.
+  /// Takes `size` bytes off the front and returns them, contiguously: in place, or copied into `scratch` (of at least
+  /// `size` bytes) where they lie in several slices. Null: the message is shorter; it is unchanged. The bytes stay
+  /// valid until the next operation that changes the message: decode them at once.
   [[nodiscard]] const std::byte* pop(std::size_t size, std::byte* scratch) noexcept {
     if (first_.buffer == nullptr || first_.size < size) [[unlikely]]
       return pop_slowly(size, scratch);
@@ -88,9 +89,11 @@ class Message {
     header.bytes = pop(N, header.storage);
   }
 
-  /// A second message over the same bytes. May fail (pool exhausted): then the result is not allocated() though this one is.
+  /// A second message over the same bytes. May fail (pool exhausted): then the result is not allocated() though this
+  /// one is.
   [[nodiscard]] Message share() const noexcept;
-  /// Takes the first `size` bytes (at most size()) off and returns them as a message of their own that shares the bytes.
+  /// Takes the first `size` bytes (at most size()) off and returns them as a message of their own that shares the
+  /// bytes.
   [[nodiscard]] Message split(std::size_t size) noexcept;
   /// Puts `tail` behind; its bytes are not copied. False: no slice could be had; both are unchanged.
   [[nodiscard]] bool append(Message&& tail) noexcept;
@@ -108,8 +111,8 @@ class Message {
   std::size_t copy_to(std::span<std::byte> to, std::size_t from = 0) const noexcept;
   /// Makes the message contiguous, by a copy if it has to. False: too large, or no buffer.
   [[nodiscard]] bool flatten() noexcept;
-  /// Makes the message contiguous and its bytes nobody else's, so that they may be written: by a copy if they lie in pieces or
-  /// are shared. False: too large, or no buffer; the message is unchanged.
+  /// Makes the message contiguous and its bytes nobody else's, so that they may be written: by a copy if they lie in
+  /// pieces or are shared. False: too large, or no buffer; the message is unchanged.
   [[nodiscard]] bool flatten_unshared() noexcept;
   /// Describes the bytes for sendmsg(2). Returns the number of entries, 0 if there are more slices than entries.
   [[nodiscard]] std::size_t describe(std::span<iovec> to) const noexcept;

@@ -1,4 +1,5 @@
-// The monitor of a graph: one thread at a time is inside, as in the x-kernel, whose kernel processes do not preempt each other.
+// The monitor of a graph: one thread at a time is inside, as in the x-kernel, whose kernel processes do not preempt
+// each other.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,8 @@ class MonitorExit {
   ~MonitorExit() = default;
 };
 
-/// A mutex that knows its owner. Held while a thread shepherds a message or runs events; let go only to block and while user
-/// code runs.
+/// A mutex that knows its owner. Held while a thread shepherds a message or runs events; let go only to block and while
+/// user code runs.
 class Monitor {
  public:
   void lock() {

@@ -8,8 +8,8 @@
 
 namespace lrpc::netrpc {
 
-/// One participant, identified as far as the protocols of the graph need it: each reads the fields of its own level. Fields
-/// that are zero are not given.
+/// One participant, identified as far as the protocols of the graph need it: each reads the fields of its own level.
+/// Fields that are zero are not given.
 struct Participant {
   HostAddress host;
   EthernetAddress ethernet;    ///< ETH's: in place of `host`, or beside it.

@@ -1,10 +1,10 @@
 // The uniform protocol interface (RPC in the x-Kernel §2; The x-Kernel §II): protocol objects create sessions and
-// demultiplex, session objects interpret messages. Every protocol of a graph has this shape, so any of them can stand on any
-// other that gives the same service.
+// demultiplex, session objects interpret messages. Every protocol of a graph has this shape, so any of them can stand
+// on any other that gives the same service.
 //
-// Threads: a graph is a monitor (Host::monitor()). Every operation here is called by the one thread that is inside, which
-// shepherds a message through as many layers as it takes by procedure calls, and leaves the monitor only to block.
-// Ownership: messages move; a session lives as long as somebody holds a SessionRef to it.
+// Threads: a graph is a monitor (Host::monitor()). Every operation here is called by the one thread that is inside,
+// which shepherds a message through as many layers as it takes by procedure calls, and leaves the monitor only to
+// block. Ownership: messages move; a session lives as long as somebody holds a SessionRef to it.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class SessionRef {
   Session* session_ = nullptr;
 };
 
-/// One request and its reply, seen by who asks. Owned by the caller, who keeps it alive until completed() has been called
-/// or cancel() has returned; so that waiting costs no allocation, protocols link it into their queues.
+/// One request and its reply, seen by who asks. Owned by the caller, who keeps it alive until completed() has been
+/// called or cancel() has returned; so that waiting costs no allocation, protocols link it into their queues.
 class Transaction {
  public:
   Transaction() = default;
@@ -55,8 +55,8 @@ class Transaction {
   virtual ~Transaction() = default;
 
   /// Called once, under the monitor. Errc::ok: `reply` is the answer. Otherwise it is empty:
-  /// call_failed (executed once or not at all: the peer is gone or has rebooted, or its netd refused), call_aborted (the
-  /// timeout passed), host_unreachable, message_too_long, limit_reached (not executed). May start the next call.
+  /// call_failed (executed once or not at all: the peer is gone or has rebooted, or its netd refused), call_aborted
+  /// (the timeout passed), host_unreachable, message_too_long, limit_reached (not executed). May start the next call.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;
 
   // The protocol's that has it now: while it waits its turn.
@@ -68,8 +68,8 @@ class Transaction {
 /// A session: an instance of a protocol, the local end of a connection. What a session is for decides which of the
 /// operations it has; the others answer not_supported.
 ///
-/// `pop`, the operation that carries a message upwards, is not virtual: its one caller is the demux of the session's own
-/// protocol, which hands over the header it has decoded; so each session type declares its own.
+/// `pop`, the operation that carries a message upwards, is not virtual: its one caller is the demux of the session's
+/// own protocol, which hands over the header it has decoded; so each session type declares its own.
 class Session {
  public:
   /// `high`: to whom messages go upwards. The session belongs to `protocol`; both outlive it.
@@ -81,11 +81,11 @@ class Session {
   /// Carries a message downwards: one that needs no answer. Errors: message_too_long, limit_reached, host_unreachable,
   /// system_error; that the message was sent says nothing about its arrival.
   [[nodiscard]] virtual Errc push(Message message) noexcept;
-  /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`: from
-  /// now on; zero: none (but the protocol's own idea of when a peer is gone).
+  /// Carries a request downwards; `transaction` is completed with its reply, possibly before this returns. `timeout`:
+  /// from now on; zero: none (but the protocol's own idea of when a peer is gone).
   virtual void call(Message request, Transaction& transaction, Duration timeout) noexcept;
-  /// Gives a call up: its completed() will not be called any more. The peer may still execute it. No effect on one that is
-  /// not outstanding here.
+  /// Gives a call up: its completed() will not be called any more. The peer may still execute it. No effect on one that
+  /// is not outstanding here.
   virtual void cancel(Transaction& transaction) noexcept;
   /// At the server: answers the request that Protocol::call_demux was given with this session; once.
   virtual void reply(Message message) noexcept;
@@ -97,13 +97,14 @@ class Session {
   [[nodiscard]] const ParticipantSet& participants() const noexcept { return participants_; }
   [[nodiscard]] HostAddress peer() const noexcept { return participants_.remote.host; }
 
-  /// The session of the layer above that messages arriving here go to, where that is always the same one: saves its demux
-  /// the search. Kept by that layer; not owned.
+  /// The session of the layer above that messages arriving here go to, where that is always the same one: saves its
+  /// demux the search. Kept by that layer; not owned.
   Session* above = nullptr;
 
  protected:
   virtual ~Session() = default;
-  /// Nobody refers to the session any more. Deletes it; a protocol that keeps a cache holds a SessionRef of its own instead.
+  /// Nobody refers to the session any more. Deletes it; a protocol that keeps a cache holds a SessionRef of its own
+  /// instead.
   virtual void unreferenced() noexcept { delete this; }
   ParticipantSet& mutable_participants() noexcept { return participants_; }
 
@@ -144,8 +145,8 @@ class Protocol {
   /// A session has been created passively for this protocol. It may keep a reference; an error makes the layer below
   /// drop the session and the message.
   [[nodiscard]] virtual Errc open_done(Session& lower, const ParticipantSet& participants) noexcept;
-  /// A message has arrived through `lower`: finds or makes the session it is for, and pops it there. What is wrong with it
-  /// is counted, not returned: there is nobody to tell.
+  /// A message has arrived through `lower`: finds or makes the session it is for, and pops it there. What is wrong with
+  /// it is counted, not returned: there is nobody to tell.
   virtual void demux(Session& lower, Message message) noexcept;
   /// A request has arrived through `lower`: answered with lower.reply(), now or later (keep a SessionRef until then).
   virtual void call_demux(Session& lower, Message request) noexcept;

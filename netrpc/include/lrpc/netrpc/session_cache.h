@@ -1,5 +1,5 @@
-// Sessions that a protocol keeps by peer: found in constant time, let go of when idle, never more than a limit, because any
-// host that sends a message makes one (RPC in the x-Kernel §5: "always to cache open sessions").
+// Sessions that a protocol keeps by peer: found in constant time, let go of when idle, never more than a limit, because
+// any host that sends a message makes one (RPC in the x-Kernel §5: "always to cache open sessions").
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct PeerKey {
   }
 };
 
-/// Who is at the other end of `lower`: from `participants`, else by asking the session, whose device may know the host that
-/// has the Ethernet address. Unknown if nobody knows.
+/// Who is at the other end of `lower`: from `participants`, else by asking the session, whose device may know the host
+/// that has the Ethernet address. Unknown if nobody knows.
 [[nodiscard]] HostAddress peer_host(Session& lower, const ParticipantSet& participants);
 /// The key of that peer for `protocol`, given what peer_host() has found.
 [[nodiscard]] PeerKey peer_key(const Host& host, HostAddress peer, const ParticipantSet& participants,
@@ -70,13 +70,13 @@ class CachedSession : public Session {
 /// Holds one reference to each session. Not thread-safe: under the host's monitor.
 class SessionCache {
  public:
-  /// `limit`: sessions at once. `idle`: one that nobody refers to is dropped after it has not been used for between half of
-  /// this time and all of it; for this the sweep runs while there are sessions.
+  /// `limit`: sessions at once. `idle`: one that nobody refers to is dropped after it has not been used for between
+  /// half of this time and all of it; for this the sweep runs while there are sessions.
   SessionCache(Host& host, std::size_t limit, Duration idle);
 
   [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
-  /// Keeps `session`. At the limit, one that nobody refers to gives way, those first that have not been used lately; if none
-  /// does, nothing is kept and false is returned. O(1).
+  /// Keeps `session`. At the limit, one that nobody refers to gives way, those first that have not been used lately; if
+  /// none does, nothing is kept and false is returned. O(1).
   [[nodiscard]] bool add(CachedSession& session);
   void remove(CachedSession& session) noexcept;
   /// From now on `session`, which is kept here, is found by `key`, by which no other is.

@@ -1,5 +1,6 @@
-// The remote broker: the network domain's two halves of a truly remote call (LRPC §5.1). Towards this machine's clients it
-// serves NetworkPath (libclient/network_path.lrpc); towards other hosts it calls this machine's servers on their behalf.
+// The remote broker: the network domain's two halves of a truly remote call (LRPC §5.1). Towards this machine's clients
+// it serves NetworkPath (libclient/network_path.lrpc); towards other hosts it calls this machine's servers on their
+// behalf.
 #pragma once
 
 #include <chrono>
@@ -24,19 +25,20 @@ struct BrokerOptions {
   std::function<Status(const shim::Credentials& client)> authorise{};
   /// This host's, which no client may name: what it calls there would come back as from another host. 0: none.
   HostAddress own_address = 0;
-  /// Of one remote host, so that it cannot take everything from the others: bindings, and commands being served. A host that
-  /// is known in two ways (by a key, by its address) counts as two.
+  /// Of one remote host, so that it cannot take everything from the others: bindings, and commands being served. A host
+  /// that is known in two ways (by a key, by its address) counts as two.
   std::size_t max_bindings_per_host = 256;
   std::size_t max_commands_per_host = 256;
   /// BINDs that wait for a name: of one remote host, and of all. Beyond it a name that is not there is unknown at once.
   std::size_t max_waiting_binds_per_host = 8;
   std::size_t max_waiting_binds = 64;
-  /// Calls of this machine's clients under way to one host, which may have stopped to answer: a thread each. One user has
-  /// half of them at most.
+  /// Calls of this machine's clients under way to one host, which may have stopped to answer: a thread each. One user
+  /// has half of them at most.
   std::size_t max_calls_to_host = 256;
   /// Remote bindings of this machine's clients, all together; half of them of one user at most.
   std::size_t max_paths = 4096;
-  /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead anywhere.
+  /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
+  /// anywhere.
   std::chrono::milliseconds keepalive{20'000};
   /// After how much silence a host's bindings are dropped. Four keepalives and more, so that a lost one does no harm.
   std::chrono::milliseconds silence{90'000};
@@ -57,8 +59,8 @@ class RemoteBroker final : public RemoteService {
   static Result<std::unique_ptr<RemoteBroker>> start(Transport& transport, BrokerOptions options = {});
   RemoteBroker(const RemoteBroker&) = delete;
   RemoteBroker& operator=(const RemoteBroker&) = delete;
-  /// Ends every path and every remote host's binding. No serve() may be running or come any more; Transport::call()s that
-  /// are under way are waited for.
+  /// Ends every path and every remote host's binding. No serve() may be running or come any more; Transport::call()s
+  /// that are under way are waited for.
   ~RemoteBroker() override;
 
   std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,

@@ -21,7 +21,8 @@ class Transport {
   virtual ~Transport() = default;
   /// Bytes of the longest request, and of the longest reply, prologues of this layer included.
   [[nodiscard]] virtual std::size_t max_message() const noexcept = 0;
-  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at most
+  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at
+  /// most
   /// `timeout` (zero: until the host has answered or is known to be gone).
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
@@ -37,8 +38,8 @@ class Transport {
 class RemoteService {
  public:
   virtual ~RemoteService() = default;
-  /// Answers one command of `from`, whose bytes are hostile. Returns 0 and the reply, or the Errc with which it is refused.
-  /// Blocks for as long as what is called runs; the caller's thread must be one that may.
+  /// Answers one command of `from`, whose bytes are hostile. Returns 0 and the reply, or the Errc with which it is
+  /// refused. Blocks for as long as what is called runs; the caller's thread must be one that may.
   virtual std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
                               std::span<std::byte> reply, std::size_t& reply_size) noexcept = 0;
   /// The network has seen that a host has another boot id than before. Does not block for long.
