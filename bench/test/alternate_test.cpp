@@ -98,7 +98,7 @@ TEST(Alternate, the_order_changes_from_round_to_round) {
   EXPECT_EQ(measured.blocks[0].size(), 20U);
   const std::string rounds = order.substr(3);  // after those that found out how long each takes
   std::size_t first = 0;
-  for (std::size_t i = 0; i < rounds.size(); i += 3) first += rounds[i] == 'a' ? 1 : 0;
+  for (std::size_t i = 0; i < rounds.size(); i += 3) first += rounds[i] == 'a' ? 1U : 0U;
   EXPECT_GT(first, 0U);
   EXPECT_LT(first, 20U);
 }
