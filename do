@@ -29,7 +29,7 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libsodium-dev liburing-dev libseccomp-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
-test_packages=(valgrind spin iproute2) # tests that need them skip without
+test_packages=(valgrind spin iproute2 nftables) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang libclang-rt-14-dev)

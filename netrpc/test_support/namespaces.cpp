@@ -115,6 +115,12 @@ void Namespace::tc(const std::string& arguments) const {
   });
 }
 
+void Namespace::nft(const std::string& arguments) const {
+  run([&] {
+    if (run_program("nft", arguments) != 0) throw std::runtime_error("failed: nft " + arguments);
+  });
+}
+
 void Namespace::forward() const {
   run([] {
     const int file = ::open("/proc/sys/net/ipv4/ip_forward", O_WRONLY | O_CLOEXEC);
@@ -146,6 +152,16 @@ std::optional<std::string> why_no_netem() {
   return why_not([]() -> std::optional<std::string> {
     if (run_program("tc", "qdisc add dev lo root netem loss 10%") != 0)
       return "this kernel has no netem, or iproute2's `tc` is not there";
+    return std::nullopt;
+  });
+}
+
+std::optional<std::string> why_no_nftables() {
+  return why_not([]() -> std::optional<std::string> {
+    if (run_program("nft", "add table netdev probe") != 0 ||
+        run_program("nft", "add chain netdev probe in { type filter hook ingress device lo priority 0 ; }") != 0 ||
+        run_program("nft", "add rule netdev probe in numgen random mod 10 0 drop") != 0)
+      return "this kernel has no nftables at a device's ingress, or `nft` is not there";
     return std::nullopt;
   });
 }

@@ -27,6 +27,8 @@ class Namespace {
   void ip(const std::string& arguments) const;
   /// The same for its `tc`.
   void tc(const std::string& arguments) const;
+  /// The same with nftables' `nft`.
+  void nft(const std::string& arguments) const;
   /// From now on packets for others are forwarded: the namespace is a router. Throws std::runtime_error.
   void forward() const;
   /// How iproute2 calls this namespace: a path.
@@ -43,6 +45,8 @@ std::optional<std::string> why_no_namespaces();
 std::optional<std::string> why_no_bridges();
 /// Why `tc qdisc ... netem` does not work here, where namespaces can be made; nothing if it does.
 std::optional<std::string> why_no_netem();
+/// The same, for tests that let the kernel's firewall drop packets at random.
+std::optional<std::string> why_no_nftables();
 
 /// An Ethernet of more than two hosts: a bridge in a namespace of its own.
 class Bridge {

@@ -70,6 +70,16 @@ TEST_P(BadWires, OfTheKernelThatLoseATenthDoNotHinderAnyCall) {
   expect_each_call_executed_once("");
 }
 
+TEST_P(BadWires, WhoseFirewallDropsATenthDoNotHinderAnyCall) {
+  if (const auto why = lrpc::netrpc::test::why_no_nftables()) GTEST_SKIP() << *why;
+  for (const Namespace* const end : {&*client_, &*server_}) {
+    end->nft("add table netdev lossy");
+    end->nft("add chain netdev lossy in { type filter hook ingress device wire priority 0 ; }");
+    end->nft("add rule netdev lossy in numgen random mod 10 0 drop");
+  }
+  expect_each_call_executed_once("");
+}
+
 TEST_P(BadWires, OfTheKernelThatReorderDoNotHinderAnyCall) {
   if (const auto why = lrpc::netrpc::test::why_no_netem()) GTEST_SKIP() << *why;
   for (const Namespace* const end : {&*client_, &*server_})
