@@ -38,7 +38,7 @@ class SealingKey {
   void wipe() noexcept;
   [[nodiscard]] Cipher cipher() const noexcept { return cipher_; }
 
-  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, and no message
+  /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, text in it, and no message
   /// has been sealed with this counter.
   void seal(std::span<std::byte> text, std::span<const std::byte> header, std::span<std::byte, kTag> tag,
             std::uint64_t counter) const noexcept;

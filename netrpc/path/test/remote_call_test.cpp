@@ -138,15 +138,15 @@ TEST_F(TwoHosts, abort_a_call_on_time_when_nothing_comes_back) {
   options.call_timeout = milliseconds(50);
   auto client = Conformance::Client::import("files@10.0.0.2", options);
   ASSERT_TRUE(client) << client.error().message();
-  std::atomic<bool> released{false};
-  network_.tamper([&](std::uint16_t command, std::vector<std::byte>&) {
-    while (command == 2 && !released) std::this_thread::sleep_for(milliseconds(1));
+  const auto released = std::make_shared<std::atomic<bool>>(false);  // what is held back may outlive this test
+  network_.tamper([released](std::uint16_t command, std::vector<std::byte>&) {
+    while (command == 2 && !*released) std::this_thread::sleep_for(milliseconds(1));
   });
   EXPECT_EQ(client->Null().code(), Errc::call_aborted);
   auto started = client->start().Null();
   EXPECT_FALSE(started.wait_for(milliseconds(10)));
   EXPECT_EQ(started.finish().code(), Errc::call_aborted);
-  released = true;
+  *released = true;
   EXPECT_TRUE(eventually([&] { return client->Null().has_value(); }));
 }
 
