@@ -8,8 +8,6 @@ namespace lrpc::netrpc::auth {
 
 namespace {
 
-unsigned char* unsigned_bytes(std::byte* bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes); }
-
 void mix_in(crypto_generichash_state& state, const Hello& hello) noexcept {
   std::byte fields[21];
   WireWriter(fields)
@@ -19,7 +17,7 @@ void mix_in(crypto_generichash_state& state, const Hello& hello) noexcept {
       .put(hello.association)
       .put(hello.generation)
       .put(hello.ciphers);
-  crypto_generichash_update(&state, unsigned_bytes(fields), sizeof fields);
+  crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(fields), sizeof fields);
   crypto_generichash_update(&state, hello.key.data(), hello.key.size());
   crypto_generichash_update(&state, hello.salt.data(), hello.salt.size());
   crypto_generichash_update(&state, hello.challenge.data(), hello.challenge.size());

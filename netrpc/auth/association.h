@@ -65,7 +65,6 @@ class Association {
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] bool initiator() const noexcept { return initiator_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-  [[nodiscard]] Cipher cipher() const noexcept { return send_key_.cipher(); }
   [[nodiscard]] Time born() const noexcept { return born_; }
   /// See Hello::generation.
   [[nodiscard]] bool better_than(const Association& other) const noexcept {

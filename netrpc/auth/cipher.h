@@ -36,7 +36,6 @@ class SealingKey {
   /// `cipher`: one that this machine has.
   void set(Cipher cipher, std::span<const std::uint8_t, kKey> key) noexcept;
   void wipe() noexcept;
-  [[nodiscard]] Cipher cipher() const noexcept { return cipher_; }
 
   /// Encrypts `text` in place and writes its tag, which vouches for `header`, too. Precondition: set, text in it, and no message
   /// has been sealed with this counter.

@@ -46,12 +46,6 @@ class AuthProtocol final : public Protocol {
 
  private:
   friend class AuthSession;
-  struct HostKey {
-    std::uint64_t seed = 0;
-    HostAddress host;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
-    friend bool operator==(const HostKey& a, const HostKey& b) noexcept { return a.host == b.host; }
-  };
   struct Number {
     ProtocolNumber value = 0;
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }

@@ -19,7 +19,7 @@ Monolithic::Monolithic(Host& host, std::string name, Protocol& lower, Settings s
   host.peers().watch([self = std::weak_ptr(self_)](HostAddress peer, BootId /*before*/, BootId now) {
     const auto alive = self.lock();  // watchers stay as long as the host does
     if (alive == nullptr) return;
-    if (auto* const known = (*alive)->peers_.resolve({peer})) (*known)->rebooted(now);
+    if (auto* const known = (*alive)->peers_.resolve({(*alive)->host().hash_seed(), peer})) (*known)->rebooted(now);
   });
 }
 
@@ -31,9 +31,9 @@ Monolithic::~Monolithic() {
 Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& participants) {
   const HostAddress host = participants.remote.host;
   if (!host.known()) return Error{Errc::invalid_argument, name() + ": which host?"};
-  const SessionKey key{host, participants.remote.command, &high};
+  const CommandSessionKey key{host, participants.remote.command, &high};
   if (ClientSession** const known = sessions_.resolve(key)) return SessionRef(*known);
-  auto* peer = peers_.resolve({host});
+  auto* peer = peers_.resolve({this->host().hash_seed(), host});
   if (peer == nullptr) {
     if (Status status = enable_below(); !status) return status.error();
     ParticipantSet below{.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}};
@@ -41,7 +41,7 @@ Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& partic
     below.remote.ethernet = participants.remote.ethernet;
     Result<SessionRef> lower = lower_.open(*this, below);
     if (!lower) return lower.error();
-    peer = &peers_.bind({host}, std::make_unique<ClientPeer>(*this, host, std::move(*lower)));
+    peer = &peers_.bind({this->host().hash_seed(), host}, std::make_unique<ClientPeer>(*this, host, std::move(*lower)));
     start_sweeping();
   }
   auto* const session = new ClientSession(*this, high, participants, **peer);
@@ -117,7 +117,7 @@ void Monolithic::demux_to_client(Session& lower, const Header& header, Message&&
     ++counted.refused;
     return;
   }
-  auto* const peer = peers_.resolve({header.server});
+  auto* const peer = peers_.resolve({host().hash_seed(), header.server});
   if (peer == nullptr) {
     ++counted.no_session;
     return;

@@ -8,6 +8,7 @@
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/mrpc/client.h"
 #include "netrpc/mrpc/server.h"
+#include "netrpc/src/command_keys.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -48,31 +49,11 @@ class Monolithic final : public Protocol {
   /// Who serves `command`; null: nobody.
   [[nodiscard]] Protocol* server_of(std::uint16_t command) noexcept;
   /// There is a record of it as a server.
-  [[nodiscard]] bool calls(HostAddress peer) noexcept { return peers_.resolve({peer}) != nullptr; }
+  [[nodiscard]] bool calls(HostAddress peer) noexcept { return peers_.resolve({host().hash_seed(), peer}) != nullptr; }
   void session_gone(ClientSession& session) noexcept;
   void start_sweeping();
 
  private:
-  struct SessionKey {
-    HostAddress host;
-    std::uint16_t command = 0;
-    const Protocol* high = nullptr;
-    [[nodiscard]] std::uint64_t hash() const noexcept {
-      return mix(mix(host.value, command), reinterpret_cast<std::uintptr_t>(high));
-    }
-    friend bool operator==(const SessionKey&, const SessionKey&) = default;
-  };
-  struct HostKey {
-    HostAddress host;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, host.value); }
-    friend bool operator==(HostKey, HostKey) = default;
-  };
-  struct CommandKey {
-    std::uint16_t command = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, command); }
-    friend bool operator==(CommandKey, CommandKey) = default;
-  };
-
   Status enable_below();
   void demux_to_client(Session& lower, const Header& header, Message&& message) noexcept;
   void demux_to_server(Session& lower, const Header& header, Message&& message) noexcept;
@@ -83,7 +64,7 @@ class Monolithic final : public Protocol {
   const Settings settings_;
   std::uint32_t sequence_;
   Map<HostKey, std::unique_ptr<ClientPeer>> peers_;
-  Map<SessionKey, ClientSession*> sessions_;
+  Map<CommandSessionKey, ClientSession*> sessions_;
   Map<CommandKey, Protocol*> enabled_;
   bool enabled_below_ = false;
   Server server_;

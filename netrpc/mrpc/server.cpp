@@ -25,7 +25,7 @@ Server::Server(Monolithic& mrpc)
                                          mrpc.settings().packet_life)) {}
 
 Server::~Server() {
-  clients_.for_each([this](const Key&, std::unique_ptr<Client>& client) {
+  clients_.for_each([this](const HostKey&, std::unique_ptr<Client>& client) {
     for (const auto& channel : client->channels)
       if (channel != nullptr) forget(*channel);
   });
@@ -67,7 +67,7 @@ void Server::on_request(Session& lower, const Header& header, Message&& message)
 
 /// The record of the host and life that sent `header`; made, if there is room for it. Null: dropped, and counted.
 Client* Server::client_of(Session& lower, const Header& header) noexcept {
-  const Key key{mrpc_.host().hash_seed(), header.client};
+  const HostKey key{mrpc_.host().hash_seed(), header.client};
   auto* slot = clients_.resolve(key);
   if (slot == nullptr) [[unlikely]] {
     if (clients_.size() >= mrpc_.settings().clients) {

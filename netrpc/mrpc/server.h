@@ -95,13 +95,6 @@ class Server {
   [[nodiscard]] std::size_t records() const noexcept { return clients_.size(); }
 
  private:
-  struct Key {
-    std::uint64_t seed = 0;
-    HostAddress host;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
-    friend bool operator==(const Key& a, const Key& b) noexcept { return a.host == b.host; }
-  };
-
   [[nodiscard]] Client* client_of(Session& lower, const Header& header) noexcept;
   [[nodiscard]] bool begin_life(Client& client, BootId boot_id) noexcept;
   void on_known(ServerChannel& channel, const Header& header, Message&& message) noexcept;
@@ -122,7 +115,7 @@ class Server {
 
   Monolithic& mrpc_;
   const std::uint32_t record_life_;  ///< In sweeps.
-  Map<Key, std::unique_ptr<Client>> clients_;
+  Map<HostKey, std::unique_ptr<Client>> clients_;
   std::size_t held_ = 0;
   std::uint32_t sweeps_ = 0;
 };

@@ -57,7 +57,7 @@ bool Server::knows(HostAddress host) noexcept { return clients_.resolve({mrpc_.h
 
 void Server::sweep(bool tick) noexcept {
   if (tick) ++sweeps_;
-  clients_.for_each([this](const Key&, std::unique_ptr<Client>& client) {
+  clients_.for_each([this](const HostKey&, std::unique_ptr<Client>& client) {
     for (const auto& channel : client->channels) {
       if (channel == nullptr) continue;
       if (over(channel->last_active)) {
@@ -68,7 +68,7 @@ void Server::sweep(bool tick) noexcept {
       }
     }
   });
-  clients_.unbind_if([this](const Key& key, const std::unique_ptr<Client>& client) {
+  clients_.unbind_if([this](const HostKey& key, const std::unique_ptr<Client>& client) {
     const bool goes = over(client->last_active);
     if (goes && !mrpc_.calls(key.host)) mrpc_.host().peers().forget(key.host);
     return goes;

@@ -153,7 +153,7 @@ void SelectProtocol::put_cell(void* memory) noexcept {
 }
 
 Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to) {
-  if (auto* const known = pools_.resolve({to})) return known->get();
+  if (auto* const known = pools_.resolve({host().hash_seed(), to})) return known->get();
   ParticipantSet participants;
   participants.protocol = number_;
   participants.local.host = host().address();
@@ -161,11 +161,11 @@ Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to) {
   auto pool = std::make_unique<ChannelPool>(*this, below_, participants, options_.channels, options_.queue, unwrap);
   if (Status status = pool->open_first(); !status) return status.error();
   if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
-  return pools_.bind({to}, std::move(pool)).get();
+  return pools_.bind({host().hash_seed(), to}, std::move(pool)).get();
 }
 
 Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& participants) {
-  const SessionKey key{participants.remote.host, participants.remote.command, &high};
+  const CommandSessionKey key{participants.remote.host, participants.remote.command, &high};
   if (!key.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
   if (SelectSession** const known = sessions_.resolve(key)) return SessionRef(*known);
   Result<ChannelPool*> pool = pool_to(key.host);

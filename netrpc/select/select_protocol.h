@@ -6,6 +6,7 @@
 #include "netrpc/select/channel_pool.h"
 #include "netrpc/select/select.h"
 #include "netrpc/select/select_header.h"
+#include "netrpc/src/command_keys.h"
 
 namespace lrpc::netrpc {
 
@@ -71,25 +72,6 @@ class SelectProtocol : public Protocol {
  private:
   friend class SelectSession;
   friend class SelectServerSession;
-  struct HostKey {
-    HostAddress host;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, host.value); }
-    friend bool operator==(HostKey, HostKey) = default;
-  };
-  struct CommandKey {
-    std::uint16_t command = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, command); }
-    friend bool operator==(CommandKey, CommandKey) = default;
-  };
-  struct SessionKey {
-    HostAddress host;
-    std::uint16_t command = 0;
-    const Protocol* high = nullptr;
-    [[nodiscard]] std::uint64_t hash() const noexcept {
-      return mix(mix(0, host.value), reinterpret_cast<std::uintptr_t>(high) ^ std::uint64_t{command} << 48);
-    }
-    friend bool operator==(const SessionKey&, const SessionKey&) = default;
-  };
   /// Memory of a server session that is not in use.
   union Cell;
 
@@ -102,7 +84,7 @@ class SelectProtocol : public Protocol {
   Protocol& below_;
   const ProtocolNumber number_;
   bool enabled_below_ = false;
-  Map<SessionKey, SelectSession*> sessions_;
+  Map<CommandSessionKey, SelectSession*> sessions_;
   Map<HostKey, std::unique_ptr<ChannelPool>> pools_;
   Map<CommandKey, Protocol*> servers_;  ///< Command 0: for all others.
   Cell* free_cells_ = nullptr;

@@ -5,14 +5,14 @@
 namespace lrpc::netrpc {
 
 BootId Peers::boot_id(HostAddress host) noexcept {
-  const BootId* const known = boots_.resolve({host, hash_seed_});
+  const BootId* const known = boots_.resolve({hash_seed_, host});
   return known == nullptr ? 0 : *known;
 }
 
 void Peers::heard(HostAddress host, BootId boot_id) {
-  BootId* const known = boots_.resolve({host, hash_seed_});
+  BootId* const known = boots_.resolve({hash_seed_, host});
   if (known == nullptr) {
-    if (boots_.size() < kMost) boots_.bind({host, hash_seed_}, boot_id);
+    if (boots_.size() < kMost) boots_.bind({hash_seed_, host}, boot_id);
     return;
   }
   if (*known == boot_id) return;
@@ -20,7 +20,7 @@ void Peers::heard(HostAddress host, BootId boot_id) {
   for (const Rebooted& watcher : watchers_) watcher(host, before, boot_id);
 }
 
-void Peers::forget(HostAddress host) noexcept { boots_.unbind({host, hash_seed_}); }
+void Peers::forget(HostAddress host) noexcept { boots_.unbind({hash_seed_, host}); }
 
 void Engine::outside(Host& host, const std::function<void()>& procedure) {
   host.monitor().unlock();

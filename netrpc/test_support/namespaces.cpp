@@ -101,25 +101,20 @@ void Namespace::run(const std::function<void()>& procedure, bool back) const {
   procedure();
 }
 
-void Namespace::ip(const std::string& arguments) const {
+void Namespace::run_or_throw(const char* program, const std::string& arguments) const {
   run([&] {
-    if (run_ip(arguments) != 0) throw std::runtime_error("failed: ip " + arguments);
+    if (run_program(program, arguments) != 0)
+      throw std::runtime_error(std::string("failed: ") + program + " " + arguments);
   });
 }
+
+void Namespace::ip(const std::string& arguments) const { run_or_throw("ip", arguments); }
 
 std::string Namespace::path() const { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_); }
 
-void Namespace::tc(const std::string& arguments) const {
-  run([&] {
-    if (run_program("tc", arguments) != 0) throw std::runtime_error("failed: tc " + arguments);
-  });
-}
+void Namespace::tc(const std::string& arguments) const { run_or_throw("tc", arguments); }
 
-void Namespace::nft(const std::string& arguments) const {
-  run([&] {
-    if (run_program("nft", arguments) != 0) throw std::runtime_error("failed: nft " + arguments);
-  });
-}
+void Namespace::nft(const std::string& arguments) const { run_or_throw("nft", arguments); }
 
 void Namespace::forward() const {
   run([] {

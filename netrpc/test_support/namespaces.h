@@ -35,6 +35,7 @@ class Namespace {
   [[nodiscard]] std::string path() const;
 
  private:
+  void run_or_throw(const char* program, const std::string& arguments) const;
   int fd_ = -1;
 };
 

@@ -36,12 +36,6 @@ class VipHostsProtocol final : public Protocol {
   Errc control(control::Request& request) noexcept override;
 
  private:
-  struct HostKey {
-    std::uint64_t seed = 0;
-    HostAddress host;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
-    friend bool operator==(const HostKey& a, const HostKey& b) noexcept { return a.host == b.host; }
-  };
   struct EthernetKey {
     std::uint64_t seed = 0;
     EthernetAddress ethernet;

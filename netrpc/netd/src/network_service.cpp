@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -24,26 +25,11 @@ constexpr std::size_t kSmallReply = 1500;
 /// This thread waits for another host's answer: it must not be kept by what it receives meanwhile.
 thread_local int waiting_here = 0;
 
-/// Lies on the stack of the thread that waits.
-class Waiting final : public netrpc::Transaction {
- public:
-  explicit Waiting(netrpc::Host& host) : host_(host) { ++waiting_here; }
-  ~Waiting() override { --waiting_here; }
-  void completed(Errc outcome, Message reply) noexcept override {
-    outcome_ = outcome;
-    reply_ = std::move(reply);
-    done_ = true;
-    host_.engine().wake(host_);
-  }
-  [[nodiscard]] bool done() const noexcept { return done_; }
-  [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
-  [[nodiscard]] Message& reply() noexcept { return reply_; }
-
- private:
-  netrpc::Host& host_;
-  bool done_ = false;
-  Errc outcome_ = Errc::call_failed;
-  Message reply_;
+struct WaitingHere {
+  WaitingHere() noexcept { ++waiting_here; }
+  WaitingHere(const WaitingHere&) = delete;
+  WaitingHere& operator=(const WaitingHere&) = delete;
+  ~WaitingHere() { --waiting_here; }
 };
 
 /// What the graph says, in the Transport's words.
@@ -167,7 +153,8 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
     return opened ? Errc::limit_reached : transport_outcome(opened.code());
   }
   const SessionRef session = *opened;
-  Waiting waiting(host());
+  const WaitingHere here;
+  netrpc::AwaitedReply waiting(host());
   session->call(std::move(message), waiting, timeout);
   // The protocols keep the deadline: their timers complete the transaction.
   if (!waiting.done())
@@ -179,13 +166,14 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
     ++statistics_.calls_failed;
     return transport_outcome(outcome);
   }
+  Message answer = waiting.take_reply();
   Message::Header<kRefusal> code;
-  waiting.reply().pop(code);
+  answer.pop(code);
   if (!code) return Errc::bad_message;
   if (const auto refused = netrpc::WireReader(code.bytes).get<std::uint16_t>(); refused != 0)
     return refused_with(refused);
-  if (waiting.reply().size() > reply.size()) return Errc::bad_message;
-  reply_size = waiting.reply().copy_to(reply);
+  if (answer.size() > reply.size()) return Errc::bad_message;
+  reply_size = answer.copy_to(reply);
   return Errc::ok;
 }
 

@@ -1,9 +1,33 @@
 // A call from a thread that wants to wait for it.
 #pragma once
 
+#include <utility>
+
+#include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
 
 namespace lrpc::netrpc {
+
+/// A transaction whose end a thread waits for, on whose stack it lies. Used under the monitor of `host`, which outlives it.
+class AwaitedReply final : public Transaction {
+ public:
+  explicit AwaitedReply(Host& host) noexcept : host_(host) {}
+  void completed(Errc outcome, Message reply) noexcept override {
+    outcome_ = outcome;
+    reply_ = std::move(reply);
+    done_ = true;
+    host_.engine().wake(host_);
+  }
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
+  [[nodiscard]] Message take_reply() noexcept { return std::move(reply_); }
+
+ private:
+  Host& host_;
+  bool done_ = false;
+  Errc outcome_ = Errc::call_failed;
+  Message reply_;
+};
 
 /// Sends `request` through `session` and blocks until the reply is there. The calling thread must not be inside the
 /// monitor.

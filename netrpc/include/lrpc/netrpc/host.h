@@ -22,6 +22,14 @@ class Host;
 /// Names one life of a host's graph: random, new at each start; 0 stands for "not known".
 using BootId = std::uint32_t;
 
+/// A host in a Map whose entries peers may choose. `seed`: Host::hash_seed().
+struct HostKey {
+  std::uint64_t seed = 0;
+  HostAddress host;
+  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
+  friend bool operator==(const HostKey&, const HostKey&) = default;
+};
+
 /// What is known about other hosts' lives, for everybody in the graph who must notice that a peer has rebooted.
 class Peers {
  public:
@@ -45,14 +53,8 @@ class Peers {
   [[nodiscard]] std::size_t size() const noexcept { return boots_.size(); }
 
  private:
-  struct Key {
-    HostAddress host;
-    std::uint64_t seed = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
-    friend bool operator==(Key, Key) = default;
-  };
   const std::uint64_t hash_seed_;
-  Map<Key, BootId> boots_;
+  Map<HostKey, BootId> boots_;
   std::vector<Rebooted> watchers_;
 };
 
@@ -75,10 +77,10 @@ class Engine {
 };
 
 struct HostOptions {
-  std::string name = "host";  ///< For traces.
-  HostAddress address;        ///< The host's own, as it is written into headers.
-  BootId boot_id = 0;         ///< Zero: one is drawn.
-  std::uint64_t seed = 0;     ///< Of random(); zero: from the kernel.
+  std::string name = "host";                         ///< For traces.
+  HostAddress address;                               ///< The host's own, as it is written into headers.
+  BootId boot_id = 0;                                ///< Zero: one is drawn.
+  std::uint64_t seed = 0;                            ///< Of random(); zero: from the kernel.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
 };
 

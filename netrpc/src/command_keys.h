@@ -1,0 +1,30 @@
+// The keys of protocols that tell users apart by commands: SELECT and M_RPC.
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/netrpc/map.h"
+
+namespace lrpc::netrpc {
+
+class Protocol;
+
+struct CommandKey {
+  std::uint16_t command = 0;
+  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, command); }
+  friend bool operator==(CommandKey, CommandKey) = default;
+};
+
+/// A session of a client here, which chooses all of it.
+struct CommandSessionKey {
+  HostAddress host;
+  std::uint16_t command = 0;
+  const Protocol* high = nullptr;
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    return mix(mix(host.value, command), reinterpret_cast<std::uintptr_t>(high));
+  }
+  friend bool operator==(const CommandSessionKey&, const CommandSessionKey&) = default;
+};
+
+}  // namespace lrpc::netrpc
