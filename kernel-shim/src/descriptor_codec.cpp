@@ -7,6 +7,7 @@
 //                                             u8 directions (1 in, 2 out) each
 #include <algorithm>
 
+#include "lrpc/shim/little_endian.h"
 #include "lrpc/shim/packed_image.h"
 
 namespace lrpc::shim {
@@ -17,50 +18,21 @@ constexpr std::uint8_t kIn = 1;
 constexpr std::uint8_t kOut = 2;
 constexpr std::size_t kMostRows = 1024;  ///< Of one procedure's lists, each.
 
-template <class Int>
-void put(std::string& to, Int value) {
-  for (std::size_t i = 0; i < sizeof(Int); ++i) to.push_back(static_cast<char>(value >> (8 * i)));
-}
-
 void put_ranges(std::string& to, std::span<const ImageRange> ranges) {
-  put(to, static_cast<std::uint16_t>(ranges.size()));
+  append_number(to, static_cast<std::uint16_t>(ranges.size()));
   for (const ImageRange& range : ranges) {
-    put(to, range.offset);
-    put(to, range.size);
+    append_number(to, range.offset);
+    append_number(to, range.size);
   }
 }
 
-/// Takes numbers from hostile bytes. Behind the end everything is zero, and remembered.
-class Numbers {
- public:
-  explicit Numbers(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
-  template <class Int>
-  [[nodiscard]] Int take() noexcept {
-    Int value = 0;
-    if (left_.size() < sizeof(Int)) {
-      good_ = false;
-      left_ = {};
-      return value;
-    }
-    for (std::size_t i = 0; i < sizeof(Int); ++i)
-      value = static_cast<Int>(value | static_cast<Int>(std::to_integer<Int>(left_[i]) << (8 * i)));
-    left_ = left_.subspan(sizeof(Int));
-    return value;
-  }
-  /// A number of rows, each of at least `row` bytes.
-  [[nodiscard]] std::size_t count(std::size_t row) noexcept {
-    const std::size_t rows = take<std::uint16_t>();
-    if (rows <= kMostRows && rows <= left_.size() / row) return rows;
-    good_ = false;
-    return 0;
-  }
-  [[nodiscard]] bool good() const noexcept { return good_; }
-  [[nodiscard]] bool at_end() const noexcept { return left_.empty(); }
-
- private:
-  std::span<const std::byte> left_;
-  bool good_ = true;
-};
+/// A number of rows, each of at least `row` bytes.
+std::size_t take_count(ByteReader& reader, std::size_t row) noexcept {
+  const std::size_t rows = reader.number<std::uint16_t>();
+  const bool plausible = rows <= kMostRows && rows <= reader.left() / row;
+  reader.check(plausible);
+  return plausible ? rows : 0;
+}
 
 /// Ascending, apart from each other, within the image.
 bool sound_ranges(std::span<const ImageRange> ranges, std::uint32_t image_size) noexcept {
@@ -92,19 +64,19 @@ bool sound_variable(const VariableParameter& p, const ProcedureDescriptor& proce
 
 std::string encode_descriptors(std::span<const ProcedureDescriptor> procedures) {
   std::string bytes;
-  put(bytes, static_cast<std::uint16_t>(procedures.size()));
+  append_number(bytes, static_cast<std::uint16_t>(procedures.size()));
   for (const ProcedureDescriptor& procedure : procedures) {
-    put(bytes, procedure.astack_class);
-    put(bytes, static_cast<std::uint8_t>(procedure.may_block ? kMayBlock : 0));
-    put(bytes, procedure.image_size);
+    append_number(bytes, procedure.astack_class);
+    append_number(bytes, static_cast<std::uint8_t>(procedure.may_block ? kMayBlock : 0));
+    append_number(bytes, procedure.image_size);
     put_ranges(bytes, procedure.call_ranges);
     put_ranges(bytes, procedure.return_ranges);
     put_ranges(bytes, procedure.raised_ranges);
-    put(bytes, static_cast<std::uint16_t>(procedure.variable_parameters.size()));
+    append_number(bytes, static_cast<std::uint16_t>(procedure.variable_parameters.size()));
     for (const VariableParameter& p : procedure.variable_parameters) {
       for (const std::uint32_t number : {p.length_offset, p.inline_offset, p.inline_capacity, p.tail_offset, p.bound})
-        put(bytes, number);
-      put(bytes, static_cast<std::uint8_t>((p.in ? kIn : 0) | (p.out ? kOut : 0)));
+        append_number(bytes, number);
+      append_number(bytes, static_cast<std::uint8_t>((p.in ? kIn : 0) | (p.out ? kOut : 0)));
     }
   }
   return bytes;
@@ -114,7 +86,7 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
                                                         std::span<const AStackClass> classes) {
   constexpr std::size_t kLeastProcedure = 15;
   ReceivedDescriptors received;
-  Numbers numbers(bytes);
+  ByteReader reader(bytes);
   const auto bad = [](const char* what) {
     return Error{Errc::bad_message, std::string("the server's procedure descriptors: ") + what};
   };
@@ -123,33 +95,33 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
     std::size_t call, returned, raised, variables;
   };
   std::vector<Counts> counts;
-  const std::size_t count = numbers.take<std::uint16_t>();
+  const std::size_t count = reader.number<std::uint16_t>();
   if (count > limits::kMaxProcedures || count > bytes.size() / kLeastProcedure) return bad("too many");
   const auto take_ranges = [&] {
-    const std::size_t rows = numbers.count(8);
+    const std::size_t rows = take_count(reader, 8);
     for (std::size_t i = 0; i < rows; ++i) {
       ImageRange range;
-      range.offset = numbers.take<std::uint32_t>();
-      range.size = numbers.take<std::uint32_t>();
+      range.offset = reader.number<std::uint32_t>();
+      range.size = reader.number<std::uint32_t>();
       received.ranges_.push_back(range);
     }
     return rows;
   };
   for (std::size_t i = 0; i < count; ++i) {
     ProcedureDescriptor procedure;
-    procedure.astack_class = numbers.take<std::uint16_t>();
-    procedure.may_block = (numbers.take<std::uint8_t>() & kMayBlock) != 0;
-    procedure.image_size = numbers.take<std::uint32_t>();
+    procedure.astack_class = reader.number<std::uint16_t>();
+    procedure.may_block = (reader.number<std::uint8_t>() & kMayBlock) != 0;
+    procedure.image_size = reader.number<std::uint32_t>();
     Counts rows{};
     rows.call = take_ranges();
     rows.returned = take_ranges();
     rows.raised = take_ranges();
-    rows.variables = numbers.count(21);
+    rows.variables = take_count(reader, 21);
     for (std::size_t v = 0; v < rows.variables; ++v) {
       VariableParameter p;
       for (std::uint32_t* number : {&p.length_offset, &p.inline_offset, &p.inline_capacity, &p.tail_offset, &p.bound})
-        *number = numbers.take<std::uint32_t>();
-      const auto directions = numbers.take<std::uint8_t>();
+        *number = reader.number<std::uint32_t>();
+      const auto directions = reader.number<std::uint8_t>();
       p.in = (directions & kIn) != 0;
       p.out = (directions & kOut) != 0;
       received.variables_.push_back(p);
@@ -157,7 +129,7 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
     received.procedures_.push_back(procedure);
     counts.push_back(rows);
   }
-  if (!numbers.good() || !numbers.at_end()) return bad("they are not as long as they say");
+  if (!reader.done()) return bad("they are not as long as they say");
 
   std::span<const ImageRange> ranges = received.ranges_;
   std::span<const VariableParameter> variables = received.variables_;

@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstring>
 
+#include "lrpc/shim/little_endian.h"
+
 namespace lrpc::netpath {
 namespace {
 
@@ -27,53 +29,29 @@ class Writer {
   std::byte* to_;
 };
 
-template <std::unsigned_integral Int>
-void put(std::string& to, Int value) {
-  for (std::size_t i = 0; i < sizeof(Int); ++i) to.push_back(static_cast<char>(value >> (8 * i)));
-}
 void put_nonce(std::string& to, const shim::Nonce& nonce) { to.append(nonce.begin(), nonce.end()); }
 void put_name(std::string& to, std::string_view name) {
   name = name.substr(0, shim::kMaxNameLength);
-  put(to, static_cast<std::uint8_t>(name.size()));
+  shim::append_number(to, static_cast<std::uint8_t>(name.size()));
   to.append(name);
 }
 void put_text(std::string& to, std::string_view text) {
   text = text.substr(0, shim::kMaxReasonLength);
-  put(to, static_cast<std::uint16_t>(text.size()));
+  shim::append_number(to, static_cast<std::uint16_t>(text.size()));
   to.append(text);
 }
 
 /// Takes fields from hostile bytes; after the first fault everything is zero and empty.
-class Reader {
+class Reader : public shim::ByteReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
+  using ByteReader::ByteReader;
 
-  template <std::unsigned_integral Int>
-  [[nodiscard]] Int number() noexcept {
-    Int value = 0;
-    const auto bytes = take(sizeof(Int));
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-      value = static_cast<Int>(value | static_cast<Int>(std::to_integer<Int>(bytes[i]) << (8 * i)));
-    return value;
-  }
   void nonce(shim::Nonce& nonce) noexcept {
     const auto bytes = take(nonce.size());
     if (!bytes.empty()) std::memcpy(nonce.data(), bytes.data(), nonce.size());
   }
   [[nodiscard]] std::string name() { return characters(number<std::uint8_t>()); }
   [[nodiscard]] std::string text() { return characters(number<std::uint16_t>()); }
-  [[nodiscard]] std::span<const std::byte> take(std::size_t size) noexcept {
-    if (size > left_.size()) {
-      good_ = false;
-      left_ = {};
-      return {};
-    }
-    const auto taken = left_.first(size);
-    left_ = left_.subspan(size);
-    return taken;
-  }
-  [[nodiscard]] bool done() const noexcept { return good_ && left_.empty(); }
-  void check(bool good) noexcept { good_ = good_ && good; }
 
  private:
   /// Printable ASCII; whatever else was sent is not shown to anybody.
@@ -84,8 +62,6 @@ class Reader {
         text, [](char c) { return c < ' ' || c > '~'; }, '?');
     return text;
   }
-  std::span<const std::byte> left_;
-  bool good_ = true;
 };
 
 BindingKey take_key(Reader& reader) noexcept {
@@ -96,8 +72,8 @@ BindingKey take_key(Reader& reader) noexcept {
   return key;
 }
 void put_key(std::string& to, const BindingKey& key) {
-  put(to, key.boot);
-  put(to, key.id);
+  shim::append_number(to, key.boot);
+  shim::append_number(to, key.id);
   put_nonce(to, key.nonce);
 }
 
@@ -105,19 +81,19 @@ void put_key(std::string& to, const BindingKey& key) {
 
 std::string encode(const BindMessage& message) {
   std::string bytes;
-  put(bytes, message.client_boot);
+  shim::append_number(bytes, message.client_boot);
   put_name(bytes, message.name);
   put_name(bytes, message.interface.name);
-  put(bytes, message.interface.major);
-  put(bytes, message.interface.minor);
-  put(bytes, message.interface.hash);
-  put(bytes, message.wait_ms);
+  shim::append_number(bytes, message.interface.major);
+  shim::append_number(bytes, message.interface.minor);
+  shim::append_number(bytes, message.interface.hash);
+  shim::append_number(bytes, message.wait_ms);
   return bytes;
 }
 
 std::string encode(const BindAnswer& message) {
   std::string bytes;
-  put(bytes, static_cast<std::uint16_t>(message.code));
+  shim::append_number(bytes, static_cast<std::uint16_t>(message.code));
   if (message.code == Errc::ok) {
     put_key(bytes, message.key);
   } else {
@@ -128,17 +104,17 @@ std::string encode(const BindAnswer& message) {
 
 std::string encode(const PingMessage& message) {
   std::string bytes;
-  put(bytes, message.client_boot);
-  put(bytes, static_cast<std::uint16_t>(message.bindings.size()));
-  for (const std::uint64_t id : message.bindings) put(bytes, id);
+  shim::append_number(bytes, message.client_boot);
+  shim::append_number(bytes, static_cast<std::uint16_t>(message.bindings.size()));
+  for (const std::uint64_t id : message.bindings) shim::append_number(bytes, id);
   return bytes;
 }
 
 std::string encode(const PingAnswer& message) {
   std::string bytes;
-  put(bytes, message.server_boot);
-  put(bytes, static_cast<std::uint16_t>(message.alive.size()));
-  for (const bool alive : message.alive) put(bytes, static_cast<std::uint8_t>(alive ? 1 : 0));
+  shim::append_number(bytes, message.server_boot);
+  shim::append_number(bytes, static_cast<std::uint16_t>(message.alive.size()));
+  for (const bool alive : message.alive) shim::append_number(bytes, static_cast<std::uint8_t>(alive ? 1 : 0));
   return bytes;
 }
 

@@ -1,0 +1,53 @@
+// Numbers as bytes, little-endian whatever the machine.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace lrpc::shim {
+
+/// Appends `value` to `to`.
+template <std::unsigned_integral Int>
+void append_number(std::string& to, Int value) {
+  for (std::size_t i = 0; i < sizeof(Int); ++i) to.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+/// Takes numbers and bytes from hostile bytes, which it refers to. Behind the end everything is zero and empty, and
+/// remembered: done() is false from then on.
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
+
+  template <std::unsigned_integral Int>
+  [[nodiscard]] Int number() noexcept {
+    Int value = 0;
+    const auto bytes = take(sizeof(Int));
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      value = static_cast<Int>(value | static_cast<Int>(std::to_integer<Int>(bytes[i]) << (8 * i)));
+    return value;
+  }
+  [[nodiscard]] std::span<const std::byte> take(std::size_t size) noexcept {
+    if (size > left_.size()) {
+      good_ = false;
+      left_ = {};
+      return {};
+    }
+    const auto taken = left_.first(size);
+    left_ = left_.subspan(size);
+    return taken;
+  }
+  /// What the bytes mean may be wrong, too.
+  void check(bool good) noexcept { good_ = good_ && good; }
+  [[nodiscard]] std::size_t left() const noexcept { return left_.size(); }
+  /// Nothing was wrong, and nothing is left.
+  [[nodiscard]] bool done() const noexcept { return good_ && left_.empty(); }
+
+ private:
+  std::span<const std::byte> left_;
+  bool good_ = true;
+};
+
+}  // namespace lrpc::shim
