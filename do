@@ -105,10 +105,27 @@ build() { # build PRESET
 
 # ---- testing ----
 
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 complaints=
 
 attribute() { # attribute NAME FILE: the number that JUnit's testsuite element gives
   tr '\n\t' '  ' <"$2" | sed -n "s/.*<testsuite [^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"
+}
+
+# complaints_of PRESET: name and last lines of what each failed test of the last run printed, as ctest's log keeps them.
+complaints_of() {
+  awk -v preset="$1" -v keep=25 '
+    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = 0; inside = 0; next }
+    /^Output:$/                  { inside = 1; count = 0; next }
+    /^<end of output>$/          { inside = 0; next }
+    inside && /^-+$/ && !count   { next }
+    inside                       { line[count++ % keep] = $0; next }
+    /^Test time = /              { time = $4 " s" }
+    /^Unable to find executable/ { printf "== failed in %s: %s\n", preset, $0 }
+    /^Test Failed/ {
+      printf "== failed in %s after %s: %s\n", preset, time, substr(name, 1, 200)
+      for (i = count > keep ? count - keep : 0; i < count; ++i) print "   " substr(line[i % keep], 1, 300)
+      count = 0
+    }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
 
 run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
@@ -122,9 +139,10 @@ run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}" \
     "${around[@]}" ctest --test-dir "build/$preset" --output-on-failure -j 2 --output-junit "$report" "$@" || status=$?
   if [[ ! -s $report ]]; then
-    failed=$((failed + 1))
+    failed=$((failed + 1)) complaints+="== $preset: ctest wrote no report"$'\n'
     return
   fi
+  ((status == 0)) || complaints+=$(complaints_of "$preset")$'\n'
   tests=$(attribute tests "$report")
   failures=$(attribute failures "$report")
   skips=$(($(attribute skipped "$report") + $(attribute disabled "$report")))
@@ -142,7 +160,7 @@ test_preset() {
     run_ctest "$@"
   else
     say "the build of $1 failed"
-    failed=$((failed + 1))
+    failed=$((failed + 1)) complaints+="== $1: the build failed"$'\n'
   fi
 }
 
@@ -164,6 +182,8 @@ run_tests() {
     test_preset asan -L '^(unit|integration|hostile)$' "${arguments[@]}"
     test_preset tsan -L '^(unit|integration|hostile)$' "${arguments[@]}"
   fi
+  # Again at the end: who reads the tail of a long log sees what to mend.
+  printf '%s' "$complaints"
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0))
 }
