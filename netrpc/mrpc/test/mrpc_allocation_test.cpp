@@ -1,20 +1,6 @@
 // After the first calls a call allocates nothing: neither from the system, nor a buffer that the pools have not had.
-#include <cstdlib>
-#include <new>
-
 #include "netrpc/mrpc/test/mrpc_fixture.h"
-
-namespace {
-std::uint64_t allocations = 0;
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* const memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "netrpc/sim/test/counted_allocations.h"
 
 namespace lrpc::netrpc::mrpc {
 namespace {
@@ -70,10 +56,10 @@ class MrpcAllocationTest : public testing::Test {
   }
   void expect_no_allocations_of(std::size_t size) {
     for (int i = 0; i < 100; ++i) call(size);
-    const std::uint64_t before = allocations;
+    const std::uint64_t before = allocations_so_far();
     const std::uint64_t pools = net[0].pool().allocations() + net[1].pool().allocations();
     for (int i = 0; i < 1000; ++i) call(size);
-    EXPECT_EQ(allocations, before);
+    EXPECT_EQ(allocations_so_far(), before);
     EXPECT_EQ(net[0].pool().allocations() + net[1].pool().allocations(), pools);
   }
 

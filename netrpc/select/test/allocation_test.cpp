@@ -1,27 +1,6 @@
 // No call allocates once things are warm.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "netrpc/select/test/select_hosts.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}  // namespace
-
-// The whole program's: counted. Not inlined, or gcc sees malloc's memory given to delete and warns.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* const memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*unused*/) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t& /*unused*/) noexcept { std::free(memory); }
+#include "netrpc/sim/test/counted_allocations.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -66,10 +45,10 @@ TEST(AllocationTest, a_warm_call_through_select_and_channel_allocates_nothing) {
     net.world.run_for(100ms);
   };
   run(50);
-  const std::uint64_t before = allocations.load();
+  const std::uint64_t before = allocations_so_far();
   const std::uint64_t buffers = net[0].pool().allocations() + net[1].pool().allocations();
   run(200);
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(allocations_so_far(), before);
   EXPECT_EQ(net[0].pool().allocations() + net[1].pool().allocations(), buffers);
   for (auto& caller : callers) EXPECT_EQ(caller->ok, 250);
 }

@@ -2,38 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "netrpc/sim/storm_stacks.h"
+#include "netrpc/sim/test/counted_allocations.h"
 #include "netrpc/sim/test_hosts.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-
-void* counted(std::size_t size) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(size == 0 ? 1 : size);
-}
-void* counted_or_throw(std::size_t size) {
-  void* const memory = counted(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-}  // namespace
-
-// Aligned forms are left to the library: nothing here needs them.
-void* operator new(std::size_t size) { return counted_or_throw(size); }
-void* operator new[](std::size_t size) { return counted_or_throw(size); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace lrpc::netrpc {
 namespace {
@@ -104,9 +76,9 @@ class AllocationTest : public testing::TestWithParam<NamedStack> {
     }
     ASSERT_TRUE(net.world.run_until([&] { return caller.calls >= warm_up; })) << caller.calls;
     const auto in_pools = [&] { return net[0].pool().allocations() + net[1].pool().allocations(); };
-    const std::uint64_t before = allocations.load(), pools_before = in_pools();
+    const std::uint64_t before = allocations_so_far(), pools_before = in_pools();
     const bool done = net.world.run_until([&] { return caller.calls >= warm_up + 2000; });
-    const std::uint64_t after = allocations.load(), pools_after = in_pools();
+    const std::uint64_t after = allocations_so_far(), pools_after = in_pools();
     EXPECT_TRUE(done);
     EXPECT_EQ(caller.wrong, 0U);
     EXPECT_EQ(after - before, 0U) << "in 2,000 calls of " << size << " bytes";
