@@ -208,10 +208,31 @@ lint() {
 
 # ---- fuzzing ----
 
-# What a target finds stays in build/fuzz/corpus/TARGET; the cases that are kept for good lie in tests/fuzz/corpus/TARGET.
+# fuzz_one TARGET SECONDS: runs it; prints its row of the table. What it finds stays in build/fuzz/corpus/TARGET; the cases
+# that are kept for good lie in tests/fuzz/corpus/TARGET.
+fuzz_one() {
+  local target=$1 seconds=$2 began=$SECONDS status=0 found=nothing executions
+  local kept=tests/fuzz/corpus/$1 words=tests/fuzz/dictionaries/$1 log=build/fuzz/corpus/$1.log
+  local -a corpus=("build/fuzz/corpus/$1") dictionary=()
+  mkdir -p "build/fuzz/corpus/$target"
+  [[ -d $kept ]] && corpus+=("$kept")
+  [[ -f $words ]] && dictionary=(-dict="$words")
+  "$(find build/fuzz -name "$target" -type f -perm -u+x)" -max_total_time="$seconds" -print_final_stats=1 -timeout=30 \
+    -rss_limit_mb=4096 -artifact_prefix="build/fuzz/corpus/$target-" "${dictionary[@]}" "${corpus[@]}" >"$log" 2>&1 ||
+    status=1
+  if ((status != 0)); then
+    { grep -E 'not so:|runtime error|ERROR|SUMMARY|Test unit written' "$log" || tail -n 20 "$log"; } >&2
+    found=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+    found=${found:-see $log}
+  fi
+  executions=$(sed -n -e 's/^stat::number_of_executed_units: *//p' -e 's/^#\([0-9]*\)[[:space:]].*/\1/p' "$log" | tail -n 1)
+  printf '%-22s %12s %9s  %s\n' "$target" "${executions:-0}" "$((SECONDS - began))" "$found"
+  return $status
+}
+
 fuzz() {
-  local seconds=600 target status=0 kept log
-  local -a targets=() corpus
+  local seconds=600 target status=0 row
+  local -a targets=() rows=()
   while (($#)); do
     case $1 in
       --seconds) seconds=${2:-600} && shift ;;
@@ -221,24 +242,18 @@ fuzz() {
   done
   if [[ ! -e build/fuzz/build.ninja || CMakePresets.json -nt build/fuzz/build.ninja ]]; then cmake --preset fuzz >&2; fi
   if ((${#targets[@]} == 0)); then
-    mapfile -t targets < <(ninja -C build/fuzz -t targets all | sed -n 's/^\(fuzz_[a-z0-9_]*\): phony$/\1/p' | sort)
+    mapfile -t targets < <(ninja -C build/fuzz -t targets all |
+      sed -n -e 's/^\(fuzz_[a-z0-9_]*\): phony$/\1/p' -e 's/^\([a-z0-9_]*_fuzz\): phony$/\1/p' | sort)
   fi
   cmake --build build/fuzz --target "${targets[@]}" >&2
   for target in "${targets[@]}"; do
     say "fuzzing $target for $seconds s"
-    mkdir -p "build/fuzz/corpus/$target"
-    corpus=("build/fuzz/corpus/$target")
-    kept=tests/fuzz/corpus/$target
-    [[ -d $kept ]] && corpus+=("$kept")
-    log=build/fuzz/corpus/$target.log
-    if "$(find build/fuzz/tests/fuzz -name "$target" -type f)" -max_total_time="$seconds" -print_final_stats=1 \
-      -timeout=20 -rss_limit_mb=2048 -artifact_prefix="build/fuzz/corpus/$target-" "${corpus[@]}" >"$log" 2>&1; then
-      sed -n 's/^stat::number_of_executed_units: *\(.*\)$/\1 executions, nothing found/p' "$log"
-    else
-      status=1
-      grep -E 'runtime error|ERROR|SUMMARY|Test unit written' "$log" || tail -n 20 "$log"
-    fi
+    row=$(fuzz_one "$target" "$seconds") || status=1
+    say "$row"
+    rows+=("$row")
   done
+  printf '%-22s %12s %9s  %s\n' target executions seconds found
+  printf '%s\n' "${rows[@]}"
   return $status
 }
 

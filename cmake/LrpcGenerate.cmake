@@ -7,18 +7,32 @@
 # under generated/<target>, whenever the file or the generator has changed. The target finds them by name, and so does
 # who links to it: PUBLIC for a library, INTERFACE for an interface library, PRIVATE for a program. Relative paths are
 # relative to the calling CMakeLists.txt.
+#
+#   lrpc_generate(filesd files.lrpc FUZZ [FUZZ_IMPLEMENTATION Class FUZZ_HEADER header.h])
+#
+# makes also <name>_fuzzer.cpp and from it the target <name>_fuzz: a fuzzer of the server's entry stubs, which calls Class
+# (made anew for each input), or an implementation that does nothing but look. It links what `target` links, libFuzzer
+# where the compiler is a clang that has it, else a driver that replays files and makes random inputs for some seconds
+# (--seconds N). LRPC_FUZZ_SANITIZE says which sanitizers it is built with (address,undefined). It is not part of `all`
+# outside of this project.
+
 function(lrpc_generate target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "FUZZ" "FUZZ_IMPLEMENTATION;FUZZ_HEADER" "")
+  set(files ${ARG_UNPARSED_ARGUMENTS})
   if(NOT TARGET ${target})
     message(FATAL_ERROR "lrpc_generate: there is no target '${target}'")
   endif()
-  if(NOT ARGN)
+  if(NOT files)
     message(FATAL_ERROR "lrpc_generate(${target}): name at least one .lrpc file")
+  endif()
+  if((ARG_FUZZ_IMPLEMENTATION OR ARG_FUZZ_HEADER) AND NOT (ARG_FUZZ AND ARG_FUZZ_IMPLEMENTATION AND ARG_FUZZ_HEADER))
+    message(FATAL_ERROR "lrpc_generate(${target}): FUZZ, FUZZ_IMPLEMENTATION and FUZZ_HEADER go together")
   endif()
   get_target_property(type ${target} TYPE)
   get_target_property(binary_dir ${target} BINARY_DIR)
   set(out "${binary_dir}/generated/${target}")
 
-  foreach(file IN LISTS ARGN)
+  foreach(file IN LISTS files)
     get_filename_component(path "${file}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
     get_filename_component(name "${path}" NAME)
     if(NOT name MATCHES "^[A-Za-z0-9._-]+\\.lrpc$")
@@ -26,9 +40,15 @@ function(lrpc_generate target)
     endif()
     string(REGEX REPLACE "\\.lrpc$" "" stem "${name}")
     set(headers "${out}/${stem}.types.h" "${out}/${stem}.client.h" "${out}/${stem}.server.h")
+    set(fuzzer "")
+    set(fuzz_option "")
+    if(ARG_FUZZ)
+      set(fuzzer "${out}/${stem}_fuzzer.cpp")
+      set(fuzz_option --fuzz)
+    endif()
     add_custom_command(
-      OUTPUT ${headers}
-      COMMAND $<TARGET_FILE:lrpc::lrpc-stubgen> "${path}" --out "${out}"
+      OUTPUT ${headers} ${fuzzer}
+      COMMAND $<TARGET_FILE:lrpc::lrpc-stubgen> "${path}" --out "${out}" ${fuzz_option}
       DEPENDS "${path}" $<TARGET_FILE:lrpc::lrpc-stubgen>
       COMMENT "Generating stubs from ${name}"
       VERBATIM)
@@ -38,6 +58,15 @@ function(lrpc_generate target)
       add_dependencies(${target}.${stem}.lrpc lrpc-stubgen)
     endif()
     add_dependencies(${target} ${target}.${stem}.lrpc)
+    if(ARG_FUZZ)
+      lrpc_add_fuzzer(${stem}_fuzz ${target} "${fuzzer}" "${out}")
+      add_dependencies(${stem}_fuzz ${target}.${stem}.lrpc)
+      if(ARG_FUZZ_IMPLEMENTATION)
+        target_compile_definitions(${stem}_fuzz PRIVATE "LRPC_FUZZ_IMPLEMENTATION=${ARG_FUZZ_IMPLEMENTATION}"
+                                                        "LRPC_FUZZ_HEADER=\"${ARG_FUZZ_HEADER}\"")
+        target_include_directories(${stem}_fuzz PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+      endif()
+    endif()
   endforeach()
 
   if(type STREQUAL "INTERFACE_LIBRARY")
@@ -46,5 +75,47 @@ function(lrpc_generate target)
     target_include_directories(${target} PRIVATE "${out}")
   else()
     target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${out}>")
+  endif()
+endfunction()
+
+# lrpc_add_fuzzer(name target source out): part of lrpc_generate(... FUZZ).
+function(lrpc_add_fuzzer name target source out)
+  if(TARGET ${name})
+    message(FATAL_ERROR "lrpc_generate(${target} ... FUZZ): there is a target '${name}' already")
+  endif()
+  add_executable(${name} "${source}")
+  target_include_directories(${name} PRIVATE "${out}")
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_link_libraries(${name} PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES>)
+    target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+  else()
+    target_link_libraries(${name} PRIVATE ${target})
+  endif()
+  target_link_libraries(${name} PRIVATE lrpc::server)
+
+  if(COMMAND lrpc_options)  # this project's own
+    lrpc_options(${name})
+    set(libfuzzer ${LRPC_LIBFUZZER})
+  else()
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    set(LRPC_FUZZ_SANITIZE "address,undefined" CACHE STRING "Sanitizers of lrpc_generate's fuzzers")
+    if(LRPC_FUZZ_SANITIZE)
+      target_compile_options(${name} PRIVATE -g -fsanitize=${LRPC_FUZZ_SANITIZE} -fno-sanitize-recover=all)
+      target_link_options(${name} PRIVATE -fsanitize=${LRPC_FUZZ_SANITIZE})
+    endif()
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_REQUIRED_FLAGS "-fsanitize=fuzzer")
+    check_cxx_source_compiles("#include <cstddef>
+      extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, std::size_t) { return 0; }" LRPC_HAVE_LIBFUZZER)
+    set(libfuzzer ${LRPC_HAVE_LIBFUZZER})
+    if(libfuzzer)
+      target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+    endif()
+  endif()
+  if(libfuzzer)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/lrpc_fuzz_driver.cpp")
   endif()
 endfunction()

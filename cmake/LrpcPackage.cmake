@@ -13,5 +13,6 @@ install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/lrpcConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/lrpcConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/LrpcGenerate.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/lrpc_fuzz_driver.cpp
   ${CMAKE_CURRENT_LIST_DIR}/LrpcSealed.cmake
   DESTINATION ${LRPC_PACKAGE_DIR})

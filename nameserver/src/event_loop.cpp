@@ -74,6 +74,13 @@ Status EventLoop::run() {
   return status;
 }
 
+Result<bool> EventLoop::step() {
+  std::vector<Event> events;
+  if (auto status = wait(Clock::now(), events); !status) return status.error();
+  if (auto status = deliver(events); !status) return status.error();
+  return fire_timers() || !events.empty();
+}
+
 void EventLoop::stop() noexcept {
   const std::uint64_t one = 1;
   // Only a full counter can refuse it, and then the loop is already being told.
@@ -93,17 +100,21 @@ Status EventLoop::deliver(const std::vector<Event>& events) {
   return {};
 }
 
-void EventLoop::fire_timers() {
+/// Whether there were any.
+bool EventLoop::fire_timers() {
   // Those of now only: a handler that sets a timer for at once must not keep the descriptors waiting.
   const auto now = Clock::now();
   const std::uint64_t last = last_timer_;
+  bool fired = false;
   while (!timers_.empty()) {
     const auto first = timers_.begin();
-    if (first->first.when > now || first->first.serial > last) return;
+    if (first->first.when > now || first->first.serial > last) break;
     const auto handler = std::move(first->second);
     timers_.erase(first);
     handler();
+    fired = true;
   }
+  return fired;
 }
 
 }  // namespace lrpc::nameserver

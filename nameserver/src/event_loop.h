@@ -63,6 +63,9 @@ class EventLoop {
 
   /// Runs handlers until stop(). When it has returned, the kernel holds no reference to any watched descriptor.
   Status run();
+  /// Runs, once and without waiting, the handlers of what is ready and of timers whose time has come; whether there were
+  /// any. Instead of run(), for who goes step by step.
+  Result<bool> step();
   /// Makes run() return soon, also one that has not begun. Any thread, and async-signal-safe.
   void stop() noexcept;
 
@@ -95,7 +98,7 @@ class EventLoop {
 
  private:
   Status deliver(const std::vector<Event>& events);
-  void fire_timers();
+  bool fire_timers();
 
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
   std::map<TimerId, std::function<void()>> timers_;

@@ -100,6 +100,27 @@ TEST_P(EventLoops, a_handler_that_leaves_something_is_called_again) {
   EXPECT_EQ(heard, 5);
 }
 
+TEST_P(EventLoops, a_step_does_what_there_is_to_do_and_waits_for_nothing) {
+  int heard = 0;
+  int fired = 0;
+  watch(here_.get(), {.readable = true}, [&](Readiness) {
+    take(here_.get());
+    ++heard;
+  });
+  const auto step = [this] {
+    const auto stepped = loop_->step();
+    EXPECT_TRUE(stepped) << stepped.error().message();
+    return stepped && *stepped;
+  };
+  EXPECT_TRUE(test::eventually([&] { return !step(); })) << "with nothing to do a step comes back, and says so";
+  EXPECT_EQ(heard, 0);
+  put(there_.get());
+  EXPECT_TRUE(test::eventually([&] { return step() && heard == 1; }));
+  loop_->after(milliseconds(0), [&] { ++fired; });
+  EXPECT_TRUE(test::eventually([&] { return step() && fired == 1; }));
+  EXPECT_EQ(heard, 1);
+}
+
 TEST_P(EventLoops, a_handler_is_not_called_without_a_reason) {
   int heard = 0;
   put(there_.get());

@@ -1,4 +1,4 @@
-// The three headers that a .lrpc file becomes. Each emitter's functions stand in the order of what they emit.
+// The three headers that a .lrpc file becomes, and its fuzzer. Each emitter's functions stand in the order of what they emit.
 #pragma once
 
 #include <string>
@@ -15,6 +15,8 @@ namespace lrpc::stubgen {
 [[nodiscard]] std::string emit_types(const Interface& interface, std::string_view stem);
 [[nodiscard]] std::string emit_client(const Interface& interface, std::string_view stem);
 [[nodiscard]] std::string emit_server(const Interface& interface, std::string_view stem);
+/// <stem>_fuzzer.cpp, which includes the server header.
+[[nodiscard]] std::string emit_fuzzer(const Interface& interface, std::string_view stem);
 
 // What an interface and its callback have both, each in its own namespace.
 
@@ -33,8 +35,9 @@ void close_callback(Code& code);
 
 // What the emitters share.
 
-/// The header's first lines: where it comes from, and `summary`.
-void emit_head(Code& code, const Interface& interface, std::string_view stem, std::string_view summary);
+/// The file's first lines: where it comes from, and `summary`. A header is included once.
+void emit_head(Code& code, const Interface& interface, std::string_view stem, std::string_view summary,
+               bool header = true);
 [[nodiscard]] std::string open_namespace(const Interface& interface);
 [[nodiscard]] std::string close_namespace(const Interface& interface);
 
@@ -42,6 +45,8 @@ void emit_head(Code& code, const Interface& interface, std::string_view stem, st
 [[nodiscard]] std::string result_type(const Procedure& procedure);
 /// What the procedure receives behind its context: arguments, then bytes results.
 [[nodiscard]] std::vector<const Parameter*> received_parameters(const Procedure& procedure);
+/// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
+[[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
 /// The procedure's doc comment, those of its parameters, and what it raises.
 [[nodiscard]] Doc procedure_doc(const Procedure& procedure);
 [[nodiscard]] Locals locals_of(const Procedure& procedure);

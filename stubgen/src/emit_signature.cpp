@@ -12,14 +12,11 @@ std::vector<const Parameter*> received_parameters(const Procedure& procedure) {
   return all;
 }
 
-namespace {
-
-/// A parameter as the procedure receives it.
-std::string declaration(const Parameter& parameter) {
+std::string received_declaration(const Parameter& parameter, std::string_view impl) {
   const Type& type = parameter.type->resolved();
   const std::string spelled = cpp_type(*parameter.type);
   if (parameter.is_handle()) {
-    const std::string object = fmt::format("typename Impl::{}", parameter.type->name);
+    const std::string object = fmt::format("typename {}::{}", impl, parameter.type->name);
     return parameter.closes ? fmt::format("std::shared_ptr<{}> {}", object, parameter.name)
                             : fmt::format("{}& {}", object, parameter.name);
   }
@@ -33,6 +30,8 @@ std::string declaration(const Parameter& parameter) {
   return fmt::format("{} {}", spelled, parameter.name);
 }
 
+namespace {
+
 void emit_signature(Code& code, const Procedure& procedure) {
   const Locals local = locals_of(procedure);
   const std::string impl = local("impl");
@@ -40,7 +39,7 @@ void emit_signature(Code& code, const Procedure& procedure) {
   std::vector<std::string> parameters = {fmt::format("Impl& {}", impl), fmt::format("lrpc::CallContext& {}", context)};
   std::vector<std::string> arguments = {context};
   for (const Parameter* parameter : received_parameters(procedure)) {
-    parameters.push_back(declaration(*parameter));
+    parameters.push_back(received_declaration(*parameter, "Impl"));
     arguments.push_back(parameter->closes ? fmt::format("std::move({})", parameter->name) : parameter->name);
   }
   const std::string result = result_type(procedure);

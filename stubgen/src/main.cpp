@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "generator.h"
 
@@ -30,6 +31,7 @@ struct Options {
   bool check = false;
   bool print_pdl = false;
   bool list_outputs = false;
+  bool fuzz = false;
 };
 
 int wrong_use(const std::string& message) {
@@ -98,6 +100,7 @@ int run(const Options& options) {
   const std::filesystem::path out = options.out.empty() ? "." : options.out;
   if (options.list_outputs) {
     for (const std::string& name : stubgen::header_names(stem)) fmt::print("{}\n", (out / name).string());
+    if (options.fuzz) fmt::print("{}\n", (out / stubgen::fuzzer_name(stem)).string());
     return kGood;
   }
   if (options.out.empty() && !options.check && !options.print_pdl) {
@@ -118,9 +121,12 @@ int run(const Options& options) {
   std::error_code error;
   std::filesystem::create_directories(out, error);
   if (error) return wrong_use(fmt::format("cannot make the directory {}: {}", options.out, error.message()));
-  for (const stubgen::Header& header : stubgen::generate(*interface, stem)) {
-    if (!write(out / header.name, header.text, why)) {
-      return wrong_use(fmt::format("cannot write {}: {}", (out / header.name).string(), why));
+  const auto headers = stubgen::generate(*interface, stem);
+  std::vector<stubgen::Header> files(headers.begin(), headers.end());
+  if (options.fuzz) files.push_back(stubgen::generate_fuzzer(*interface, stem));
+  for (const stubgen::Header& file : files) {
+    if (!write(out / file.name, file.text, why)) {
+      return wrong_use(fmt::format("cannot write {}: {}", (out / file.name).string(), why));
     }
   }
   return kGood;
@@ -136,6 +142,7 @@ int main(int argc, char** argv) {
   app.add_option("--out", options.out, "The directory for the headers; made if it is missing")->type_name("DIR");
   app.add_flag("--check", options.check, "Only report what is wrong; write nothing");
   app.add_flag("--print-pdl", options.print_pdl, "Print procedures, A-stack classes and offsets as a table");
+  app.add_flag("--fuzz", options.fuzz, "Write FILE_fuzzer.cpp, too: a libFuzzer harness of the server's entry stubs");
   app.add_flag("--list-outputs", options.list_outputs, "Print the paths that would be written, without reading FILE");
   app.set_version_flag("--version", "lrpc-stubgen " LRPC_VERSION);
   app.footer("Exit status: 0 done, 1 errors in FILE, 2 wrong command line or a file that cannot be read or written.");

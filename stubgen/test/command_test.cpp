@@ -63,6 +63,16 @@ TEST_F(Command, writes_three_headers_into_a_directory_that_it_makes) {
   EXPECT_EQ(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 3);
 }
 
+TEST_F(Command, writes_a_fuzzer_if_asked_for_one) {
+  const fs::path out = directory_ / "out";
+  const Outcome outcome = run(golden("files.lrpc") + " --fuzz --out " + out.string());
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(read(out / "files_fuzzer.cpp"), read(golden("files_fuzzer.cpp")));
+  EXPECT_EQ(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 4);
+  EXPECT_NE(run("files.lrpc --fuzz --list-outputs --out there").text.find("there/files_fuzzer.cpp\n"),
+            std::string::npos);
+}
+
 TEST_F(Command, exits_1_and_writes_nothing_if_the_input_has_errors) {
   const std::string file = write("bad.lrpc", "interface Bad version 1.0 { procedure A(x: nothing); }");
   const Outcome outcome = run(file + " --out " + (directory_ / "out").string());

@@ -48,6 +48,8 @@ TEST_P(Output, is_the_golden_one) {
   const std::string stem = path.stem().string();
   for (const Header& header : generate(*compiled.interface, stem))
     expect_golden(path.parent_path() / header.name, header.text);
+  const Header fuzzer = generate_fuzzer(*compiled.interface, stem);
+  expect_golden(path.parent_path() / fuzzer.name, fuzzer.text);
   expect_golden(path.parent_path() / (stem + ".pdl.txt"), print_pdl(*compiled.interface));
 }
 
@@ -56,10 +58,16 @@ TEST_P(Output, is_the_same_in_a_second_run) {
   const auto first = generate(*test::compile_text(text).interface, "t");
   const auto second = generate(*test::compile_text(text).interface, "t");
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].text, second[i].text);
+  EXPECT_EQ(generate_fuzzer(*test::compile_text(text).interface, "t").text,
+            generate_fuzzer(*test::compile_text(text).interface, "t").text);
 }
 
 TEST_P(Output, keeps_to_the_line_width) {
-  for (const Header& header : generate(*test::compile_text(read(GetParam())).interface, "t")) {
+  const auto interface = std::move(test::compile_text(read(GetParam())).interface);
+  const auto headers = generate(*interface, "t");
+  std::vector<Header> all(headers.begin(), headers.end());
+  all.push_back(generate_fuzzer(*interface, "t"));
+  for (const Header& header : all) {
     std::istringstream lines(header.text);
     bool in_declaration = false;  // the canonical text has one line a declaration, however long
     for (std::string line; std::getline(lines, line);) {

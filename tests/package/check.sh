@@ -27,6 +27,14 @@ mv "$work/prefix" "$work/moved"
 build_against_package "$project" "$work/build"
 "$work/build/hello-server"
 
+# The interface's fuzzer: libFuzzer's, or the package's own driver.
+"$cmake" --build "$work/build" --target hello_fuzz
+if grep -q LRPC_HAVE_LIBFUZZER:INTERNAL=1 "$work/build/CMakeCache.txt"; then
+  "$work/build/hello_fuzz" -runs=10000
+else
+  "$work/build/hello_fuzz" --seconds 1
+fi
+
 # The README's: each block goes into the file that the line before it begins with.
 mkdir "$work/readme"
 awk -v to="$work/readme/" '

@@ -1,10 +1,13 @@
-// Runs a fuzz target without libFuzzer, for the short form in the tests: every file of the corpus, then inputs made
-// from them and from nothing by a generator with a fixed seed. With clang, the preset `fuzz` links libFuzzer instead.
+// Runs a fuzz target without libFuzzer: every file of the corpus, then inputs made from them and from nothing by a
+// generator with a fixed seed. What libFuzzer would call of a target's own (LLVMFuzzerInitialize,
+// LLVMFuzzerCustomMutator), this does, too.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,8 +16,14 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+extern "C" [[gnu::weak]] int LLVMFuzzerInitialize(int* argc, char*** argv);
+extern "C" [[gnu::weak]] std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                                             unsigned seed);
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 namespace {
+
+constexpr std::size_t kMost = 4096;  ///< Bytes of an input that is made here.
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -42,15 +51,40 @@ Bytes mutate(Bytes bytes, std::mt19937_64& random) {
       }
     }
   }
-  if (bytes.size() > 4096) bytes.resize(4096);
+  if (bytes.size() > kMost) bytes.resize(kMost);
   return bytes;
+}
+
+/// By the target's own idea of what changes are worth while, if it has one, and by chance.
+Bytes next_of(Bytes bytes, std::mt19937_64& random) {
+  if (LLVMFuzzerCustomMutator == nullptr || random() % 4 == 0) return mutate(std::move(bytes), random);
+  const std::size_t size = bytes.size() > kMost ? kMost : bytes.size();
+  bytes.resize(kMost);
+  bytes.resize(LLVMFuzzerCustomMutator(bytes.data(), size, kMost, static_cast<unsigned>(random())));
+  return bytes;
+}
+
+/// Of the kernel's clock itself: a target may have a time of its own behind std::chrono.
+double seconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 }  // namespace
 
+std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most) {
+  static std::mt19937_64 random(1);
+  const Bytes made = mutate(Bytes(data, data + size), random);
+  const std::size_t count = std::min(made.size(), most);
+  if (count != 0) std::memcpy(data, made.data(), count);
+  return count;
+}
+
 /// Arguments: --seconds N (default 5), --seed S, --keep FILE (the input under way, for when it kills the program), and
 /// files or directories of the corpus.
 int main(int argc, char** argv) {
+  if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   double seconds = 5;
   std::uint64_t seed = 1;
   std::string keep;
@@ -85,9 +119,9 @@ int main(int argc, char** argv) {
   };
   for (const Bytes& bytes : corpus) execute(bytes);
   std::mt19937_64 random(seed);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::chrono::steady_clock::now() < end) {
-    Bytes next = mutate(corpus[random() % corpus.size()], random);
+  const double end = seconds_now() + seconds;
+  while (seconds_now() < end) {
+    Bytes next = next_of(corpus[random() % corpus.size()], random);
     execute(next);
     if (corpus.size() < 512) {
       corpus.push_back(std::move(next));

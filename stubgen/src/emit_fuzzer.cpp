@@ -1,0 +1,187 @@
+// <stem>_fuzzer.cpp: a libFuzzer harness for the server's entry stubs. What runs them, and what must hold, is
+// lrpc/server/entry_fuzzer.h; here stands what only the interface knows: an implementation that any input can be given
+// to, and where handles lie.
+#include <fmt/format.h>
+
+#include "emit.h"
+#include "moves.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+/// An expression for a value of the type that conforms to it.
+std::string conforming(const Type& type) {
+  if (!type.constrained) return cpp_type(type) + "{}";
+  if (type.declared) return fmt::format("conforming_{}_()", type.name);
+  return fmt::format("lrpc::fuzz::filled<{}>({})", cpp_type(type), conforming(*type.target));
+}
+
+void emit_conforming(Code& code, const Type& type) {
+  code.open(fmt::format("[[maybe_unused]] {0} conforming_{0}_() {{", type.name));
+  if (type.kind == TypeKind::enumeration) {
+    code.line("return {}::{};", type.name, type.enumerators.front().name);
+  } else if (type.kind == TypeKind::record) {
+    code.line("{} value{{}};", type.name);
+    for (const Field& field : type.fields) {
+      if (field.type->constrained) code.line("value.{} = {};", field.name, conforming(*field.type));
+    }
+    code.line("return value;");
+  } else if (type.low || type.high) {
+    code.line("return {}{{{}}};", type.name, cpp_constant(type.low ? *type.low : *type.high));
+  } else {
+    code.line("return {};", conforming(*type.target));
+  }
+  code.close();
+  code.line();
+}
+
+void emit_values(Code& code, const Interface& interface) {
+  for (const Type* type : interface.ordered) {
+    if (type->constrained) emit_conforming(code, *type);
+  }
+}
+
+/// A result as the default implementation returns it.
+std::string result_value(const Parameter& parameter, const std::string& context) {
+  if (parameter.is_handle()) {
+    const std::string& name = parameter.type->resolved().name;
+    return fmt::format("{}.grant<{}>(std::make_shared<typename Held_::{}>())", context, name, name);
+  }
+  if (parameter.is_string()) return fmt::format("lrpc::fuzz::text<{}>()", parameter.type->resolved().bound);
+  return conforming(*parameter.type);
+}
+
+void emit_looks(Code& code, const Procedure& procedure) {
+  const Locals local = locals_of(procedure);
+  const Moves moves(code, "", "layout::", local);
+  for (const Parameter* parameter : procedure.arguments()) {
+    code.line("lrpc::fuzz::look_at({}{});", parameter->closes ? "*" : "", parameter->name);
+    // What is used where it lies nobody has checked, and may change at any time.
+    if (!parameter->variable() && !parameter->is_handle() && !parameter->uninterpreted) {
+      moves.check(*parameter->type, parameter->name,
+                  fmt::format("lrpc::fuzz::fail(\"{}: {} does not conform\");", procedure.name, parameter->name));
+    }
+  }
+}
+
+void emit_return(Code& code, const Procedure& procedure, const std::string& context) {
+  const auto results = procedure.results();
+  if (results.size() == 1) return code.line("return {};", result_value(*results.front(), context));
+  if (results.empty()) {
+    if (!procedure.raises.empty()) code.line("return {};");
+    return;
+  }
+  std::vector<std::string> values;
+  for (const Parameter* result : results)
+    values.push_back(fmt::format(".{} = {}", result->name, result_value(*result, context)));
+  code.list(fmt::format("return {}Results{{", procedure.name), values, "};");
+}
+
+void emit_procedure(Code& code, const Procedure& procedure) {
+  const std::string context = locals_of(procedure)("context");
+  std::vector<std::string> parameters = {fmt::format("lrpc::CallContext& {}", context)};
+  for (const Parameter* parameter : received_parameters(procedure))
+    parameters.push_back(received_declaration(*parameter, "Held_"));
+  const bool plain = procedure.results().empty() && procedure.raises.empty();
+  code.list(fmt::format("{} {}(", plain ? "void" : result_type(procedure), procedure.name), parameters, ") {");
+  code.indent();
+  emit_looks(code, procedure);
+  code.line("lrpc::fuzz::interfere({});", context);
+  for (const Parameter* parameter : received_parameters(procedure)) {
+    if (parameter->is_bytes() && parameter->is_out()) code.line("lrpc::fuzz::fill({});", parameter->name);
+  }
+  if (!procedure.raises.empty()) {
+    code.open(fmt::format("switch (lrpc::fuzz::choose({})) {{", procedure.raises.size() + 2));
+    for (std::size_t i = 0; i < procedure.raises.size(); ++i)
+      code.line("case {}: return lrpc::raise({});", i + 1, conforming(*procedure.raises[i].type));
+    code.line("default: break;");
+    code.close();
+  }
+  emit_return(code, procedure, context);
+  code.close();
+}
+
+void emit_implementation(Code& code, const Interface& interface) {
+  code.line("/// What stands behind the handles of the implementation below.");
+  code.open("struct Objects_ {");
+  for (const Type* type : interface.declared) {
+    if (type->kind == TypeKind::handle) code.line("struct {} {{}};", type->name);
+  }
+  code.close("};");
+  code.line();
+  code.comment(
+      "Serves the interface for inputs of no meaning: it looks at every byte that it is given, and returns what "
+      "conforms, or raises an error, as the input chooses. The objects are its base's, so that a handle's name means "
+      "the handle here.");
+  code.line("template <class Held_>");
+  code.open("struct Default_ : Held_ {");
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
+    if (i != 0) code.line();
+    emit_procedure(code, interface.procedures[i]);
+  }
+  code.close("};");
+  code.line();
+}
+
+void emit_handles(Code& code, const Interface& interface) {
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
+    for (const Parameter& parameter : interface.procedures[i].parameters) {
+      if (!parameter.is_handle()) continue;
+      places.push_back(fmt::format("lrpc::fuzz::HandlePlace{{{}, {}, {}, {}}}", i, parameter.offset,
+                                   parameter.type->resolved().tag, !parameter.is_in()));
+    }
+  }
+  code.line("/// Where handles lie: procedure, offset in its image, tag, whether it is a result.");
+  code.list(fmt::format("constexpr std::array<lrpc::fuzz::HandlePlace, {}> kHandles_ = {{", places.size()), places,
+            "};");
+  code.line();
+}
+
+}  // namespace
+
+std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
+  Code code;
+  emit_head(code, interface, stem, "a fuzzer of the server's entry stubs, a function for libFuzzer.", false);
+  for (const std::string_view header : {"array", "cstddef", "cstdint", "memory", "span"})
+    code.line("#include <{}>", header);
+  code.line();
+  code.line("#include <lrpc/server/entry_fuzzer.h>");
+  code.line();
+  code.line("#include \"{}.server.h\"", stem);
+  code.line("// Both or none: a class that serves the interface and is made anew for each input, and its header.");
+  code.line("#ifdef LRPC_FUZZ_HEADER");
+  code.line("#include LRPC_FUZZ_HEADER");
+  code.line("#endif");
+  code.line();
+  code.line(open_namespace(interface));
+  code.line("namespace {");
+  code.line();
+  emit_values(code, interface);
+  emit_implementation(code, interface);
+  emit_handles(code, interface);
+  code.line("}  // namespace");
+  code.line();
+  code.line("#ifdef LRPC_FUZZ_IMPLEMENTATION");
+  code.line("using Fuzzed_ = LRPC_FUZZ_IMPLEMENTATION;");
+  code.line("#else");
+  code.line("using Fuzzed_ = Default_<Objects_>;");
+  code.line("#endif");
+  code.line();
+  code.open("static void fuzz_(std::span<const std::byte> input) {");
+  code.line("Fuzzed_ implementation;");
+  code.line("lrpc::fuzz::EntryFuzzer fuzzer(kPdl, Entry<Fuzzed_>::kStubs, &implementation, kHandles_);");
+  code.line("fuzzer.run(input);");
+  code.close();
+  code.line();
+  code.line(close_namespace(interface));
+  code.line();
+  code.open("extern \"C\" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {");
+  code.line("{}{}{}::fuzz_(std::as_bytes(std::span(data, size)));", interface.enclosing_namespace,
+            interface.enclosing_namespace.empty() ? "" : "::", interface.name);
+  code.line("return 0;");
+  code.close();
+  return code.take();
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,299 @@
+// A hostile client against a server, by any gate: it rings what it wants, rewrites words, images, tails and hints under
+// calls that run, punches holes, rings the bell without end, and goes. The input is its script; the second half of it
+// runs beside the first in a thread of its own, unless the calls run inside this thread (gate none), where a finding
+// repeats itself. The server lives, executes no generation twice and none that was not rung, serves another client right
+// all the time, and keeps nothing of the one that has gone.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "conformance_service.h"
+#include "input.h"
+#include "lrpc/shim/gates.h"
+#include "raw_binding.h"
+#include "region_writes.h"
+
+namespace lrpc::fuzz {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_lrpc::RawBinding;
+
+constexpr auto kPatience = 15s;
+constexpr int kMostActions = 120;
+
+/// Without the procedures that obey too well, and without work that only takes time.
+class Service : public testing_lrpc::ConformanceService {
+ public:
+  void Die(CallContext&) {}
+  void SleepFor(CallContext&, std::uint32_t milliseconds) { nap(milliseconds); }
+  void NapFor(CallContext&, std::uint32_t milliseconds) { nap(milliseconds); }
+  std::uint64_t SumInPlace(CallContext& call, std::span<const std::byte> data) {
+    return Sum(call, data.first(std::min<std::size_t>(data.size(), 4096)));
+  }
+  lrpc::Result<std::int32_t, Conformance::Refused> Through(CallContext&, const lrpc::String<255>& name, std::int32_t,
+                                                           std::int32_t) {
+    return lrpc::raise(Conformance::Refused{.reason = name.view().substr(0, 128)});
+  }
+
+ private:
+  static void nap(std::uint32_t milliseconds) {
+    std::this_thread::sleep_for(std::chrono::microseconds(milliseconds % 200));
+  }
+};
+
+/// What was executed for the hostile binding, and whether that has ended.
+struct Ledger {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t binding = 0;
+  bool ended = false;
+  std::uint64_t executed = 0;
+};
+
+Ledger& ledger() {
+  static Ledger one;
+  return one;
+}
+
+template <std::size_t kIndex>
+std::uint16_t counted(void* impl, CallContext& context) {
+  {
+    std::lock_guard lock(ledger().mutex);
+    if (context.binding_id() == ledger().binding) ++ledger().executed;
+  }
+  return Conformance::Entry<Service>::kStubs[kIndex](impl, context);
+}
+template <std::size_t... kIndexes>
+constexpr auto counted_stubs(std::index_sequence<kIndexes...> /*of all*/) {
+  return std::array<EntryStub, sizeof...(kIndexes)>{&counted<kIndexes>...};
+}
+constexpr auto kCounted =
+    counted_stubs(std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry<Service>::kStubs)>>());
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+template <class Condition>
+bool eventually(Condition&& holds) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(20us);
+  }
+  return true;
+}
+
+/// The server, and its other client.
+class Honest {
+ public:
+  Honest() {
+    auto other = shim::make_socket_pair();
+    auto hostile = shim::make_socket_pair();
+    require(other && hostile, "there are sockets");
+    require(bool(Conformance::serve_over(server_, std::move(other->first), service_)), "the other is served");
+    auto client = Conformance::Client::import_over(std::move(other->second), {.call_timeout = kPatience});
+    require(bool(client), "the other is bound");
+    bystander_ = std::make_unique<Conformance::Client>(*std::move(client));
+    ExportOptions told;
+    told.on_bound = [](std::uint64_t id, const shim::Credentials&) {
+      std::lock_guard lock(ledger().mutex);
+      ledger().binding = id;
+      ledger().ended = false;
+      ledger().executed = 0;
+    };
+    told.on_unbound = [](std::uint64_t id) {
+      std::lock_guard lock(ledger().mutex);
+      if (id == ledger().binding) ledger().ended = true;
+      ledger().changed.notify_all();
+    };
+    require(bool(server_.serve_over(std::move(hostile->first), Conformance::kPdl, kCounted, &service_, told)),
+            "the hostile one is served, too");
+    door_ = std::move(hostile->second);
+    for (int i = 0; i < 5; ++i) serve_bystander();
+    at_rest_ = open_descriptors();
+  }
+
+  [[nodiscard]] int door() const noexcept { return door_.get(); }
+  [[nodiscard]] Server& server() noexcept { return server_; }
+  void serve_bystander() {
+    ++calls_;
+    const auto sum = bystander_->Add(calls_, 3);
+    require(sum && *sum == calls_ + 3, "the other client is served right");
+    if (calls_ % 4 == 0) {
+      const auto greeting = bystander_->Greet("you");
+      require(greeting && greeting->view() == "hello, you", "the other client's texts are its own");
+    }
+  }
+  void expect_nothing_left() {
+    {
+      std::unique_lock lock(ledger().mutex);
+      require(ledger().changed.wait_for(lock, kPatience, [] { return ledger().ended; }), "a binding ends");
+    }
+    serve_bystander();
+    require(eventually([&] { return server_.statistics().bindings == 1; }), "the binding is gone");
+    require(eventually([&] { return *bystander_->LiveObjects() == 0; }), "the binding's objects are gone");
+    require(eventually([&] { return open_descriptors() <= at_rest_; }), "the binding's descriptors are gone");
+  }
+
+ private:
+  Server server_{{.max_estacks = 24, .estack_idle = 30s}};
+  Service service_;
+  std::unique_ptr<Conformance::Client> bystander_;
+  UniqueFd door_;
+  std::size_t at_rest_ = 0;
+  std::int32_t calls_ = 0;
+};
+
+Honest& honest() {
+  // For ever: a server's end waits for threads, and the fuzzer ends by _exit().
+  static Honest* const one = new Honest;
+  return *one;
+}
+
+class HostileClient {
+ public:
+  HostileClient(shim::Gate gate, Server::InlineHalf half, const RawBinding& binding)
+      : gate_(gate), half_(half), binding_(binding) {}
+
+  void run(Input input) {
+    for (int i = 0; i < kMostActions && input.more(); ++i) act(input);
+  }
+  /// How many stores may have looked like a call to the server.
+  [[nodiscard]] std::uint64_t rung() const noexcept { return rung_; }
+  [[nodiscard]] const shim::Region& region() const noexcept { return binding_.region(); }
+
+ private:
+  void act(Input& input) {
+    switch (const std::uint8_t action = input.byte(); action % 16) {
+      case 0:
+      case 1:
+      case 2:
+      case 3: return call(input);
+      case 4: return store_word(input, any_astack(input, region()));
+      case 5:
+      case 6: return write_image(input, region(), any_astack(input, region()));
+      case 7: return write_tail(input, region(), any_astack(input, region()));
+      case 8: return write_hints(input, any_astack(input, region()));
+      case 9: return punch_hole(input, region());
+      case 10: return ring_bell(input);
+      case 11: return wait_for(any_astack(input, region()));
+      case 12: return honest_turn();
+      case 13: return std::this_thread::sleep_for(std::chrono::microseconds(action));
+      case 14: return serve_inline(input);
+      default:
+        // Inline, the server's half must outlive the calls.
+        if (action > 0xf0 && half_.serve == nullptr) (void)shutdown(binding_.bell(), SHUT_RDWR);
+    }
+  }
+
+  /// As a client of the protocol rings, with an image of any bits.
+  void call(Input& input) {
+    const auto identifier = static_cast<std::uint16_t>(input.byte() % (Conformance::kPdl.procedures.size() + 1));
+    std::uint32_t number = input.byte() % region().layout().astack_count();
+    if (identifier < Conformance::kPdl.procedures.size() && number % 8 != 0) {  // mostly on an A-stack of its class
+      const auto& placed = region().layout().classes()[Conformance::kPdl.procedures[identifier].astack_class];
+      number = placed.first_astack + number % placed.declared.count;
+    }
+    const shim::AStack astack = region().astack(number);
+    for (std::size_t writes = input.byte() % 4; writes > 0; --writes) write_image(input, region(), astack);
+    const std::uint64_t seen = astack.head->word.load();
+    ++rung_;
+    astack.head->word.store(
+        shim::CallWord::called((seen >> shim::CallWord::kGenerationShift) + 1, identifier, shim::kNoProcessor).bits());
+    wake(number, astack);
+  }
+
+  void store_word(Input& input, const shim::AStack& astack) {
+    ++rung_;
+    astack.head->word.store(call_word(input, astack.head->word.load() >> shim::CallWord::kGenerationShift));
+    (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
+  }
+
+  void wake(std::uint32_t number, const shim::AStack& astack) {
+    if (half_.serve != nullptr) return half_.serve(half_.server, number);
+    (void)shim::futex_wake(astack.head->word, shim::Sleeper::estack);
+    if (gate_ != shim::Gate::exchange) (void)send(binding_.bell(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  void serve_inline(Input& input) {
+    if (half_.serve != nullptr) half_.serve(half_.server, input.byte() % region().layout().astack_count());
+  }
+
+  void ring_bell(Input& input) {
+    if (half_.serve != nullptr) return;
+    std::array<char, 64> rings{};
+    rings[0] = static_cast<char>(input.byte());
+    (void)send(binding_.bell(), rings.data(), input.byte() % rings.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  static void wait_for(const shim::AStack& astack) {
+    for (int i = 0; i < 20; ++i) {
+      if ((astack.head->word.load() & shim::CallWord::kTurnMask) == 0) return;
+      std::this_thread::sleep_for(5us);
+    }
+  }
+
+  /// Only one of the two threads has the other client.
+  static void honest_turn() {
+    static std::mutex turn;
+    if (const std::unique_lock lock(turn, std::try_to_lock); lock) honest().serve_bystander();
+  }
+
+  const shim::Gate gate_;
+  const Server::InlineHalf half_;
+  const RawBinding& binding_;
+  std::atomic<std::uint64_t> rung_{0};
+};
+
+void run(Input input) {
+  constexpr shim::Gate kGates[] = {shim::Gate::none,     shim::Gate::none,     shim::Gate::none,    shim::Gate::none,
+                                   shim::Gate::adaptive, shim::Gate::exchange, shim::Gate::handoff, shim::Gate::sleep};
+  Honest& world = honest();
+  const shim::Gate gate = kGates[input.byte() % std::size(kGates)];
+  std::uint64_t rung = 0;
+  {
+    const RawBinding binding(world.door(), gate);
+    std::uint64_t id = 0;
+    {
+      std::lock_guard lock(ledger().mutex);
+      id = ledger().binding;
+    }
+    HostileClient hostile(gate, gate == shim::Gate::none ? world.server().inline_half(id) : Server::InlineHalf{},
+                          binding);
+    if (gate == shim::Gate::none) {
+      hostile.run(input);
+    } else {
+      const auto all = input.rest();
+      const auto* front = reinterpret_cast<const std::uint8_t*>(all.data());
+      const std::size_t half = all.size() / 2;
+      std::thread beside([&] { hostile.run({front + half, all.size() - half}); });
+      hostile.run({front, half});
+      beside.join();
+    }
+    rung = hostile.rung();
+  }
+  world.expect_nothing_left();
+  std::lock_guard lock(ledger().mutex);
+  require(ledger().executed <= rung, "no more is executed than was rung");
+}
+
+}  // namespace
+}  // namespace lrpc::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  lrpc::fuzz::run({data, size});
+  return 0;
+}
