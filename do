@@ -27,7 +27,7 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 # ---- what must be installed ----
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
-  libspdlog-dev libsodium-dev liburing-dev libseccomp-dev)
+  libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 test_packages=(valgrind spin iproute2 nftables) # tests that need them skip without
 format_packages=(clang-format)

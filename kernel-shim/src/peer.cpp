@@ -12,6 +12,9 @@
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/identifier.h"
 
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59  // Linux 4.13
+#endif
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5; Debian 12's headers are older
 #endif
@@ -67,6 +70,18 @@ Result<Credentials> peer_credentials(int socket) {
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return system_error("SO_PEERCRED", errno);
   return Credentials{peer.pid, peer.uid, peer.gid};
+}
+
+std::vector<gid_t> peer_groups(int socket) {
+  std::vector<gid_t> groups(16);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const bool told = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0;
+    if (!told && errno != ERANGE) break;
+    groups.resize(size / sizeof(gid_t));  // what there are, or what room they take
+    if (told) return groups;
+  }
+  return {};
 }
 
 Result<UniqueFd> peer_pidfd(int socket) {

@@ -34,7 +34,11 @@ bool has_unread(int socket) noexcept {
 }  // namespace
 
 Core::Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options)
-    : loop_(loop), listener_(std::move(listener)), options_(options) {}
+    : loop_(loop),
+      listener_(std::move(listener)),
+      options_(options),
+      policy_(options.policy),
+      accounts_([this](uid_t user) { return policy_->quota(user, options_.limits.user); }) {}
 
 Core::~Core() {
   for (const auto& [serial, peer] : connections_) {
@@ -42,6 +46,8 @@ Core::~Core() {
     loop_.forget(peer->death_watch);
     loop_.cancel(peer->ask_again);
   }
+  for (const EventLoop::WatchId extra : extra_watches_) loop_.forget(extra);
+  loop_.forget(new_policy_watch_);
   loop_.forget(listen_watch_);
 }
 
@@ -53,6 +59,7 @@ Status Core::begin() {
   if (!listening) return listening.error();
   listen_watch_ = *listening;
   begin_allocator();
+  if (auto begun = begin_policy(); !begun) return begun;
   if (options_.stop_fd < 0) return {};
   auto stopping = loop_.watch(options_.stop_fd, {.readable = true}, [this](Readiness) { loop_.stop(); });
   if (!stopping) return stopping.error();
@@ -97,13 +104,13 @@ void Core::pause_accepting() {
 void Core::admit(UniqueFd socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
-  const auto of_user = connections_of_user_.find(who->uid);
-  const bool user_full =
-      of_user != connections_of_user_.end() && of_user->second >= options_.limits.max_connections_per_user;
-  if (user_full || connections_.size() >= options_.limits.max_connections) {
-    log(LogLevel::warning, "turned away " + describe_peer(*who) + ": too many connections");
-    const shim::Failed failed{Errc::limit_reached, user_full ? "this user has too many connections to the nameserver"
-                                                             : "the nameserver has too many connections"};
+  Status room = accounts_.room(who->uid, Quota::connections);
+  if (room && connections_.size() >= options_.limits.max_connections) {
+    room = Error{Errc::limit_reached, "the nameserver has too many connections"};
+  }
+  if (!room) {
+    log(LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
+    const shim::Failed failed{Errc::limit_reached, room.error().message()};
     // Only a courtesy; the peer learns as much from the end of file.
     [[maybe_unused]] const auto told = shim::send_message(socket.get(), {0, failed, {}, {}}, false);
     return;
@@ -113,8 +120,8 @@ void Core::admit(UniqueFd socket) {
   do {
     peer->serial = ++last_serial_;
   } while (connections_.contains(peer->serial) || peer->serial == 0);
+  peer->peer = Peer{*who, shim::peer_groups(socket.get())};
   peer->socket = std::move(socket);
-  peer->peer = *who;
   auto watched = loop_.watch(peer->socket.get(), {.readable = true},
                              [this, serial = peer->serial](Readiness readiness) { on_ready(serial, readiness); });
   if (!watched) {
@@ -122,7 +129,7 @@ void Core::admit(UniqueFd socket) {
     return;
   }
   peer->watch = *watched;
-  ++connections_of_user_[who->uid];
+  accounts_.take(who->uid, Quota::connections);
   connections_.emplace(peer->serial, std::move(peer));
 }
 
@@ -198,31 +205,38 @@ void Core::fail(Connection& peer, std::uint32_t request, Error error) {
 Status Core::send_with_fds(Connection& peer, const BinderMessage& message) {
   if (peer.closing) return Errc::peer_gone;
   if (!peer.outbox.empty() || !room_in_flight(peer, message.fds.size())) {
+    if (auto room = accounts_.room(peer.peer.uid, Quota::descriptors_in_flight, message.fds.size()); !room) return room;
     return Error{Errc::limit_reached, describe_peer(peer.peer) + " does not read its messages"};
   }
   auto sent = shim::send_message(peer.socket.get(), message, false);
   if (sent) {
     peer.fds_in_flight += message.fds.size();
     fds_in_flight_ += message.fds.size();
+    accounts_.take(peer.peer.uid, Quota::descriptors_in_flight, message.fds.size());
   } else if (sent.code() == Errc::peer_gone) {
     doom(peer);
   }
   return sent;
 }
 
-/// The kernel counts descriptors in flight per user, over all of the nameserver's peers: no peer may use that up.
+/// The kernel counts descriptors in flight per user, over all of the nameserver's peers: no peer may use that up, nor
+/// may all the peers of one user.
 bool Core::room_in_flight(Connection& peer, std::size_t fds) {
   const auto refresh = [this](Connection& one) {
     if (one.fds_in_flight == 0 || has_unread(one.socket.get())) return;
     fds_in_flight_ -= one.fds_in_flight;
+    accounts_.give(one.peer.uid, Quota::descriptors_in_flight, one.fds_in_flight);
     one.fds_in_flight = 0;
   };
   refresh(peer);
   if (peer.fds_in_flight + fds > options_.limits.max_fds_in_flight_per_connection) return false;
-  if (fds_in_flight_ + fds > options_.limits.max_fds_in_flight) {
-    for (const auto& [serial, one] : connections_) refresh(*one);
-  }
-  return fds_in_flight_ + fds <= options_.limits.max_fds_in_flight;
+  const auto room = [&] {
+    return fds_in_flight_ + fds <= options_.limits.max_fds_in_flight &&
+           accounts_.room(peer.peer.uid, Quota::descriptors_in_flight, fds).has_value();
+  };
+  if (room()) return true;
+  for (const auto& [serial, one] : connections_) refresh(*one);
+  return room();
 }
 
 void Core::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
@@ -252,8 +266,8 @@ void Core::reap() {
     drop_imports(peer);
     if (allocator_) allocator_->remove(peer.serial);
     fds_in_flight_ -= peer.fds_in_flight;
-    const auto of_user = connections_of_user_.find(peer.peer.uid);
-    if (--of_user->second == 0) connections_of_user_.erase(of_user);
+    accounts_.give(peer.peer.uid, Quota::descriptors_in_flight, peer.fds_in_flight);
+    accounts_.give(peer.peer.uid, Quota::connections);
     connections_.erase(peer.serial);
   }
 }

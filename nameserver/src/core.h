@@ -1,12 +1,13 @@
 // The nameserver's state and what it does at each event. Everything here runs on the event loop's thread.
 //
-// The parts, one file each: core.cpp (connections: accept, receive, send, close), core_registry.cpp (export, withdraw, list,
-// describe), core_binder.cpp (import, bind).
+// The parts, one file each: core.cpp (connections: accept, receive, send, close), core_policy.cpp (who may do what),
+// core_registry.cpp (export, withdraw, list, describe), core_binder.cpp (import, bind).
 #pragma once
 
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "lrpc/nameserver.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/region.h"
+#include "user_accounts.h"
 
 namespace lrpc::nameserver {
 
@@ -31,7 +33,7 @@ using BindingId = std::uint64_t;  ///< The serial of the server's connection, an
 struct Connection {
   std::uint32_t serial = 0;
   UniqueFd socket;
-  shim::Credentials peer;
+  Peer peer;
   EventLoop::WatchId watch = 0;
   std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
   std::size_t fds_in_flight = 0;           ///< Of those sent, at most so many has the peer not read yet.
@@ -70,6 +72,7 @@ struct PendingBind {
   shim::Nonce nonce{};
   std::vector<AStackClass> classes;
   UniqueFd region;
+  std::uint64_t region_bytes = 0;  ///< Charged to the client's user.
   UniqueFd client_bell;
 };
 
@@ -85,7 +88,8 @@ struct Import {
 
 class Core {
  public:
-  /// `options` has its policy set. The loop must outlive the Core and not run any more when it is destroyed.
+  /// `options` has its policy set, with which it begins. The loop must outlive the Core and not run any more when it is
+  /// destroyed.
   Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options);
   ~Core();
   Core(const Core&) = delete;
@@ -94,12 +98,23 @@ class Core {
   /// Begins to listen to peers and to the stop descriptor.
   Status begin();
 
+  /// Nameserver::set_policy(). Any thread.
+  void set_policy(std::shared_ptr<Policy> policy);
+
   [[nodiscard]] const std::string& socket_path() const noexcept { return listener_.path(); }
   [[nodiscard]] AllocatorStatistics allocator_statistics() const {
     return allocator_ ? allocator_->statistics() : AllocatorStatistics{};
   }
 
  private:
+  // core_policy.cpp: who may do what, and how much of it.
+  Status begin_policy();
+  void take_new_policy();
+  void apply_policy();
+  Status watch_extra(const ExtraWatch& extra);
+  Status may_export(const Connection& peer, const shim::ExportRequest& body);
+  Status may_import(const Connection& client, const std::string& name, const Peer* server);
+
   // core.cpp: connections.
   void begin_allocator();
   void accept_peers();
@@ -122,7 +137,7 @@ class Core {
   void on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body);
   void on(Connection& peer, std::uint32_t request, const shim::ListRequest& body);
   void on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body);
-  Status may_export(Connection& peer, const shim::ExportRequest& body);
+  Status room_for_export(const Connection& peer, const shim::ExportRequest& body);
   Status watch_process(Connection& server);
   void on(Connection& peer, std::uint32_t request, const shim::WakeAllocator& body);
   void share_page(Connection& server);
@@ -150,11 +165,17 @@ class Core {
   EventLoop& loop_;
   ListenSocket listener_;
   const NameserverOptions& options_;
+  std::shared_ptr<Policy> policy_;  ///< The event loop's.
+  std::mutex new_policy_mutex_;
+  std::shared_ptr<Policy> new_policy_;  ///< Under the mutex: to be taken when the event is.
+  UniqueFd new_policy_event_;
+  EventLoop::WatchId new_policy_watch_ = 0;
+  std::vector<EventLoop::WatchId> extra_watches_;
   EventLoop::WatchId listen_watch_ = 0;
   EventLoop::TimerId accept_pause_;
   std::uint32_t last_serial_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
-  std::unordered_map<uid_t, std::size_t> connections_of_user_;
+  UserAccounts accounts_;
   std::vector<Connection*> doomed_;
   std::size_t fds_in_flight_ = 0;  ///< Sum over connections_.
 

@@ -36,10 +36,15 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body)
   if (peer.imports.size() >= options_.limits.max_imports_per_connection) {
     return fail(peer, request, {Errc::limit_reached, "this connection has too many imports under way"});
   }
+  if (auto room = accounts_.room(peer.peer.uid, Quota::imports); !room) return fail(peer, request, room.error());
   if (body.principal && !is_network_domain(peer)) {
     return fail(peer, request, {Errc::not_permitted, "only this machine's network domain speaks for other hosts"});
   }
-  if (body.timeout_ms == 0 && !exports_.contains(body.name)) {
+  // Before anything is told about the name.
+  const auto exported = exports_.find(body.name);
+  const Peer* const server = exported != exports_.end() ? &exported->second.server->peer : nullptr;
+  if (auto may = may_import(peer, body.name, server); !may) return fail(peer, request, may.error());
+  if (body.timeout_ms == 0 && server == nullptr) {
     return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
   }
 
@@ -52,6 +57,7 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body)
     import.deadline = Clock::now() + std::chrono::milliseconds(import.wanted.timeout_ms);
   }
   peer.imports.insert(id);
+  accounts_.take(peer.peer.uid, Quota::imports);
   wait_for_name(id, import);
   serve_waiting(std::string(import.wanted.name));
 }
@@ -122,11 +128,13 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   const std::string& name = import.wanted.name;
   if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits)
     return fits.error();
-  if (auto may = options_.policy->may_import(import.client->peer, name, server.peer); !may) return may.error();
+  if (auto may = may_import(*import.client, name, &server.peer); !may) return may.error();
 
   // As far as can be told it has not read what it was sent before. That is a matter of turns, not a refusal.
   if (!server.outbox.empty() || !room_in_flight(server, kBindFds)) return Asked::not_now;
 
+  const uid_t user = import.client->peer.uid;
+  if (auto room = accounts_.room(user, Quota::region_bytes, exported.layout.size()); !room) return room.error();
   auto region = shim::create_region(exported.layout);
   if (!region) return region.error();
   auto bell = shim::make_socket_pair();
@@ -153,6 +161,8 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   }
   server.ask_again_pause = {};
   bind.region = std::move(ask.fds.front());
+  bind.region_bytes = exported.layout.size();
+  accounts_.take(user, Quota::region_bytes, bind.region_bytes);
 
   waiting_.find(name)->second.erase(id);
   if (waiting_.find(name)->second.empty()) waiting_.erase(name);
@@ -235,6 +245,7 @@ void Core::end_bind(ImportId id, Import& import) {
   if (!import.bind) return;
   binds_.erase(import.bind->id);
   import.bind->server->binds.erase(id);
+  accounts_.give(import.client->peer.uid, Quota::region_bytes, import.bind->region_bytes);
   import.bind.reset();
 }
 
@@ -255,6 +266,7 @@ void Core::erase_import(ImportId id) {
     if (waiting->second.empty()) waiting_.erase(waiting);
   }
   import.client->imports.erase(id);
+  accounts_.give(import.client->peer.uid, Quota::imports);
   imports_.erase(id);
 }
 

@@ -21,27 +21,20 @@ std::string version_of(const shim::OwnedInterfaceId& interface) {
 
 }  // namespace
 
-/// Everything that can be said against an export before the name itself is looked at.
-Status Core::may_export(Connection& peer, const shim::ExportRequest& body) {
-  if (!shim::valid_name(body.name)) {
-    return Error{Errc::invalid_argument, "'" + body.name + "' cannot be exported: a name is 1 to " +
-                                             std::to_string(shim::kMaxNameLength) +
-                                             " printable ASCII characters without space, '@' and '/'"};
-  }
-  if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
+/// What the connection and its user may still export.
+Status Core::room_for_export(const Connection& peer, const shim::ExportRequest& body) {
+  const std::size_t bytes = body.text.size() + body.descriptors.size();
   if (peer.exports.size() >= options_.limits.max_exports_per_connection ||
-      peer.export_bytes + body.text.size() + body.descriptors.size() >
-          options_.limits.max_export_bytes_per_connection) {
+      peer.export_bytes + bytes > options_.limits.max_export_bytes_per_connection) {
     return Error{Errc::limit_reached, "this connection exports too much"};
   }
-  if (body.name == shim::kNetworkName && peer.peer.uid != 0 && peer.peer.uid != ::geteuid()) {
-    return Error{Errc::not_permitted, "'" + body.name + "' is for the network daemon: root or the nameserver's user"};
-  }
-  return options_.policy->may_export(peer.peer, body.name);
+  if (auto room = accounts_.room(peer.peer.uid, Quota::names); !room) return room;
+  return accounts_.room(peer.peer.uid, Quota::declaration_bytes, bytes);
 }
 
 void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body) {
   if (auto allowed = may_export(peer, body); !allowed) return fail(peer, request, allowed.error());
+  if (auto room = room_for_export(peer, body); !room) return fail(peer, request, room.error());
   auto layout = shim::RegionLayout::of(body.classes);
   if (!layout) return fail(peer, request, layout.error());
   if (layout->size() > options_.limits.max_region_bytes) {
@@ -66,6 +59,8 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body)
   log(LogLevel::info, describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
   peer.exports.emplace(id, body.name);
   peer.export_bytes += body.text.size() + body.descriptors.size();
+  accounts_.take(peer.peer.uid, Quota::names);
+  accounts_.take(peer.peer.uid, Quota::declaration_bytes, body.text.size() + body.descriptors.size());
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),
                                      std::move(body.text), std::move(body.descriptors)});
   send(peer, request, shim::Exported{id});
@@ -119,6 +114,8 @@ void Core::remove_export(Connection& server, ExportId id) {
   const auto found = exports_.find(owned->second);
   log(LogLevel::info, "'" + owned->second + "' is withdrawn");
   server.export_bytes -= found->second.bytes();
+  accounts_.give(server.peer.uid, Quota::names);
+  accounts_.give(server.peer.uid, Quota::declaration_bytes, found->second.bytes());
   const std::string name = std::move(owned->second);
   exports_.erase(found);
   server.exports.erase(owned);

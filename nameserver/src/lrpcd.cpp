@@ -14,14 +14,19 @@
 #include <memory>
 #include <string>
 
+#include "daemon_policy.h"
+#include "listen_socket.h"
 #include "lrpc/nameserver.h"
+#include "lrpc/nameserver/policy_file.h"
 #include "lrpc/shim/descriptor_limit.h"
 #include "lrpc/shim/fd.h"
+#include "policy_check.h"
 #include "processor_watch.h"
 
 namespace {
 
 using lrpc::nameserver::Backend;
+using lrpc::nameserver::DaemonPolicy;
 using lrpc::nameserver::ExportRule;
 using lrpc::nameserver::LogLevel;
 using lrpc::nameserver::Nameserver;
@@ -30,6 +35,9 @@ using lrpc::nameserver::NameserverOptions;
 struct CommandLine {
   NameserverOptions options;
   ExportRule export_rule = ExportRule::own_user;
+  std::string policy;  ///< Empty: there is none.
+  bool policy_must_exist = true;
+  lrpc::nameserver::PolicyQuestion question;
   std::string mode;
   std::string log_level = "info";
   long long bind_timeout_ms = 5000;
@@ -50,10 +58,21 @@ void declare(CLI::App& app, CommandLine& line) {
           {"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}}))
       ->option_text("auto|io_uring|epoll");
   app.add_option("--allow-export", line.export_rule,
-                 "Who may export: own (root and the daemon's own user) or anyone who may connect")
+                 "Who may export where the policy does not say: own (root and the daemon's own user) or anyone who may "
+                 "connect")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, ExportRule>{{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}}))
       ->option_text("own|anyone");
+  app.add_option(
+      "--policy", line.policy,
+      "Who may export and import what, read again at SIGHUP (default: /etc/lrpc/policy.toml if it exists and "
+      "the socket is /run/lrpc/lrpcd.sock)");
+  auto* const check = app.add_option("--check-policy", line.question.file,
+                                     "Say what is wrong with this policy (status 1), or what it says, and exit");
+  app.add_option("--as", line.question.as, "With --import and --export: this user (default: you)")->needs(check);
+  app.add_option("--import", line.question.imports, "Say whether this name may be imported (status 2 if not), and why")
+      ->needs(check);
+  app.add_option("--export", line.question.exports, "The same of exporting it")->needs(check);
   app.add_option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
       ->check(CLI::PositiveNumber);
   app.add_option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
@@ -116,6 +135,15 @@ void watch_processors(NameserverOptions& options) {
   options.log(LogLevel::info, "idle processors are seen by eBPF");
 }
 
+/// The system's daemon has the system's policy.
+void find_policy(CommandLine& line) {
+  const std::string& socket = line.options.socket_path;
+  const std::string path = socket.empty() ? lrpc::shim::nameserver_sockets().front() : socket;
+  if (!line.policy.empty() || path != lrpc::nameserver::kSystemSocket) return;
+  line.policy = lrpc::nameserver::kSystemPolicy;
+  line.policy_must_exist = false;
+}
+
 int complain(const std::string& what) {
   std::fprintf(stderr, "lrpcd: %s\n", what.c_str());
   return 1;
@@ -125,18 +153,22 @@ int serve(CommandLine& line) {
   // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
+  find_policy(line);
+  auto policy = DaemonPolicy::open(line.policy, line.policy_must_exist, line.export_rule);  // before there are threads
+  if (!policy) return complain("the policy is not right:\n" + policy.error().message());
   const lrpc::UniqueFd signals = take_signals();
   if (!signals) return complain("signalfd failed");
   line.options.stop_fd = signals.get();
-  line.options.policy = lrpc::nameserver::default_policy(line.export_rule);
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   open_log(line, line.options);
+  policy->apply_to(line.options);
   if (line.allocator == "off") line.options.allocator_tick = std::chrono::milliseconds(0);
   line.options.allocator_rules_always = line.allocator == "always";
   if (line.allocator != "off" && line.ebpf) watch_processors(line.options);
 
   auto nameserver = Nameserver::open(line.options);
   if (!nameserver) return complain(nameserver.error().message());
+  policy->change_policy_of(**nameserver);
   std::printf("lrpcd %s listens on %s (%.*s)\n", LRPC_VERSION, (*nameserver)->socket_path().c_str(),
               static_cast<int>((*nameserver)->backend().size()), (*nameserver)->backend().data());
   std::fflush(stdout);
@@ -162,6 +194,10 @@ int main(int argc, char** argv) {
     const unsigned long mode = octal ? std::stoul(line.mode, &used, 8) : 010000;
     if (mode > 0777) return complain("--mode: '" + line.mode + "' is not an octal mode such as 660");
     line.options.mode = static_cast<mode_t>(mode);
+  }
+  if (!line.question.file.empty()) {
+    line.question.export_rule = line.export_rule;
+    return lrpc::nameserver::check_policy(line.question);
   }
   return serve(line);
 }

@@ -50,6 +50,10 @@ Result<std::unique_ptr<Nameserver>> Nameserver::start(NameserverOptions options)
   return opened;
 }
 
+void Nameserver::set_policy(std::shared_ptr<Policy> policy) {
+  parts_->core->set_policy(policy ? std::move(policy) : default_policy());
+}
+
 Status Nameserver::run() { return parts_->loop->run(); }
 
 void Nameserver::stop() noexcept {

@@ -1,6 +1,9 @@
+#include "lrpc/nameserver/policy.h"
+
 #include <unistd.h>
 
-#include "lrpc/nameserver.h"
+#include <algorithm>
+#include <string>
 
 namespace lrpc::nameserver {
 namespace {
@@ -9,14 +12,15 @@ class DefaultPolicy final : public Policy {
  public:
   explicit DefaultPolicy(ExportRule rule) noexcept : rule_(rule) {}
 
-  Status may_export(const shim::Credentials& server, std::string_view name) override {
+  Status may_export(const Peer& server, std::string_view name) override {
     if (rule_ == ExportRule::anyone || server.uid == 0 || server.uid == own_user_) return {};
     return Error{Errc::not_permitted, "user " + std::to_string(server.uid) + " may not export '" + std::string(name) +
                                           "': this nameserver takes names from root and from user " +
                                           std::to_string(own_user_) +
-                                          " only; run one of your own, or start it with --allow-export anyone"};
+                                          " only; run one of your own, or start it with --allow-export anyone or a "
+                                          "policy that allows it"};
   }
-  Status may_import(const shim::Credentials&, std::string_view, const shim::Credentials&) override { return {}; }
+  Status may_import(const Peer&, std::string_view, const Peer*) override { return {}; }
 
  private:
   ExportRule rule_;
@@ -24,6 +28,12 @@ class DefaultPolicy final : public Policy {
 };
 
 }  // namespace
+
+bool Peer::is_member_of(gid_t group) const noexcept {
+  return gid == group || std::ranges::find(groups, group) != groups.end();
+}
+
+UserQuota Policy::quota(uid_t, const UserQuota& standard) { return standard; }
 
 std::shared_ptr<Policy> default_policy(ExportRule rule) { return std::make_shared<DefaultPolicy>(rule); }
 

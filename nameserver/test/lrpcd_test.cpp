@@ -1,77 +1,17 @@
 // lrpcd as a process.
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <sstream>
 
+#include "daemon.h"
 #include "lrpc/shim/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
 namespace {
-
-/// A daemon that was started, with what it says.
-class Daemon {
- public:
-  explicit Daemon(std::vector<std::string> arguments, bool with_ready_fd = true) {
-    int out[2];
-    int ready[2];
-    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
-    output_ = UniqueFd(out[0]);
-    ready_ = UniqueFd(ready[0]);
-    if (with_ready_fd) arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready[1])});
-    arguments.insert(arguments.begin(), "lrpcd");
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(out[1], 1);
-      ::dup2(out[1], 2);
-      ::fcntl(ready[1], F_SETFD, 0);
-      std::vector<char*> argv;
-      for (auto& argument : arguments) argv.push_back(argument.data());
-      argv.push_back(nullptr);
-      ::execv(LRPCD_PATH, argv.data());
-      ::_exit(127);
-    }
-    ::close(out[1]);
-    ::close(ready[1]);
-  }
-  ~Daemon() {
-    if (pid_ > 0) end(SIGKILL);
-  }
-  Daemon(const Daemon&) = delete;
-  Daemon& operator=(const Daemon&) = delete;
-
-  /// True once it has said that it listens; false if it ended before.
-  bool ready() {
-    char byte = 0;
-    return ::read(ready_.get(), &byte, 1) == 1;
-  }
-  /// Sends `signal` (0: none), waits for the end, and returns the exit status; minus the signal if one ended it.
-  int end(int signal) {
-    if (signal != 0) ::kill(pid_, signal);
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = 0;
-    char buffer[4096];
-    for (ssize_t got = 0; (got = ::read(output_.get(), buffer, sizeof buffer)) > 0;) {
-      output.append(buffer, static_cast<std::size_t>(got));
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  [[nodiscard]] pid_t pid() const { return pid_; }
-
-  std::string output;  ///< Both streams, after end().
-
- private:
-  pid_t pid_ = 0;
-  UniqueFd output_;
-  UniqueFd ready_;
-};
 
 /// Clock ticks of processor time that a process has used.
 long processor_time(pid_t pid) {

@@ -175,10 +175,10 @@ TEST_P(Registry, one_connection_cannot_export_without_end) {
 /// Lets through what the test wants.
 class TestPolicy final : public Policy {
  public:
-  Status may_export(const shim::Credentials&, std::string_view name) override {
+  Status may_export(const Peer&, std::string_view name) override {
     return name == "forbidden" ? Status(Error{Errc::not_permitted, "no such export here"}) : Status();
   }
-  Status may_import(const shim::Credentials&, std::string_view name, const shim::Credentials&) override {
+  Status may_import(const Peer&, std::string_view name, const Peer*) override {
     return name == "closed" ? Status(Error{Errc::not_permitted, "closed to you"}) : Status();
   }
 };
@@ -201,14 +201,14 @@ TEST_P(Registry, the_policy_is_asked_about_exports_and_imports) {
 TEST(DefaultPolicy, only_root_and_the_own_user_export_unless_anyone_may) {
   auto own = default_policy();
   auto anyone = default_policy(ExportRule::anyone);
-  const shim::Credentials self{1, ::geteuid(), 0};
-  const shim::Credentials root{1, 0, 0};
-  const shim::Credentials stranger{1, 12345, 12345};
+  const Peer self{{1, ::geteuid(), 0}};
+  const Peer root{{1, 0, 0}};
+  const Peer stranger{{1, 12345, 12345}};
   EXPECT_TRUE(own->may_export(self, "a"));
   EXPECT_TRUE(own->may_export(root, "a"));
   EXPECT_EQ(own->may_export(stranger, "a").code(), Errc::not_permitted);
   EXPECT_TRUE(anyone->may_export(stranger, "a"));
-  EXPECT_TRUE(own->may_import(stranger, "a", self));
+  EXPECT_TRUE(own->may_import(stranger, "a", &self));
 }
 
 }  // namespace

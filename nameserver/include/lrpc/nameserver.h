@@ -12,38 +12,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lrpc/nameserver/policy.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::nameserver {
 
-/// Who may do what. Asked on the event loop's thread: must not block, must not throw, and must be quick. A refusal's text
-/// reaches the peer. Credentials are the kernel's word on whoever connected.
-class Policy {
- public:
-  virtual ~Policy() = default;
-  [[nodiscard]] virtual Status may_export(const shim::Credentials& server, std::string_view name) = 0;
-  [[nodiscard]] virtual Status may_import(const shim::Credentials& client, std::string_view name,
-                                          const shim::Credentials& server) = 0;
-};
-
-/// Who may export under the default policy. Importing is free to whoever may connect to the socket: each server's clerk
-/// decides about its own clients.
-enum class ExportRule : std::uint8_t {
-  own_user,  ///< Root and the user the nameserver runs as: nobody else can squat a name. The default.
-  anyone,    ///< Whoever may connect to the socket. Names go to who comes first.
-};
-std::shared_ptr<Policy> default_policy(ExportRule rule = ExportRule::own_user);
-
 /// What the event loop runs on. `automatic`: io_uring, or epoll where the kernel or a sandbox refuses it.
 enum class Backend : std::uint8_t { automatic, io_uring, epoll };
 
 /// What one peer can take from the others, at most.
 struct Limits {
+  UserQuota user{};  ///< What one user can, over all its connections, unless the policy has another quota for it.
   std::size_t max_connections = 1024;
-  std::size_t max_connections_per_user = 512;
   std::size_t max_exports_per_connection = 256;
   std::size_t max_export_bytes_per_connection = 4U << 20;  ///< Of the declarations it exports.
   std::size_t max_imports_per_connection = 32;             ///< Imports that wait or are being bound.
@@ -65,6 +49,13 @@ using MachineLoadSource = std::function<std::optional<MachineLoad>()>;
 /// The default, from /proc; opens what it needs at once. not_supported where that cannot be read.
 Result<MachineLoadSource> proc_machine_load();
 
+/// A descriptor of the embedding program's that the event loop watches along with its own.
+struct ExtraWatch {
+  int fd = -1;  ///< Not owned; must outlive the nameserver.
+  /// Called on the event loop's thread whenever it is readable or hung up; must not block. False: watch it no more.
+  std::function<bool()> on_readable{};
+};
+
 enum class LogLevel : std::uint8_t { debug, info, warning };
 
 struct NameserverOptions {
@@ -77,7 +68,7 @@ struct NameserverOptions {
   /// How long a clerk may think about an import before the client is told timed_out.
   std::chrono::milliseconds bind_timeout{5000};
   Limits limits{};
-  std::shared_ptr<Policy> policy{};  ///< Null: default_policy().
+  std::shared_ptr<Policy> policy{};  ///< Null: default_policy(). See also Nameserver::set_policy().
   /// Called on the event loop's thread, with one line. Null: no log. Peers cannot put control characters into it.
   std::function<void(LogLevel, std::string_view)> log{};
   /// The processor allocator: how often it looks at the servers while any of them is active (never else). 0: there is none,
@@ -90,6 +81,7 @@ struct NameserverOptions {
   MachineLoadSource machine_load{};
   /// A descriptor that ends run() when it becomes readable, e.g. a signalfd. Not owned; must outlive the nameserver.
   int stop_fd = -1;
+  std::vector<ExtraWatch> extra_watches{};
 };
 
 /// What the processor allocator does (LRPC §3.4: idle processors spin in the most active domains).
@@ -124,6 +116,10 @@ class Nameserver {
   Status run();
   /// Makes run() return, and after start() waits for its thread. Any thread but that one; again is harmless.
   void stop() noexcept;
+  /// Goes on with another policy. Any thread; also before run(). From the next event on: whoever waits to import a name
+  /// that it may not import any more is told so, and names that could not be exported any more are logged. They stay,
+  /// and so do bindings. Null: default_policy().
+  void set_policy(std::shared_ptr<Policy> policy);
 
   [[nodiscard]] const std::string& socket_path() const noexcept;
   /// All zero if there is no allocator. Any thread.

@@ -241,6 +241,8 @@ Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true
 
 /// The kernel's word on the process at the other end of a connected AF_UNIX socket.
 Result<Credentials> peer_credentials(int socket);
+/// Its supplementary groups as of when it connected (SO_PEERGROUPS); empty if the kernel does not tell.
+std::vector<gid_t> peer_groups(int socket);
 /// A pidfd for it: SO_PEERPIDFD where present, else peer_pidfd_by_pid(). peer_gone if the process is no more.
 Result<UniqueFd> peer_pidfd(int socket);
 /// The fallback of kernels before 6.5: pidfd_open of the peer's pid, then a check that the peer has not hung up:

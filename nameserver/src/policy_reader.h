@@ -1,0 +1,40 @@
+// A process that reads the policy on behalf of lrpcd, which can open no files once it has shut itself in. It knows no
+// peers, and lrpcd never waits for it: looking users up can take long.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::nameserver {
+
+/// One thread's. The process ends with the object, or with the process that has it.
+class PolicyReader {
+ public:
+  /// Forks: before there are threads, and descriptors that nobody else is to have.
+  static Result<PolicyReader> start(const std::string& path);
+  PolicyReader(PolicyReader&& other) noexcept;
+  PolicyReader& operator=(PolicyReader&&) = delete;
+  ~PolicyReader();
+
+  /// Asks for the file as it is now. Asked again before the answer has come, it may answer once.
+  void ask() noexcept;
+  /// Readable when there is something to take().
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  /// The answer: what load_policy_source() returned there; none if it has not come wholly yet. peer_gone: no answer
+  /// will ever come. Does not block.
+  Result<std::optional<PolicySource>> take();
+
+ private:
+  PolicyReader(UniqueFd socket, pid_t process) noexcept : socket_(std::move(socket)), process_(process) {}
+  UniqueFd socket_;
+  pid_t process_ = -1;
+  std::string received_;
+};
+
+}  // namespace lrpc::nameserver
