@@ -26,6 +26,7 @@ mv "$work/prefix" "$work/moved"
 
 build_against_package "$project" "$work/build"
 "$work/build/hello-server"
+"$work/build/shut-in"
 
 # The README's: each block goes into the file that the line before it begins with.
 mkdir "$work/readme"
