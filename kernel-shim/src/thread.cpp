@@ -5,10 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <iterator>
+#include <memory>
+#include <new>
+#include <string_view>
 
 namespace lrpc::shim {
 namespace {
@@ -84,7 +88,27 @@ Status can_schedule(const Scheduling& scheduling) {
   return attempt.outcome;
 }
 
+namespace {
+
+/// A thread names itself: naming another one is writing a file in /proc, which a sandbox may not let it.
+struct NamedBody {
+  std::array<char, 16> name{};  ///< A copy: the caller's may be gone when the thread begins.
+  Thread::Body body = nullptr;
+  void* argument = nullptr;
+};
+
+void* run_named(void* argument) {
+  const std::unique_ptr<NamedBody> given(static_cast<NamedBody*>(argument));
+  pthread_setname_np(pthread_self(), given->name.data());
+  return given->body(given->argument);
+}
+
+}  // namespace
+
 Status Thread::start(const Options& options, Body body, void* argument) {
+  std::unique_ptr<NamedBody> named(new (std::nothrow) NamedBody{.body = body, .argument = argument});
+  if (named == nullptr) return system_error("pthread_create", ENOMEM);
+  std::string_view(options.name).copy(named->name.data(), named->name.size() - 1);
   const Attributes attributes(options);
   int err = attributes.error();
   if (err == 0) {
@@ -93,12 +117,12 @@ Status Thread::start(const Options& options, Body body, void* argument) {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = pthread_create(&thread_, attributes.get(), body, argument);
+    err = pthread_create(&thread_, attributes.get(), &run_named, named.get());
+    if (err == 0) (void)named.release();  // the thread's
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   if (err != 0) return system_error("pthread_create", err);
   running_ = true;
-  pthread_setname_np(thread_, options.name);  // it may have ended, but not gone: nobody has joined it
   return {};
 }
 

@@ -14,11 +14,13 @@ struct Seen {
   sigset_t blocked{};
   std::size_t stack_size = 0;
   std::size_t guard_size = 0;
+  char name[16] = {};
 };
 
 void* look(void* argument) {
   auto& seen = *static_cast<Seen*>(argument);
   pthread_sigmask(SIG_SETMASK, nullptr, &seen.blocked);
+  pthread_getname_np(pthread_self(), seen.name, sizeof seen.name);
   pthread_attr_t attributes;
   pthread_getattr_np(pthread_self(), &attributes);
   pthread_attr_getstacksize(&attributes, &seen.stack_size);
@@ -46,6 +48,14 @@ TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_all_signals) {
     EXPECT_EQ(sigismember(&seen.blocked, signal), 1) << signal;
     EXPECT_FALSE(blocked_here(signal)) << signal;
   }
+}
+
+TEST(Thread, has_the_name_that_was_asked_for_as_far_as_it_fits) {
+  Seen seen;
+  Thread thread;
+  ASSERT_TRUE(thread.start({.name = "of sixteen bytes"}, &look, &seen));
+  thread.join();
+  EXPECT_STREQ(seen.name, "of sixteen byte");
 }
 
 TEST(Thread, that_cannot_be_had_is_an_error_and_leaves_the_signals_as_they_were) {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "daemon_policy.h"
+#include "daemon_sandbox.h"
 #include "listen_socket.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/nameserver/policy_file.h"
@@ -44,6 +45,7 @@ struct CommandLine {
   int ready_fd = -1;
   std::string allocator = "auto";
   bool ebpf = true;
+  std::string sandbox = "best-effort";
 };
 
 void declare(CLI::App& app, CommandLine& line) {
@@ -87,6 +89,10 @@ void declare(CLI::App& app, CommandLine& line) {
                  "Learn which processors are idle by eBPF where that can be had, or only from /proc")
       ->transform(CLI::CheckedTransformer(on_off))
       ->option_text("auto|off");
+  app.add_option("--sandbox", line.sandbox,
+                 "Shut itself in once it listens: as far as this kernel can (best-effort), whole or not at all, or not")
+      ->check(CLI::IsMember({"off", "best-effort", "required"}))
+      ->option_text("off|best-effort|required");
   app.add_option("--log-level", line.log_level, "What to log on the standard error")
       ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
   app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
@@ -149,6 +155,20 @@ int complain(const std::string& what) {
   return 1;
 }
 
+/// From here on: no files but what sandbox_of_daemon() names, no processes, no sockets of its own making.
+lrpc::Status shut_in(const CommandLine& line, const std::string& socket_path) {
+  if (line.sandbox == "off") {
+    line.options.log(LogLevel::warning, "sandbox: off");
+    return {};
+  }
+  auto options = lrpc::nameserver::sandbox_of_daemon(socket_path);
+  options.required = line.sandbox == "required";
+  auto entered = lrpc::sandbox::enter(options);
+  if (!entered) return entered.error();
+  line.options.log(entered->complete() ? LogLevel::info : LogLevel::warning, "sandbox: " + entered->text());
+  return {};
+}
+
 int serve(CommandLine& line) {
   // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -169,6 +189,7 @@ int serve(CommandLine& line) {
   auto nameserver = Nameserver::open(line.options);
   if (!nameserver) return complain(nameserver.error().message());
   policy->change_policy_of(**nameserver);
+  if (auto shut = shut_in(line, (*nameserver)->socket_path()); !shut) return complain(shut.error().message());
   std::printf("lrpcd %s listens on %s (%.*s)\n", LRPC_VERSION, (*nameserver)->socket_path().c_str(),
               static_cast<int>((*nameserver)->backend().size()), (*nameserver)->backend().data());
   std::fflush(stdout);

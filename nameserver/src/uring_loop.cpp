@@ -11,6 +11,7 @@
 #include <chrono>
 
 #include "event_loop.h"
+#include "lrpc/shim/restricted_ring.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -29,22 +30,15 @@ class UringLoop final : public EventLoop {
     io_uring_params parameters{};
     parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE;
     parameters.cq_entries = kCompletions;
-    int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters);
+    const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters);
     if (result < 0) return refused("io_uring_setup", result);
     opened_ = true;
     if ((parameters.features & IORING_FEAT_EXT_ARG) == 0) return refused("waiting with a timeout", -EOPNOTSUPP);
 
-    std::array<io_uring_restriction, 2> allowed{};
-    allowed[0].opcode = IORING_RESTRICTION_SQE_OP;
-    allowed[0].sqe_op = IORING_OP_POLL_ADD;
-    allowed[1].opcode = IORING_RESTRICTION_SQE_OP;
-    allowed[1].sqe_op = IORING_OP_POLL_REMOVE;
-    // By number: Debian 12's liburing declares the functions for these two but does not export them.
-    result = ::io_uring_register(static_cast<unsigned>(ring_.ring_fd), IORING_REGISTER_RESTRICTIONS, allowed.data(),
-                                 static_cast<unsigned>(allowed.size()));
-    if (result < 0) return refused("restricting the ring", result);
-    result = ::io_uring_register(static_cast<unsigned>(ring_.ring_fd), IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
-    if (result < 0) return refused("enabling the ring", result);
+    constexpr std::array<std::uint8_t, 2> kOperations{IORING_OP_POLL_ADD, IORING_OP_POLL_REMOVE};
+    if (const int err = shim::restrict_ring(ring_.ring_fd, {.operations = kOperations}); err != 0)
+      return refused("restricting the ring", -err);
+    if (const int err = shim::enable_ring(ring_.ring_fd); err != 0) return refused("enabling the ring", -err);
     return make_stop_event();
   }
   std::string_view name() const noexcept override { return "io_uring"; }

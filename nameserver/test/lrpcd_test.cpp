@@ -1,8 +1,12 @@
 // lrpcd as a process.
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 
@@ -118,6 +122,80 @@ TEST(Lrpcd, nobody_can_look_into_it) {
   EXPECT_EQ(found.st_uid, 0U);
 }
 
+/// A line of /proc/PID/status.
+std::string status_of(pid_t pid, const std::string& field) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field + ":\t")) return line.substr(field.size() + 2);
+  }
+  return "?";
+}
+
+TEST(Lrpcd, it_shuts_itself_in_unless_it_is_told_not_to) {
+  TemporaryDirectory directory;
+  for (const char* const backend : {"auto", "epoll"}) {
+    Daemon daemon({"--socket", directory / "s", "--backend", backend});
+    ASSERT_TRUE(daemon.ready());
+    EXPECT_EQ(status_of(daemon.pid(), "NoNewPrivs"), "1");
+    EXPECT_EQ(status_of(daemon.pid(), "CapEff"), "0000000000000000");
+    const std::string filtered = status_of(daemon.pid(), "Seccomp");
+    TestPeer client(directory / "s");
+    EXPECT_TRUE(client.is_served());
+    EXPECT_EQ(daemon.end(SIGTERM), 0) << daemon.output;
+    EXPECT_NE(daemon.output.find("sandbox: privileges: "), std::string::npos) << daemon.output;
+    const bool refused = daemon.output.find("system calls NOT HELD") != std::string::npos;
+    EXPECT_EQ(filtered, refused ? "0" : "2") << daemon.output;
+    EXPECT_FALSE(exists(directory / "s"));
+  }
+  Daemon open({"--socket", directory / "s", "--sandbox", "off"});
+  ASSERT_TRUE(open.ready());
+  EXPECT_EQ(status_of(open.pid(), "Seccomp"), status_of(::getpid(), "Seccomp"));
+  EXPECT_EQ(open.end(SIGTERM), 0);
+  EXPECT_NE(open.output.find("sandbox: off"), std::string::npos) << open.output;
+}
+
+TEST(Lrpcd, it_does_not_serve_where_a_sandbox_that_is_required_cannot_be_had) {
+  TemporaryDirectory directory;
+  Daemon daemon({"--socket", directory / "s", "--sandbox", "required"});
+  const bool served = daemon.ready();
+  EXPECT_EQ(daemon.end(served ? SIGTERM : 0), served ? 0 : 1) << daemon.output;
+  EXPECT_EQ(daemon.output.find("NOT HELD: ") == std::string::npos ||
+                daemon.output.find("the sandbox is not whole") == std::string::npos,
+            served)
+      << daemon.output;
+}
+
+/// The same user's processes, root's too if they have no capability: run as somebody else.
+TEST(Lrpcd, nobody_of_its_user_can_trace_it) {
+  constexpr uid_t kUser = 54321;
+  TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0) {
+      if (::chown((directory / ".").c_str(), kUser, kUser) != 0 || ::setresgid(kUser, kUser, kUser) != 0 ||
+          ::setresuid(kUser, kUser, kUser) != 0)
+        ::_exit(2);
+    }
+    Daemon daemon({"--socket", directory / "s", "--log-level", "off"});
+    if (!daemon.ready()) ::_exit(77);  // that user cannot execute it where it lies
+    if (::ptrace(PTRACE_SEIZE, daemon.pid(), nullptr, nullptr) == 0 || errno != EPERM) ::_exit(3);
+    char byte = 0;
+    const iovec here{&byte, 1};
+    const iovec there{&byte, 1};
+    if (::process_vm_readv(daemon.pid(), &here, 1, &there, 1, 0) >= 0 || errno != EPERM) ::_exit(4);
+    const std::string memory = "/proc/" + std::to_string(daemon.pid()) + "/mem";
+    if (::open(memory.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) ::_exit(5);
+    const std::string fds = "/proc/" + std::to_string(daemon.pid()) + "/fd";
+    if (::open(fds.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY) >= 0 || errno != EACCES) ::_exit(6);
+    ::_exit(daemon.end(SIGTERM) == 0 ? 0 : 7);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "another user cannot execute " << LRPCD_PATH;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(Lrpcd, it_uses_no_processor_while_no_server_is_active_even_after_one_was) {
   TemporaryDirectory directory;
   Daemon daemon({"--socket", directory / "s", "--log-level", "off"});
@@ -158,6 +236,7 @@ TEST(Lrpcd, wrong_options_are_explained) {
                                                                  {"--mode", "888"},
                                                                  {"--log-level", "loud"},
                                                                  {"--ebpf", "please"},
+                                                                 {"--sandbox", "perhaps"},
                                                                  {"--allocator", "no"},
                                                                  {"--max-region-bytes", "0"},
                                                                  {"--nonsense"}}) {

@@ -26,6 +26,7 @@ mv "$work/prefix" "$work/moved"
 
 build_against_package "$project" "$work/build"
 "$work/build/hello-server"
+"$work/build/shut-in"
 
 # The interface's fuzzer: libFuzzer's, or the package's own driver.
 "$cmake" --build "$work/build" --target hello_fuzz

@@ -1,0 +1,99 @@
+#include "lrpc/sandbox/filter.h"
+
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include "lrpc/shim/fd.h"
+
+namespace lrpc::sandbox {
+namespace {
+
+struct Context {
+  explicit Context(std::uint32_t action) noexcept : filter(seccomp_init(action)) {}
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context() {
+    if (filter != nullptr) seccomp_release(filter);
+  }
+  scmp_filter_ctx filter;
+};
+
+std::uint32_t action_of(Otherwise otherwise) {
+  switch (otherwise) {
+    case Otherwise::trace: return SCMP_ACT_TRACE(0);
+    case Otherwise::error: return SCMP_ACT_ERRNO(EPERM);
+    case Otherwise::kill: break;
+  }
+  return SCMP_ACT_KILL_PROCESS;
+}
+
+scmp_arg_cmp comparison_of(const Condition& condition) {
+  if (condition.at_most) return {condition.argument, SCMP_CMP_LE, condition.value, 0};
+  if (condition.mask == ~std::uint64_t{0}) return {condition.argument, SCMP_CMP_EQ, condition.value, 0};
+  return {condition.argument, SCMP_CMP_MASKED_EQ, condition.mask, condition.value};
+}
+
+Status add(const Context& context, std::uint32_t action, long number, std::span<const Condition> conditions) {
+  std::vector<scmp_arg_cmp> comparisons;
+  comparisons.reserve(conditions.size());
+  for (const Condition& condition : conditions) comparisons.push_back(comparison_of(condition));
+  const int err = seccomp_rule_add_array(context.filter, action, static_cast<int>(number),
+                                         static_cast<unsigned>(comparisons.size()), comparisons.data());
+  if (err == 0) return {};
+  return system_error("a rule of the seccomp filter for " + name_of_system_call(number), -err);
+}
+
+Status add_all(const Context& context, const FilterOptions& options) {
+  if (options.notifies_first) {
+    if (Status added = add(context, SCMP_ACT_NOTIFY, *options.notifies_first, {}); !added) return added;
+    (void)seccomp_syscall_priority(context.filter, static_cast<int>(*options.notifies_first), 255);
+  }
+  for (const Rule& rule : options.rules) {
+    const int number = seccomp_syscall_resolve_name(rule.name.c_str());
+    if (number < 0) continue;  // not of this processor
+    const std::uint32_t action =
+        rule.fails_with == 0 ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(static_cast<unsigned>(rule.fails_with));
+    if (Status added = add(context, action, number, rule.conditions); !added) return added;
+  }
+  for (const std::string& name : options.allow) {
+    const int number = seccomp_syscall_resolve_name(name.c_str());
+    if (number < 0) return Error{Errc::invalid_argument, "'" + name + "' is no system call of this processor"};
+    if (Status added = add(context, SCMP_ACT_ALLOW, number, {}); !added) return added;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<sock_filter>> make_filter(const FilterOptions& options) {
+  const Context context(action_of(options.otherwise));
+  if (context.filter == nullptr) return Error{Errc::system_error, "libseccomp makes no filter"};
+  // A system call of another architecture has other numbers: there is no asking what it was.
+  (void)seccomp_attr_set(context.filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  if (Status added = add_all(context, options); !added) return added.error();
+
+  const UniqueFd file(memfd_create("lrpc-filter", MFD_CLOEXEC));
+  if (!file) return system_error("memfd_create", errno);
+  if (const int err = seccomp_export_bpf(context.filter, file.get()); err != 0)
+    return system_error("seccomp_export_bpf", -err);
+  const off_t size = lseek(file.get(), 0, SEEK_END);
+  if (size <= 0 || static_cast<std::size_t>(size) % sizeof(sock_filter) != 0)
+    return Error{Errc::system_error, "seccomp_export_bpf wrote something else than a filter"};
+  std::vector<sock_filter> filter(static_cast<std::size_t>(size) / sizeof(sock_filter));
+  if (pread(file.get(), filter.data(), static_cast<std::size_t>(size), 0) != size)
+    return system_error("reading the filter", errno);
+  return filter;
+}
+
+std::string name_of_system_call(long number) {
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      seccomp_syscall_resolve_num_arch(seccomp_arch_native(), static_cast<int>(number)), &std::free);
+  return name != nullptr ? name.get() : "system call " + std::to_string(number);
+}
+
+}  // namespace lrpc::sandbox

@@ -1,0 +1,136 @@
+#include "lrpc/sandbox.h"
+
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "landlock.h"
+#include "lrpc/sandbox/filter.h"
+#include "lrpc/shim/processor.h"
+#include "system_calls.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LRPC_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define LRPC_SANITIZED 1
+#endif
+#endif
+
+namespace lrpc::sandbox {
+namespace {
+
+#ifdef LRPC_SANITIZED
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+constexpr const char* kNotWithSanitizer = "not in a build with a sanitizer, whose runtime opens files and traces";
+
+/// Of this process; 1 where /proc is not there to say it.
+std::size_t count_threads() noexcept {
+  struct stat tasks {};
+  if (::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink < 3) return 1;
+  return tasks.st_nlink - 2;  // itself, its parent, and one a thread
+}
+
+bool has(const std::vector<Group>& groups, Group group) { return std::ranges::find(groups, group) != groups.end(); }
+
+Part give_up_privileges(const Options& options) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    return {false, std::string("PR_SET_NO_NEW_PRIVS: ") + std::strerror(errno)};
+  if (!options.keep_capabilities) return {true, "no new ones"};
+  if (auto dropped = drop_capabilities(*options.keep_capabilities); !dropped) return {false, dropped.error().message()};
+  return {true, *options.keep_capabilities == 0 ? "no capabilities, no new ones" : "few capabilities, no new ones"};
+}
+
+Part hide_memory() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0) return {true, "not to be seen"};
+  return {false, std::string("PR_SET_DUMPABLE: ") + std::strerror(errno)};
+}
+
+/// On every thread that there is; those that come inherit it.
+Part install(const std::vector<sock_filter>& filter, const Options& options) {
+  const sock_fprog program{static_cast<unsigned short>(filter.size()),
+                           const_cast<sock_filter*>(filter.data())};  // NOLINT
+  const long result = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+  if (result == 0) return {true, options.kill ? "others end the process" : "others fail with EPERM"};
+  if (result > 0) return {false, "thread " + std::to_string(result) + " has a filter of its own"};
+  if (errno == ENOSYS || errno == EINVAL || errno == EPERM || errno == EACCES)
+    return {false,
+            std::string("this kernel, or a filter that is in place, allows no filters: ") + std::strerror(errno)};
+  return {false, std::string("seccomp: ") + std::strerror(errno)};
+}
+
+/// What the libraries and the C library read while they run, wherever there is a group for it. Harmless to all.
+void add_usual_paths(Options& options) {
+  if (!has(options.groups, Group::read_files) && !has(options.groups, Group::write_files)) return;
+  // How many threads could run (the gates' contention memory); how many processors there are (the C library).
+  for (const char* const path : {"/proc/loadavg", "/sys/devices/system/cpu/online"})
+    options.read_only.emplace_back(path);
+}
+
+std::string line(const char* what, const Part& part) {
+  return std::string(what) + (part.holds ? ": " : " NOT HELD: ") + part.text;
+}
+
+}  // namespace
+
+std::string Report::text() const {
+  return line("privileges", privileges) + "; " + line("memory", memory) + "; " + line("files", files) + "; " +
+         line("TCP", tcp) + "; " + line("other processes", others) + "; " + line("system calls", system_calls);
+}
+
+Result<Report> enter(const Options& chosen) {
+  Options options = chosen;
+  add_usual_paths(options);
+  auto filter = make_filter({.otherwise = options.kill ? Otherwise::kill : Otherwise::error,
+                             .rules = rules_of(options.groups),
+                             .allow = options.allow});
+  if (!filter) return filter.error();
+  if (options.landlock && !kSanitized) {
+    if (const std::size_t threads = count_threads(); threads > 1)
+      return Error{Errc::invalid_argument,
+                   "Landlock holds for one thread and those that it starts, and this process has " +
+                       std::to_string(threads) + " already: shut it in before the first export, import or thread"};
+  }
+  // Looked up in files when they are first asked for; later that might be refused.
+  (void)shim::online_processors();
+  (void)shim::ticks_per_microsecond();
+  ::tzset();
+
+  Report report;
+  report.privileges = give_up_privileges(options);
+  report.memory = hide_memory();
+  if (kSanitized) {
+    for (Part* const part : {&report.files, &report.tcp, &report.others, &report.system_calls})
+      *part = {false, kNotWithSanitizer};
+  } else {
+    // Landlock first: the filter need not let its system calls through then.
+    if (options.landlock) {
+      const LandlockReport landlock = restrict_by_landlock(options);
+      report.files = landlock.files;
+      report.tcp = landlock.tcp;
+      report.others = landlock.others;
+    } else {
+      for (Part* const part : {&report.files, &report.tcp, &report.others}) *part = {false, "not wanted"};
+    }
+    report.system_calls = install(*filter, options);
+  }
+  if (options.required && !report.complete()) {
+    // Landlock that is not wanted is not missed.
+    Report wanted = report;
+    if (!options.landlock) wanted.files.holds = true;
+    if (!wanted.complete()) return Error{Errc::not_supported, "the sandbox is not whole: " + report.text()};
+  }
+  return report;
+}
+
+}  // namespace lrpc::sandbox

@@ -1,0 +1,281 @@
+// The allow-list. docs/SANDBOX.md says for each daemon which groups it has, and why.
+#include "system_calls.h"
+
+#include <asm/ioctls.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <linux/membarrier.h>
+#include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace lrpc::sandbox {
+namespace {
+
+constexpr std::uint64_t kFutexFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+constexpr std::uint64_t kLastClock = 11;   ///< CLOCK_TAI; behind it are other processes' clocks.
+constexpr std::uint64_t kLastAdvice = 25;  ///< MADV_COLLAPSE; far behind it MADV_HWPOISON.
+
+/// What pthread_create(3) asks of clone(2), at least and at most: a thread, in no new namespace, traced by nobody.
+constexpr std::uint64_t kThread = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
+constexpr std::uint64_t kOfThread = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
+                                    CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | CLONE_DETACHED;
+
+/// What makes an open more than reading. O_TMPFILE contains O_DIRECTORY, which is harmless.
+constexpr std::uint64_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+
+constexpr std::uint64_t kSocketFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+using Rules = std::vector<Rule>;
+
+Rules descriptors() {
+  Rules rules;
+  for (const char* const name : {"read",
+                                 "readv",
+                                 "pread64",
+                                 "preadv",
+                                 "preadv2",
+                                 "write",
+                                 "writev",
+                                 "pwrite64",
+                                 "pwritev",
+                                 "pwritev2",
+                                 "close",
+                                 "close_range",
+                                 "dup",
+                                 "dup2",
+                                 "dup3",
+                                 "lseek",
+                                 "fstat",
+                                 "fstatfs",
+                                 "newfstatat",
+                                 "statx",
+                                 "stat",
+                                 "lstat",
+                                 "poll",
+                                 "ppoll",
+                                 "select",
+                                 "pselect6",
+                                 "epoll_create",
+                                 "epoll_create1",
+                                 "epoll_ctl",
+                                 "epoll_wait",
+                                 "epoll_pwait",
+                                 "epoll_pwait2",
+                                 "eventfd",
+                                 "eventfd2",
+                                 "pipe",
+                                 "pipe2",
+                                 "timerfd_create",
+                                 "timerfd_settime",
+                                 "timerfd_gettime",
+                                 "signalfd4",
+                                 "flock",
+                                 "fsync",
+                                 "fdatasync",
+                                 "sendfile",
+                                 "getcwd"})
+    rules.push_back({name});
+  // All but those that have signals sent to others (F_SETOWN, F_SETSIG), and leases.
+  for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_SETPIPE_SZ,
+                            F_GETPIPE_SZ, F_SETLK, F_SETLKW, F_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_OFD_GETLK})
+    rules.push_back({"fcntl", {equal(1, static_cast<std::uint64_t>(command))}});
+  for (const std::uint64_t request : {std::uint64_t{FIONBIO}, std::uint64_t{FIONREAD}, std::uint64_t{FIOCLEX},
+                                      std::uint64_t{SIOCOUTQ}, std::uint64_t{TCGETS}, std::uint64_t{TIOCGWINSZ}})
+    rules.push_back({"ioctl", {equal(1, request)}});
+  return rules;
+}
+
+Rule socket_of(const char* call, int domain, int type, bool any_type = false) {
+  Rule rule{call, {equal(0, static_cast<std::uint64_t>(domain))}};
+  if (!any_type) rule.conditions.push_back(equal_but_for(1, kSocketFlags, static_cast<std::uint64_t>(type)));
+  return rule;
+}
+
+Rules messages() {
+  Rules rules{socket_of("socketpair", AF_UNIX, 0, true)};
+  for (const char* const name : {"sendmsg", "sendmmsg", "sendto", "recvmsg", "recvmmsg", "recvfrom", "accept",
+                                 "accept4", "getsockopt", "setsockopt", "getsockname", "getpeername", "shutdown"})
+    rules.push_back({name});
+  return rules;
+}
+
+Rules threads() {
+  const auto self = static_cast<std::uint64_t>(::getpid());
+  Rules rules{
+      // clone3's flags are behind a pointer, where no filter looks. The C library then takes clone.
+      {"clone3", {}, ENOSYS},
+      {"clone", {equal_but_for(0, kOfThread, kThread)}},
+      {"tgkill", {equal(0, self)}},
+      {"membarrier", {equal(0, MEMBARRIER_CMD_GLOBAL_EXPEDITED)}},
+  };
+  for (const char* const name : {"sched_setaffinity", "sched_setscheduler", "sched_getscheduler", "sched_setparam",
+                                 "sched_getparam", "sched_getattr", "sched_setattr"})
+    rules.push_back({name, {equal(0, 0)}});  // of the calling thread
+  // Of another thread's, asked by id: the affinity of the clerk's (libserver), and pthread_getaffinity_np.
+  for (const char* const name : {"sched_getaffinity", "sched_get_priority_max", "sched_get_priority_min",
+                                 "sched_rr_get_interval", "getrusage", "futex_waitv"})
+    rules.push_back({name});
+  for (const char* const name : {"getpriority", "setpriority"})
+    rules.push_back({name, {equal(0, 0), equal(1, 0)}});  // PRIO_PROCESS, the calling thread
+  for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
+                           PR_SET_TIMERSLACK, PR_GET_TIMERSLACK})
+    rules.push_back({"prctl", {equal(0, static_cast<std::uint64_t>(option))}});
+  return rules;
+}
+
+Rules read_files() {
+  Rules rules{
+      {"openat2", {}, ENOSYS},  // its flags are behind a pointer: openat is taken instead
+      {"openat", {without(2, kWrites)}},
+      {"open", {without(1, kWrites)}},
+  };
+  for (const char* const name : {"access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "statfs",
+                                 "chdir", "fchdir", "fadvise64", "readahead"})
+    rules.push_back({name});
+  return rules;
+}
+
+Rules write_files() {
+  Rules rules = read_files();
+  for (const char* const name :
+       {"openat",    "open",      "creat",     "mkdir",  "mkdirat",         "rename",  "renameat",  "renameat2",
+        "unlink",    "unlinkat",  "rmdir",     "link",   "linkat",          "symlink", "symlinkat", "truncate",
+        "ftruncate", "fallocate", "chmod",     "fchmod", "fchmodat",        "chown",   "fchown",    "lchown",
+        "fchownat",  "utimensat", "futimesat", "utimes", "copy_file_range", "umask"})
+    rules.push_back({name});
+  return rules;
+}
+
+Rules shared_memory() { return {{"memfd_create"}, {"ftruncate"}, {"fallocate"}, {"fcntl", {equal(1, F_ADD_SEALS)}}}; }
+
+Rules trap_listeners() {
+  // Its links in /proc/self/fd tell a listener from what pretends to be one.
+  Rules rules{{"seccomp", {equal(0, SECCOMP_GET_NOTIF_SIZES)}}, {"readlink"}, {"readlinkat"}};
+  constexpr std::uint64_t kSetFlags = _IOW('!', 4, std::uint64_t);  // SECCOMP_IOCTL_NOTIF_SET_FLAGS, Linux 6.6
+  for (const std::uint64_t request : {std::uint64_t{SECCOMP_IOCTL_NOTIF_RECV}, std::uint64_t{SECCOMP_IOCTL_NOTIF_SEND},
+                                      std::uint64_t{SECCOMP_IOCTL_NOTIF_ID_VALID}, kSetFlags})
+    rules.push_back({"ioctl", {equal(1, request)}});
+  return rules;
+}
+
+Rules rings() {
+  return {{"io_uring_enter"},
+          // What else a ring lets register, its own restrictions say.
+          {"io_uring_register", {equal(1, IORING_REGISTER_ENABLE_RINGS)}},
+          {"io_uring_register", {equal(1, IORING_REGISTER_FILES_UPDATE)}}};
+}
+
+Rules streams() {
+  Rules rules{{"connect"}, {"bind"}, {"listen"}};
+  for (const int domain : {AF_INET, AF_INET6}) rules.push_back(socket_of("socket", domain, SOCK_STREAM));
+  return rules;
+}
+
+Rules rules_of(Group group) {
+  switch (group) {
+    case Group::descriptors: return descriptors();
+    case Group::messages: return messages();
+    case Group::connect: return {socket_of("socket", AF_UNIX, 0, true), {"connect"}};
+    case Group::shared_memory: return shared_memory();
+    case Group::peers: return {{"pidfd_open"}};
+    case Group::threads: return threads();
+    case Group::trap_listeners: return trap_listeners();
+    case Group::read_files: return read_files();
+    case Group::write_files: return write_files();
+    case Group::remove_files: return {{"unlink"}, {"unlinkat", {equal(2, 0)}}};
+    case Group::rings: return rings();
+    case Group::datagrams:
+      return {
+          socket_of("socket", AF_INET, SOCK_DGRAM), socket_of("socket", AF_INET6, SOCK_DGRAM), {"connect"}, {"bind"}};
+    case Group::streams: return streams();
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Rule>& computing_rules() {
+  static const std::vector<Rule> kRules = {
+      // Memory. Nothing that can be written ever becomes executable, nor does anything new: no PROT_EXEC at all.
+      {"brk"},
+      {"munmap"},
+      {"mremap"},
+      {"mmap", {without(2, PROT_EXEC)}},
+      {"mprotect", {without(2, PROT_EXEC)}},
+      {"madvise", {at_most(2, kLastAdvice)}},
+      {"membarrier", {equal(0, MEMBARRIER_CMD_PRIVATE_EXPEDITED)}},
+      {"membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)}},
+      {"membarrier", {equal(0, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)}},  // lets others fence us, not us others
+      // Waiting, time, randomness.
+      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAIT)}},
+      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAKE)}},
+      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAIT_BITSET)}},
+      {"futex", {equal_but_for(1, kFutexFlags, FUTEX_WAKE_BITSET)}},
+      {"clock_gettime", {at_most(0, kLastClock)}},
+      {"clock_getres", {at_most(0, kLastClock)}},
+      {"clock_nanosleep", {at_most(0, kLastClock)}},
+      {"gettimeofday"},
+      {"time"},
+      {"nanosleep"},
+      {"restart_syscall"},
+      {"sched_yield"},
+      {"getcpu"},
+      {"sched_getaffinity", {equal(0, 0)}},
+      {"getrandom"},
+      // The program's own signals and its end.
+      {"rt_sigaction"},
+      {"rt_sigprocmask"},
+      {"rt_sigreturn"},
+      {"sigaltstack"},
+      {"exit"},
+      {"exit_group"},
+      // Who it is.
+      {"getpid"},
+      {"gettid"},
+      {"getppid"},
+      {"getuid"},
+      {"geteuid"},
+      {"getgid"},
+      {"getegid"},
+      // What the C library does when a program or a thread starts.
+      {"set_tid_address"},
+      {"set_robust_list"},
+      {"rseq"},
+      {"prlimit64", {equal(0, 0), equal(2, 0)}},  // to read limits, not to set them
+#ifdef __x86_64__
+      {"arch_prctl", {equal(0, 0x1002)}},  // ARCH_SET_FS
+      {"arch_prctl", {equal(0, 0x3001)}},  // ARCH_CET_STATUS, asked by some
+#endif
+  };
+  return kRules;
+}
+
+std::vector<Rule> rules_of(const std::vector<Group>& groups) {
+  std::vector<Rule> rules = computing_rules();
+  // Unlike a sealed domain: it waits for its signals, and looks at its own limits and at other processes' clocks.
+  for (const char* const name :
+       {"rt_sigtimedwait", "rt_sigpending", "rt_sigsuspend", "pause", "getgroups", "getresuid", "getresgid", "getpgrp",
+        "getrlimit", "clock_gettime", "clock_getres", "uname", "sysinfo"})
+    rules.push_back({name});
+  for (const Group group : groups) {
+    std::vector<Rule> more = rules_of(group);
+    rules.insert(rules.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+  return rules;
+}
+
+std::vector<Group> server_domain() {
+  return {Group::descriptors, Group::messages, Group::connect,        Group::shared_memory,
+          Group::peers,       Group::threads,  Group::trap_listeners, Group::read_files};
+}
+
+}  // namespace lrpc::sandbox

@@ -1,0 +1,14 @@
+// The groups of system calls, as rules of a filter.
+#pragma once
+
+#include <vector>
+
+#include "lrpc/sandbox.h"
+#include "lrpc/sandbox/filter.h"
+
+namespace lrpc::sandbox {
+
+/// The rules of `groups` and of computing, for the process that asks (its own pid is in them).
+std::vector<Rule> rules_of(const std::vector<Group>& groups);
+
+}  // namespace lrpc::sandbox
