@@ -1,4 +1,5 @@
 // lrpcd as a process.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
