@@ -87,6 +87,7 @@ class Scale {
     ServerOptions options;
     options.max_bindings = 2 * kMost;
     options.max_bindings_per_client_process = 2 * kMost;
+    options.max_bindings_per_user = 2 * kMost;
     options.max_estacks = 2 * kMost;
     auto domains = LrpcDomains::start(seats_.server, options);
     if (!domains) return domains.error();

@@ -416,9 +416,9 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   const Status allowed =
       request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
   if (!allowed) return allowed.error();
-  if (Status room = domain_.room_for(request.client, request.principal.has_value()); !room) return room;
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
+  if (Status room = domain_.room_for(request.client, layout->size(), request.principal.has_value()); !room) return room;
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
   if (!region) return region.error();
   ServedParts parts;

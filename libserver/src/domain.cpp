@@ -51,7 +51,7 @@ Domain::~Domain() {
   for (auto& [id, binding] : ending) binding->handles().close_all();
 }
 
-Status Domain::room_for(const shim::Credentials& client, bool remote) {
+Status Domain::room_for(const shim::Credentials& client, std::uint64_t region_bytes, bool remote) {
   std::lock_guard lock(mutex_);
   if (bindings_.size() >= options_.max_bindings) {
     return Error{Errc::limit_reached,
@@ -60,9 +60,26 @@ Status Domain::room_for(const shim::Credentials& client, bool remote) {
   if (remote) return {};  // the network domain limits those, host by host
   const auto counted = bindings_of_.find(client.pid);
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
-  if (of_client < options_.max_bindings_per_client_process) return {};
+  if (of_client < options_.max_bindings_per_client_process) return room_for_user_locked(client.uid, region_bytes);
   return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
                                         " bindings to the server, as many as it lets one process have"};
+}
+
+Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) const {
+  const auto found = bindings_of_user_.find(user);
+  const UserBindings has = found != bindings_of_user_.end() ? found->second : UserBindings{};
+  const std::string who = "user " + std::to_string(user) + " has ";
+  if (options_.max_bindings_per_user != 0 && has.count >= options_.max_bindings_per_user) {
+    return Error{Errc::limit_reached, who + std::to_string(has.count) +
+                                          " bindings to the server, as many as it lets one user have "
+                                          "(max_bindings_per_user)"};
+  }
+  const std::uint64_t most = options_.max_region_bytes_per_user;
+  if (most == 0 || (has.region_bytes <= most && region_bytes <= most - has.region_bytes)) return {};
+  return Error{Errc::limit_reached, who + std::to_string(has.region_bytes) +
+                                        " bytes of regions at the server and wants " + std::to_string(region_bytes) +
+                                        " more, where it lets one user have " + std::to_string(most) +
+                                        " (max_region_bytes_per_user)"};
 }
 
 Status Domain::add_binding(ServedParts parts) {
@@ -72,6 +89,9 @@ Status Domain::add_binding(ServedParts parts) {
     std::lock_guard lock(mutex_);
     bindings_.emplace(binding->id(), binding);
     ++bindings_of_[binding->client().pid];
+    UserBindings& of_user = bindings_of_user_[binding->client().uid];
+    ++of_user.count;
+    of_user.region_bytes += binding->region_bytes();
   }
   auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
   if (!bell) {
@@ -107,10 +127,14 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
     bindings_.erase(found);
     const auto counted = bindings_of_.find(binding->client().pid);
     if (--counted->second == 0) bindings_of_.erase(counted);
+    const auto of_user = bindings_of_user_.find(binding->client().uid);
+    of_user->second.region_bytes -= binding->region_bytes();
+    if (--of_user->second.count == 0) bindings_of_user_.erase(of_user);
   }
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);
   binding->revoke();
+  estacks_.forget(*binding);
   traps_.end(*binding);
   binding->handles().close_all();
   return binding;

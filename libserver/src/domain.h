@@ -28,8 +28,9 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
   ~Domain();
 
-  /// limit_reached if the server, or this client, has as many bindings as the options allow. On the watcher's thread.
-  [[nodiscard]] Status room_for(const shim::Credentials& client, bool remote = false);
+  /// For one more binding, with a region of so many bytes: limit_reached if the server, this client or its user has as
+  /// much as the options allow. On the watcher's thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client, std::uint64_t region_bytes, bool remote = false);
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   Status add_binding(ServedParts parts);
   /// The client is gone or has let go: revoke, run down the handles, tell the server. On the watcher's thread.
@@ -45,6 +46,7 @@ class Domain {
   [[nodiscard]] ServerStatistics statistics();
 
  private:
+  [[nodiscard]] Status room_for_user_locked(uid_t user, std::uint64_t region_bytes) const;
   /// Takes the binding out and ends it; null if that has been done.
   std::shared_ptr<ServedBinding> remove(std::uint64_t id);
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event);
@@ -59,6 +61,11 @@ class Domain {
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
   std::map<pid_t, std::size_t>
       bindings_of_;  ///< By client process: so that an import costs the same however many there are.
+  struct UserBindings {
+    std::size_t count = 0;
+    std::uint64_t region_bytes = 0;
+  };
+  std::map<uid_t, UserBindings> bindings_of_user_;
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;
   PrivateSockets private_sockets_;

@@ -33,6 +33,9 @@ constexpr std::uint32_t kHotStreak = 2;
 /// An unassociated E-stack ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
 
+/// Whose calls are counted together. All callers of other hosts are one.
+uid_t user_of(const ServedBinding& binding) noexcept { return binding.client().uid; }
+
 }  // namespace
 
 // ---- EStack: runs on its own thread ----
@@ -52,7 +55,8 @@ void EStack::serve_astack() {
   astack_->head->attached.store(1, std::memory_order_seq_cst);
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
-    if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
+    // Somebody has a call and no E-stack, we have none.
+    if (pool_.any_waiting_.load(std::memory_order_relaxed) && pool_.is_wanted(*this)) break;
     const std::uint64_t now = shim::ticks();
     // The poller has the calls: one that it misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
@@ -156,6 +160,7 @@ void EStack::detach() {
 
   std::shared_ptr<ServedBinding> last;  // let go of outside the lock: it may unmap
   std::lock_guard lock(pool_.mutex_);
+  pool_.shares_.give(user_of(*binding_));
   astack_ = nullptr;
   last.swap(binding_);
   leave_.store(false);
@@ -165,31 +170,19 @@ void EStack::detach() {
 
 EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
                        std::function<void()> ask_clerk)
-    : options_(options), poller_(poller), processors_(processors), ask_clerk_(std::move(ask_clerk)) {}
+    : options_(options), poller_(poller), processors_(processors), ask_clerk_(std::move(ask_clerk)), shares_(options) {}
 
 void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
   if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return;
   const bool queued = std::ranges::any_of(waiting_, [&](const Waiting& w) { return w.astack == &astack; });
-  if (queued) {  // whoever could be spared may have been busy when it was queued, and the system out of threads
-    supply_locked();
-    return reclaim_locked();
+  if (!queued) {
+    waiting_.push_back({binding, &astack});
+    any_waiting_.store(true);
   }
-  EStack* estack = nullptr;
-  if (!idle_.empty()) {
-    estack = idle_.back();
-    idle_.pop_back();
-    assign_locked(*estack, binding, astack);
-    estack->assigned_.notify_one();
-    return;
-  }
-  if (estacks_.size() < most_estacks() && start_locked(estack)) {
-    assign_locked(*estack, binding, astack);
-    return;
-  }
-  waiting_.push_back({binding, &astack});
-  any_waiting_.store(true);
-  reclaim_locked();
+  supply_locked();
+  // Also if it has waited before: whoever could be spared may have been busy then, and the system out of threads.
+  if (astack.estack.load() == nullptr) reclaim_locked(user_of(*binding));
 }
 
 void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
@@ -198,6 +191,7 @@ void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBindi
   estack.last_used_.store(shim::ticks());
   astack.estack.store(&estack);
   ++associated_;
+  shares_.take(user_of(*binding));
 }
 
 bool EStackPool::start_locked(EStack*& estack) {
@@ -217,14 +211,53 @@ void* EStackPool::thread_main(void* estack) {
   return nullptr;
 }
 
-void EStackPool::reclaim_locked() {
-  // The one unused for longest (LRPC §3.2) that does not execute a call now; those look at any_waiting_ when they are
-  // done.
+std::set<uid_t> EStackPool::waiting_users_locked() const {
+  std::set<uid_t> users;
+  for (const Waiting& one : waiting_) users.insert(user_of(*one.binding));
+  return users;
+}
+
+/// Whoever is to be served next: of the users that may have another E-stack the one with the fewest, and of its calls
+/// the first. Those that need none any more are dropped.
+std::optional<EStackPool::Waiting> EStackPool::take_waiting_locked() {
+  std::erase_if(waiting_,
+                [](const Waiting& one) { return one.astack->estack.load() != nullptr || one.binding->revoked(); });
+  auto next = waiting_.end();
+  std::size_t fewest = 0;
+  for (auto one = waiting_.begin(); one != waiting_.end(); ++one) {
+    const uid_t user = user_of(*one->binding);
+    const std::size_t held = shares_.held(user);
+    if (!shares_.may_have_another(user) || (next != waiting_.end() && held >= fewest)) continue;
+    next = one;
+    fewest = held;
+  }
+  std::optional<Waiting> taken;
+  if (next != waiting_.end()) {
+    taken = std::move(*next);
+    waiting_.erase(next);
+  }
+  any_waiting_.store(!waiting_.empty());
+  return taken;
+}
+
+void EStackPool::reclaim_locked(uid_t user) {
+  // The one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute a
+  // call now; those look at any_waiting_ when they are done.
+  const std::size_t share = shares_.share(waiting_users_locked());
   EStack* victim = nullptr;
+  bool victim_has_more = false;
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
     if (estack->astack_->linkage.next_generation() == 0) continue;
-    if (victim == nullptr || estack->last_used_.load() < victim->last_used_.load()) victim = estack.get();
+    const uid_t holder = user_of(*estack->binding_);
+    if (!shares_.may_take(user, holder, share)) continue;
+    const bool has_more = shares_.held(holder) > share;
+    const bool better =
+        victim == nullptr ||
+        (has_more != victim_has_more ? has_more : estack->last_used_.load() < victim->last_used_.load());
+    if (!better) continue;
+    victim = estack.get();
+    victim_has_more = has_more;
   }
   if (victim == nullptr) return;
   ++reclaimed_;
@@ -232,18 +265,36 @@ void EStackPool::reclaim_locked() {
   shim::unpark_estack(*victim->astack_->head);
 }
 
+bool EStackPool::is_wanted(const EStack& estack) {
+  std::lock_guard lock(mutex_);
+  const uid_t holder = user_of(*estack.binding_);
+  const std::set<uid_t> users = waiting_users_locked();
+  const std::size_t share = shares_.share(users);
+  return std::ranges::any_of(users, [&](uid_t user) { return shares_.may_take(user, holder, share); });
+}
+
+void EStackPool::forget(const ServedBinding& binding) {
+  std::deque<Waiting> forgotten;  // let go of outside the lock
+  std::lock_guard lock(mutex_);
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    if (one->binding.get() == &binding) {
+      forgotten.push_back(std::move(*one));
+      one = waiting_.erase(one);
+    } else {
+      ++one;
+    }
+  }
+  any_waiting_.store(!waiting_.empty());
+}
+
 bool EStackPool::next_assignment(EStack& estack) {
   std::unique_lock lock(mutex_);
   while (estack.astack_ == nullptr) {
-    if (!waiting_.empty() && !stop_ && !estack.spent_) {
-      const Waiting next = waiting_.front();
-      waiting_.pop_front();
-      any_waiting_.store(!waiting_.empty());
-      if (next.astack->estack.load() == nullptr && !next.binding->revoked())
-        assign_locked(estack, next.binding, *next.astack);
-      continue;
-    }
     if (!stop_ && !estack.spent_) {
+      if (const auto next = take_waiting_locked()) {
+        assign_locked(estack, next->binding, *next->astack);
+        break;
+      }
       idle_.push_back(&estack);
       const bool timed_out = estack.assigned_.wait_for(lock, kIdleLife) == std::cv_status::timeout;
       if (estack.astack_ != nullptr) break;
@@ -264,14 +315,20 @@ void EStackPool::supply() {
 }
 
 void EStackPool::supply_locked() {
-  while (!waiting_.empty() && !stop_) {
-    const Waiting next = waiting_.front();
-    const bool wanted = next.astack->estack.load() == nullptr && !next.binding->revoked();
+  while (!stop_ && (!idle_.empty() || estacks_.size() < most_estacks(options_))) {
+    auto next = take_waiting_locked();
+    if (!next) return;
     EStack* estack = nullptr;
-    if (wanted && (estacks_.size() >= most_estacks() || !start_locked(estack))) return;
-    waiting_.pop_front();
-    any_waiting_.store(!waiting_.empty());
-    if (wanted) assign_locked(*estack, next.binding, *next.astack);
+    if (!idle_.empty()) {
+      estack = idle_.back();
+      idle_.pop_back();
+    } else if (!start_locked(estack)) {
+      waiting_.push_front(*std::move(next));
+      any_waiting_.store(true);
+      return;
+    }
+    assign_locked(*estack, next->binding, *next->astack);
+    estack->assigned_.notify_one();
   }
 }
 

@@ -1,7 +1,6 @@
 // E-stacks: the server's execution stacks, associated with A-stacks on their first call (LRPC §3.2).
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -10,8 +9,11 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 
 #include "domain_processors.h"
+#include "estack_shares.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "served_binding.h"
@@ -71,8 +73,11 @@ class EStackPool {
   ~EStackPool() { stop(); }
 
   /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused
-  /// for longest, else the next that becomes free. Never blocks on a running procedure.
+  /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never blocks on a
+  /// running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// The binding was revoked: its calls wait for E-stacks no longer.
+  void forget(const ServedBinding& binding);
   /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
   void supply();
   /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.
@@ -95,9 +100,12 @@ class EStackPool {
     ServedAStack* astack = nullptr;
   };
   void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  [[nodiscard]] std::size_t most_estacks() const noexcept { return std::max<std::size_t>(options_.max_estacks, 1); }
   [[nodiscard]] bool start_locked(EStack*& estack);
-  void reclaim_locked();
+  [[nodiscard]] std::set<uid_t> waiting_users_locked() const;
+  [[nodiscard]] std::optional<Waiting> take_waiting_locked();
+  void reclaim_locked(uid_t user);
+  /// Whether an E-stack without a call is to leave its A-stack for somebody who waits.
+  [[nodiscard]] bool is_wanted(const EStack& estack);
   void supply_locked();
   /// For the E-stack's thread: the next A-stack to serve; false: end.
   [[nodiscard]] bool next_assignment(EStack& estack);
@@ -112,6 +120,7 @@ class EStackPool {
   std::list<std::unique_ptr<EStack>> estacks_;
   std::deque<EStack*> idle_;     ///< Unassociated, most recently used last.
   std::deque<Waiting> waiting_;  ///< A-stacks with a call and no E-stack to be had.
+  EStackShares shares_;          ///< Of those that are associated.
   std::atomic<bool> any_waiting_{false};
   std::atomic<std::uint64_t> poller_misses_{0};
   std::atomic<std::uint64_t> released_{0};

@@ -97,6 +97,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
     return parts_.principal ? &*parts_.principal : nullptr;
   }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
+  [[nodiscard]] std::uint64_t region_bytes() const noexcept { return parts_.region.layout().size(); }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
   [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "call_path.h"
+#include "estack_shares.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/thread.h"
 #include "stack.h"
@@ -28,8 +29,14 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  if (listeners_.size() + abandoned_->load() >= std::max<std::size_t>(options_.max_estacks, 1)) {
+  if (listeners_.size() + abandoned_->load() >= most_estacks(options_)) {
     return Error{Errc::limit_reached, "as many sealed clients as the server has E-stacks"};
+  }
+  const auto of_user = std::ranges::count_if(listeners_, [&](const auto& one) {
+    return one->binding != nullptr && one->binding->client().uid == binding->client().uid;
+  });
+  if (static_cast<std::size_t>(of_user) >= most_estacks_of_user(options_)) {
+    return Error{Errc::limit_reached, "as many sealed clients as the server lets one user have"};
   }
   listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake)));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.

@@ -39,6 +39,10 @@ int main(int argc, char** argv) {
       options_of_server.max_bindings = std::stoul(argv[++i]);
     else if (argument == "--max-bindings-per-client")
       options_of_server.max_bindings_per_client_process = std::stoul(argv[++i]);
+    else if (argument == "--max-bindings-per-user")
+      options_of_server.max_bindings_per_user = std::stoul(argv[++i]);
+    else if (argument == "--max-region-bytes-per-user")
+      options_of_server.max_region_bytes_per_user = std::stoul(argv[++i]);
     else if (argument == "--max-descriptors")
       limit_descriptors(std::stoul(argv[++i]));
     else if (argument == "--refuse")

@@ -32,6 +32,10 @@ struct ServerOptions {
   /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
   /// As many sealed clients (trap gate) may be served beside, each by a thread of its own.
   std::size_t max_estacks = 256;
+  /// Of those, most that the calls of one user have at a time, and most sealed clients of one user; 0: no limit. Unset:
+  /// all but an eighth, so that procedures that do not return for one user's calls do not stop everybody else's. When
+  /// E-stacks run low, whoever has more than its share gives way (docs/POLICY.md). Callers of other hosts are one user.
+  std::optional<std::size_t> max_estacks_per_user{};
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
   /// the clerk.
   std::chrono::milliseconds estack_idle{30'000};
@@ -39,6 +43,10 @@ struct ServerOptions {
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
   std::size_t max_bindings = 4096;
   std::size_t max_bindings_per_client_process = 256;
+  /// Most bindings alive of one user, over all its processes, and most bytes of their regions; the server's own user is
+  /// no exception. 0: no limit. Callers of other hosts are limited by the network domain.
+  std::size_t max_bindings_per_user = 2048;
+  std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
   /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None ever polls
   /// while the server may use just one processor.
   unsigned pollers = 1;

@@ -1,0 +1,295 @@
+// What one user may take of a server: bindings, region bytes, E-stacks; and that others go on beside it.
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "conformance_service.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using namespace std::chrono_literals;
+
+constexpr uid_t kOtherUser = 54'321;  // needs no entry in /etc/passwd
+
+bool is_root() { return ::geteuid() == 0; }
+
+/// A world whose nameserver other users reach, too.
+lrpc::nameserver::NameserverOptions for_everybody() {
+  lrpc::nameserver::NameserverOptions options;
+  options.mode = 0666;
+  return options;
+}
+void open_to_everybody(const World& world) {
+  ASSERT_EQ(::chmod(std::filesystem::path(world.nameserver()).parent_path().c_str(), 0755), 0);
+}
+
+/// A process in which `action` runs, as another user if one is named. Its exit status is what `action` returned.
+class Child {
+ public:
+  template <class Action>
+  Child(uid_t user, Action action) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    const bool changed = user == ::geteuid() || (::setgroups(0, nullptr) == 0 && ::setresgid(user, user, user) == 0 &&
+                                                 ::setresuid(user, user, user) == 0);
+    ::_exit(changed ? action() : 255);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ > 0) (void)wait();
+  }
+  int wait() {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  /// Whether it has ended; then wait() does not.
+  [[nodiscard]] bool ended() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+/// How many bindings of `name` a process gets, up to `most`, and which error ended it; 100 and more: another one.
+int bind_until_refused(const World& world, const std::string& name, int most, const std::string& why) {
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < most; ++i) {
+    auto client = world.import(name);
+    if (!client) {
+      const bool as_expected =
+          client.code() == Errc::limit_reached && client.error().text.find(why) != std::string::npos;
+      if (!as_expected) std::fprintf(stderr, "refused: %s\n", client.error().message().c_str());
+      return as_expected ? i : 100 + i;
+    }
+    if (!client->Null()) return 200;
+    clients.push_back(*std::move(client));
+  }
+  return most;
+}
+
+TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
+  World world;
+  const Process server = world.start_server({"limited"}, {"--max-bindings-per-user", "3"});
+  auto own = world.import("limited");
+  ASSERT_TRUE(own) << own.error().message();
+  Child other(::geteuid(), [&] { return bind_until_refused(world, "limited", 5, "(max_bindings_per_user)"); });
+  EXPECT_EQ(other.wait(), 2);
+  // What the other process had has come back, as soon as the server has heard of its end.
+  EXPECT_TRUE(own->Null());
+  for (int i = 0; i < 2'000 && own->Statistics()->bindings != 1; ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(bind_until_refused(world, "limited", 5, "as many as it lets one user have"), 2);
+}
+
+TEST(Shares, bytes_of_regions_are_limited_for_each_user) {
+  auto layout = lrpc::shim::RegionLayout::of(Conformance::kPdl.classes);
+  ASSERT_TRUE(layout);
+  World world;
+  const Process server =
+      world.start_server({"limited"}, {"--max-region-bytes-per-user", std::to_string(3 * layout->size() - 1)});
+  EXPECT_EQ(bind_until_refused(world, "limited", 5, "(max_region_bytes_per_user)"), 2);
+  const Process unlimited = world.start_server({"unlimited"}, {"--max-region-bytes-per-user", "0"});
+  EXPECT_EQ(bind_until_refused(world, "unlimited", 5, ""), 5);
+}
+
+TEST(Shares, private_bindings_count_as_well) {
+  auto pair = start_private_server({"--max-bindings-per-user", "1"});
+  auto client = Conformance::Client::import_over(lrpc::UniqueFd(::dup(pair.socket.get())));
+  ASSERT_TRUE(client) << client.error().message();
+  auto second = Conformance::Client::import_over(std::move(pair.socket));
+  ASSERT_EQ(second.code(), Errc::limit_reached);
+  EXPECT_NE(second.error().text.find("max_bindings_per_user"), std::string::npos) << second.error().text;
+}
+
+TEST(Shares, the_clerks_reason_reaches_a_private_client) {
+  auto pair = start_private_server({"--refuse"});
+  auto client = Conformance::Client::import_over(std::move(pair.socket));
+  ASSERT_EQ(client.code(), Errc::not_permitted);
+  EXPECT_NE(client.error().text.find("not today"), std::string::npos) << client.error().text;
+}
+
+TEST(Shares, one_user_at_its_limit_does_not_keep_another_from_binding) {
+  if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  World world(for_everybody());
+  open_to_everybody(world);
+  const Process server = world.start_server({"limited"}, {"--max-bindings-per-user", "2"});
+  std::vector<Conformance::Client> own;
+  for (int i = 0; i < 2; ++i) own.push_back(world.import("limited").value());
+  EXPECT_EQ(world.import("limited").code(), Errc::limit_reached);
+  Child other(kOtherUser, [&] { return bind_until_refused(world, "limited", 5, "user 54321 has 2 bindings"); });
+  EXPECT_EQ(other.wait(), 2);
+}
+
+/// Calls of SleepFor stay until they are let go, one at a time or all.
+struct Gated : ConformanceService {
+  void SleepFor(CallContext&, std::uint32_t) {
+    std::unique_lock lock(mutex);
+    ++inside;
+    changed.notify_all();
+    changed.wait(lock, [this] { return may_leave > 0; });
+    --may_leave;
+    --inside;
+    ++left;
+  }
+  void let_go(int how_many) {
+    const std::lock_guard lock(mutex);
+    may_leave += how_many;
+    changed.notify_all();
+  }
+  /// Waits until so many are inside; false if that does not happen.
+  bool wait_inside(int how_many) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, 60s, [&] { return inside >= how_many; });
+  }
+  int inside_now() {
+    const std::lock_guard lock(mutex);
+    return inside;
+  }
+  int left_so_far() {
+    const std::lock_guard lock(mutex);
+    return left;
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  int inside = 0;
+  int left = 0;
+  int may_leave = 0;
+};
+
+/// A server in this process whose E-stacks this process's own calls hold.
+class Captured {
+ public:
+  explicit Captured(lrpc::ServerOptions options) : world(for_everybody()), server(with(options, world)) {
+    open_to_everybody(world);
+    exported = Conformance::export_to(server, "gated", service).has_value();
+  }
+  ~Captured() {
+    service.let_go(1'000'000);
+    for (auto& thread : callers_) thread.join();
+    EXPECT_EQ(failed_, 0);
+  }
+  /// Calls that stay inside until they are let go; five of a binding, as many as it has A-stacks for.
+  void call(int how_many) {
+    for (int i = 0; i < how_many; ++i) {
+      if (i % 5 == 0) {
+        auto client = world.import("gated", {.gate = lrpc::Gate::handoff});
+        ASSERT_TRUE(client) << client.error().message();
+        clients_.push_back(std::make_unique<Conformance::Client>(*std::move(client)));
+      }
+      callers_.emplace_back([this, client = clients_.back().get()] {
+        if (!client->SleepFor(0)) ++failed_;
+      });
+    }
+  }
+  /// What a process of another user makes of a call: 0, if it succeeds.
+  [[nodiscard]] int call_as_other() const {
+    auto client = world.import("gated", {.gate = lrpc::Gate::handoff, .call_timeout = 60s});
+    if (!client) return 1;
+    const auto sum = client->Add(40, 2);
+    return sum && *sum == 42 ? 0 : 2;
+  }
+
+  World world;
+  Gated service;
+  lrpc::Server server;
+  bool exported = false;
+
+ private:
+  static lrpc::ServerOptions with(lrpc::ServerOptions options, const World& world) {
+    options.nameserver = world.nameserver();
+    return options;
+  }
+  std::vector<std::unique_ptr<Conformance::Client>> clients_;
+  std::vector<std::thread> callers_;
+  std::atomic<int> failed_{0};
+};
+
+TEST(Shares, calls_of_one_user_have_so_many_estacks_at_a_time_and_all_get_their_turn) {
+  Captured captured({.max_estacks = 8, .max_estacks_per_user = 2});
+  ASSERT_TRUE(captured.exported);
+  captured.call(10);
+  ASSERT_TRUE(captured.service.wait_inside(2));
+  for (int left = 0; left < 10; ++left) {
+    ASSERT_TRUE(captured.service.wait_inside(std::min(2, 10 - left)));
+    EXPECT_LE(captured.service.inside_now(), 2);
+    captured.service.let_go(1);
+    for (int i = 0; i < 12'000 && captured.service.left_so_far() <= left; ++i) std::this_thread::sleep_for(5ms);
+    ASSERT_EQ(captured.service.left_so_far(), left + 1);
+  }
+  EXPECT_LE(captured.server.statistics().estacks, 8U);
+}
+
+TEST(Shares, without_a_limit_one_user_may_have_every_estack) {
+  Captured captured({.max_estacks = 8, .max_estacks_per_user = 0});
+  ASSERT_TRUE(captured.exported);
+  captured.call(10);
+  EXPECT_TRUE(captured.service.wait_inside(8));
+}
+
+TEST(Shares, captured_calls_of_one_user_leave_estacks_for_another) {
+  if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  Captured captured({.max_estacks = 8});
+  ASSERT_TRUE(captured.exported);
+  captured.call(20);
+  ASSERT_TRUE(captured.service.wait_inside(7)) << "all but an eighth";
+  Child other(kOtherUser, [&] { return captured.call_as_other(); });
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_EQ(captured.service.inside_now(), 7);
+  EXPECT_EQ(captured.service.left_so_far(), 0) << "it did not need anybody to leave";
+}
+
+TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {
+  if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  constexpr int kCalls = 100;
+  Captured captured({.max_estacks = 2, .max_estacks_per_user = 0});
+  ASSERT_TRUE(captured.exported);
+  captured.call(kCalls);
+  ASSERT_TRUE(captured.service.wait_inside(2));
+  // Its call comes behind all of these, but its user has no E-stack.
+  Child other(kOtherUser, [&] { return captured.call_as_other(); });
+  for (int let_go = 0; let_go < kCalls - 10 && !other.ended(); ++let_go) {
+    captured.service.let_go(1);
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_TRUE(other.ended());
+  EXPECT_LT(captured.service.left_so_far(), kCalls);
+  captured.service.let_go(kCalls);
+  EXPECT_EQ(other.wait(), 0);
+}
+
+TEST(Shares, calls_that_wait_for_an_estack_end_with_their_binding) {
+  Captured captured({.max_estacks = 2, .max_estacks_per_user = 1});
+  ASSERT_TRUE(captured.exported);
+  captured.call(1);
+  ASSERT_TRUE(captured.service.wait_inside(1));
+  {
+    auto waiting = captured.world.import("gated", {.gate = lrpc::Gate::handoff, .call_timeout = 200ms});
+    ASSERT_TRUE(waiting) << waiting.error().message();
+    EXPECT_EQ(waiting->SleepFor(0).code(), Errc::call_aborted);
+  }
+  for (int i = 0; i < 12'000 && captured.server.statistics().bindings != 1; ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(captured.server.statistics().bindings, 1U);
+  captured.service.let_go(1);
+  for (int i = 0; i < 12'000 && captured.service.left_so_far() != 1; ++i) std::this_thread::sleep_for(5ms);
+  auto next = captured.world.import("gated", {.gate = lrpc::Gate::handoff});
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->Add(1, 2).value(), 3);
+  EXPECT_EQ(captured.service.left_so_far(), 1) << "what nobody waits for any more is not executed";
+}
+
+}  // namespace
+}  // namespace testing_lrpc
