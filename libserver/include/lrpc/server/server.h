@@ -32,6 +32,8 @@ struct ServerOptions {
   /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
   /// As many sealed clients (trap gate) may be served beside, each by a thread of its own.
   std::size_t max_estacks = 256;
+  /// E-stacks that stay, however long nobody uses them. The others end after some seconds without an A-stack.
+  std::size_t kept_estacks = 0;
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
   /// the clerk.
   std::chrono::milliseconds estack_idle{30'000};
