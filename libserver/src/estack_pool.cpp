@@ -30,7 +30,7 @@ constexpr std::uint64_t kAfterContentionUs = 10'000;
 /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have
 /// had them.
 constexpr std::uint32_t kHotStreak = 2;
-/// An unassociated E-stack ends after this long without use.
+/// An unassociated E-stack beyond those that are kept ends after this long without use.
 constexpr std::chrono::seconds kIdleLife{5};
 
 /// Whose calls are counted together. All callers of other hosts are one.
@@ -296,10 +296,15 @@ bool EStackPool::next_assignment(EStack& estack) {
         break;
       }
       idle_.push_back(&estack);
-      const bool timed_out = estack.assigned_.wait_for(lock, kIdleLife) == std::cv_status::timeout;
+      bool timed_out = false;
+      if (estacks_.size() <= options_.kept_estacks) {
+        estack.assigned_.wait(lock);
+      } else {
+        timed_out = estack.assigned_.wait_for(lock, kIdleLife) == std::cv_status::timeout;
+      }
       if (estack.astack_ != nullptr) break;
       std::erase(idle_, &estack);
-      if (!timed_out && !stop_) continue;
+      if (!stop_ && (!timed_out || estacks_.size() <= options_.kept_estacks)) continue;
     }
     std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
     if (!waiting_.empty() && !stop_) ask_clerk_();  // it could not be used again: there is room for a new one

@@ -116,7 +116,9 @@ struct UringEngine::Core {
   std::atomic<bool> stopping{false};
   std::vector<std::thread> threads;
 
-  std::vector<std::weak_ptr<UringReceiver>> rings;  ///< One a thread that has ever led.
+  std::vector<std::weak_ptr<UringReceiver>> rings;       ///< One a thread that has ever led.
+  std::vector<std::shared_ptr<UringReceiver>> prepared;  ///< For threads that have not.
+  bool no_more_rings = false;                            ///< But those.
   /// For who has no ring. Made with the engine, so that an engine that is short of descriptors goes on receiving.
   std::unique_ptr<Receiver> epoll;
   std::uint64_t identifier = 0;  ///< Of the engine, in the threads' caches of rings.
@@ -142,6 +144,8 @@ struct UringEngine::Core {
 
 /// Errors: not_supported, with what was refused.
 Result<std::shared_ptr<UringReceiver>> make_uring_receiver(UringEngine& engine);
+/// One that its thread has to enable.
+Result<std::shared_ptr<UringReceiver>> prepare_uring_receiver(UringEngine& engine);
 /// Errors: system_error.
 Result<std::unique_ptr<Receiver>> make_epoll_receiver(UringEngine& engine);
 /// The same object, as what a leader waits on.

@@ -21,17 +21,30 @@ constexpr std::uint32_t kLongMemory = 16;
 
 }  // namespace
 
+/// A ring for this thread; none if there are no more to be had.
+std::shared_ptr<UringReceiver> UringEngine::next_ring() {
+  Core& core = *core_;
+  while (!core.prepared.empty()) {
+    auto ring = std::move(core.prepared.back());
+    core.prepared.pop_back();
+    if (ring->enable()) return ring;
+  }
+  if (core.no_more_rings) return nullptr;
+  auto made = make_uring_receiver(*this);
+  return made ? made.value() : nullptr;
+}
+
 Receiver& UringEngine::my_receiver() {
   Core& core = *core_;
   if (kind_ == EngineKind::uring) {
     for (const OwnRing& own : own_rings)
       if (own.engine == core.identifier) return as_receiver(*own.ring);
-    if (auto made = make_uring_receiver(*this)) {
+    if (auto made = next_ring()) {
       // The rings of engines that are gone: nobody else holds them.
       std::erase_if(own_rings, [](const OwnRing& own) { return own.ring->over(); });
       std::erase_if(core.rings, [](const auto& ring) { return ring.expired(); });
-      core.rings.emplace_back(made.value());
-      own_rings.push_back({core.identifier, made.value()});
+      core.rings.emplace_back(made);
+      own_rings.push_back({core.identifier, made});
       return as_receiver(*own_rings.back().ring);
     }
   }

@@ -93,6 +93,17 @@ Result<std::unique_ptr<UringEngine>> UringEngine::make(EngineKind kind) {
 
 UringEngine::~UringEngine() { stop(); }
 
+std::size_t UringEngine::prepare_rings(std::size_t count) {
+  if (kind_ != EngineKind::uring) return 0;
+  core_->no_more_rings = true;
+  while (core_->prepared.size() < count) {
+    auto ring = prepare_uring_receiver(*this);
+    if (!ring) break;  // fewer do as well
+    core_->prepared.push_back(std::move(ring).value());
+  }
+  return core_->prepared.size();
+}
+
 void UringEngine::attach(Host& host) {
   assert(host.monitor().held());
   if (core_->host == &host) [[likely]]

@@ -65,6 +65,10 @@ class UringEngine final : public Engine, private MonitorExit {
   static Result<std::unique_ptr<UringEngine>> make(EngineKind kind = EngineKind::automatic);
   ~UringEngine() override;
 
+  /// Makes rings for `count` threads, and none later: the process is about to lose the right to. Threads beyond them, of
+  /// which each that ends has used one up, wait on epoll. Before start(). Returns how many there are; 0 with epoll.
+  std::size_t prepare_rings(std::size_t count);
+
   bool wait(Host& host, const std::function<bool()>& done, Time deadline) override;
   void wake(Host& host) noexcept override;
   void outside(Host& host, const std::function<void()>& procedure) override;
@@ -108,6 +112,7 @@ class UringEngine final : public Engine, private MonitorExit {
   void kick() noexcept;
   void shepherd_one() noexcept;
   class Receiver& my_receiver();
+  std::shared_ptr<class UringReceiver> next_ring();
 
   // service_threads.cpp
   void serve();

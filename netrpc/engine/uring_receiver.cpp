@@ -5,7 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+
+#include "lrpc/shim/restricted_ring.h"
 
 namespace lrpc::netrpc {
 
@@ -19,6 +22,12 @@ constexpr Duration kLongYield = std::chrono::microseconds(200);
 /// Waits without polling after such a one.
 constexpr std::uint16_t kAfterLongYield = 1024;
 
+/// All that a ring is ever asked to do (TIMEOUT_REMOVE changes a timer); what is not here it refuses.
+constexpr std::array<std::uint8_t, 6> kOperations{IORING_OP_RECVMSG,  IORING_OP_SEND,    IORING_OP_SENDMSG,
+                                                  IORING_OP_POLL_ADD, IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE};
+constexpr std::array<std::uint8_t, 1> kRegisters{IORING_REGISTER_FILES_UPDATE};
+constexpr std::uint8_t kRequestFlags = IOSQE_FIXED_FILE | IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS;
+
 Error refused(std::string_view what, int error) {
   return {Errc::not_supported, "io_uring is not available: " + system_error(what, error).text};
 }
@@ -29,14 +38,25 @@ UringReceiver::UringReceiver(UringEngine& engine) noexcept : engine_(engine) { s
 UringReceiver::~UringReceiver() { close(); }
 
 Status UringReceiver::open() {
+  if (auto prepared = prepare(); !prepared) return prepared;
+  return enable();
+}
+
+Status UringReceiver::prepare() {
   io_uring_params parameters{};
   // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
-  parameters.flags =
-      IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+  parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL |
+                     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
   parameters.cq_entries = kCompletions;
   if (const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters); result < 0)
     return refused("io_uring_setup", -result);
   opened_ = true;
+  if (const int err = shim::restrict_ring(ring_.ring_fd,
+                                          {.operations = kOperations, .registers = kRegisters, .flags = kRequestFlags});
+      err != 0) {
+    close();
+    return refused("restricting the ring", err);
+  }
   void* areas = ::mmap(nullptr, kAreas * kAreaSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (areas != MAP_FAILED) areas_ = static_cast<std::byte*>(areas);
   void* ring =
@@ -57,6 +77,14 @@ Status UringReceiver::open() {
   files_ = ::io_uring_register_files_sparse(&ring_, kFiles) == 0;
   ::io_uring_buf_ring_init(area_ring_);
   for (unsigned index = 0; index < kAreas; ++index) give_area(index);
+  return {};
+}
+
+Status UringReceiver::enable() {
+  if (const int err = shim::enable_ring(ring_.ring_fd); err != 0) {
+    close();
+    return refused("enabling the ring", err);
+  }
   return {};
 }
 
@@ -299,6 +327,12 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
 Result<std::shared_ptr<UringReceiver>> make_uring_receiver(UringEngine& engine) {
   auto receiver = std::make_shared<UringReceiver>(engine);
   if (auto opened = receiver->open(); !opened) return opened.error();
+  return receiver;
+}
+
+Result<std::shared_ptr<UringReceiver>> prepare_uring_receiver(UringEngine& engine) {
+  auto receiver = std::make_shared<UringReceiver>(engine);
+  if (auto prepared = receiver->prepare(); !prepared) return prepared.error();
   return receiver;
 }
 

@@ -16,7 +16,12 @@ class UringReceiver final : public Receiver {
   UringReceiver& operator=(const UringReceiver&) = delete;
   ~UringReceiver() override;
 
+  /// Makes the ring and enables it for the calling thread.
   Status open();
+  /// Makes the ring: all that needs a new descriptor. Any thread.
+  Status prepare();
+  /// Enables what prepare() has made, for the calling thread, which alone may use it from then on.
+  Status enable();
   void receive(std::optional<Time> until) override;
   /// May be called while its thread is in receive(): that one then closes the ring when it comes back.
   void let_go() noexcept override;
@@ -60,11 +65,11 @@ class UringReceiver final : public Receiver {
   bool in_kernel_ = false;
   bool doomed_ = false;  ///< To be closed when its thread comes back.
   bool kick_armed_ = false;
-  std::optional<Time> timer_;        ///< When the ring's one timer goes off; unset: it does not run.
-  __kernel_timespec timer_time_{};   ///< What its request says.
-  bool files_ = false;       ///< The ring has a table of sockets.
+  std::optional<Time> timer_;       ///< When the ring's one timer goes off; unset: it does not run.
+  __kernel_timespec timer_time_{};  ///< What its request says.
+  bool files_ = false;              ///< The ring has a table of sockets.
   std::atomic<bool> over_{false};
-  shim::BackOff polling_;                ///< Times that polling has not brought anything, or has cost a time slice.
+  shim::BackOff polling_;  ///< Times that polling has not brought anything, or has cost a time slice.
   std::byte* areas_ = nullptr;
   io_uring_buf_ring* area_ring_ = nullptr;
   msghdr shape_{};                    ///< What a receive asks for: the sender's address.

@@ -75,6 +75,8 @@ Result<std::vector<sock_filter>> make_filter(const FilterOptions& options) {
   if (context.filter == nullptr) return Error{Errc::system_error, "libseccomp makes no filter"};
   // A system call of another architecture has other numbers: there is no asking what it was.
   (void)seccomp_attr_set(context.filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  // A tree instead of a list; but what is looked at first has to stay first.
+  if (!options.notifies_first) (void)seccomp_attr_set(context.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (Status added = add_all(context, options); !added) return added.error();
 
   const UniqueFd file(memfd_create("lrpc-filter", MFD_CLOEXEC));

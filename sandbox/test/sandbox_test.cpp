@@ -11,11 +11,14 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -120,6 +123,10 @@ TEST_F(Sandbox, leaves_threads_memory_and_descriptors) {
                       const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
                       if (!pidfd) return "pidfd_open";
                       if (::sched_yield() != 0) return "sched_yield";
+                      clockid_t clock{};
+                      timespec used{};
+                      if (::clock_getcpuclockid(::getppid(), &clock) != 0 || ::clock_gettime(clock, &used) != 0)
+                        return "another process's clock";
                       return {};
                     }),
             "");
@@ -289,6 +296,15 @@ TEST_F(Sandbox, ends_the_process_if_that_is_wanted) {
   options.kill = true;
   EXPECT_EQ(shut_in(options, [] { return std::to_string(::socket(AF_INET, SOCK_STREAM, 0)); }),
             "signal " + std::to_string(SIGSYS));
+}
+
+TEST_F(Sandbox, leaves_the_ways_to_end) {
+  const std::string aborted = "signal " + std::to_string(SIGABRT);
+  const std::string exited = "exit 3";
+  for (Options options : {Options{}, Options{.groups = {}}}) {
+    EXPECT_EQ(shut_in(options, []() -> std::string { ::abort(); }), aborted);
+    EXPECT_EQ(shut_in(options, []() -> std::string { ::_exit(3); }), exited);
+  }
 }
 
 TEST_F(Sandbox, allows_more_system_calls_by_name) {

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "large.client.h"
 #include "large.server.h"
@@ -108,6 +111,29 @@ TEST(EStackSizeTooSmall, the_size_in_the_refusal_covers_every_copy) {
     EXPECT_GE(procedure.stack_need, copies * sizeof(Text)) << procedure.name;
     EXPECT_LE(procedure.stack_need, copies * sizeof(Text) * 5 / 4 + 4096) << procedure.name;
   }
+}
+
+TEST(KeptEStacks, stay_when_nobody_uses_them_and_the_others_end) {
+  LargeService service;
+  lrpc::Server server({.kept_estacks = 1});
+  {
+    std::vector<Large::Client> clients;
+    for (int i = 0; i < 3; ++i) {
+      auto ends = lrpc::shim::make_socket_pair();
+      ASSERT_TRUE(ends);
+      ASSERT_TRUE(Large::serve_over(server, std::move(ends->first), service));
+      auto client = Large::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::handoff});
+      ASSERT_TRUE(client) << client.error().message();
+      ASSERT_TRUE(client->Null());
+      clients.push_back(*std::move(client));
+    }
+    EXPECT_EQ(server.statistics().estacks, 3U);
+  }
+  for (int i = 0; i < 3000 && server.statistics().estacks > 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  // All three became idle at about the same time: were the last to end, it would have by now.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_EQ(server.statistics().estacks, 1U);
 }
 
 }  // namespace

@@ -2,20 +2,25 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 
+#include "daemon_sandbox.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "netrpc/src/graph_check.h"
-#include "privileges.h"
 
 namespace lrpc::netd {
 
 namespace {
 using netrpc::Shepherd;
+
+/// Callers' threads that have a ring of their own, in the sandbox, where no more rings can be made: they stay, since a
+/// thread that ends takes its ring along.
+constexpr std::size_t kCallers = 60;
 
 /// A local binding and a remote host's each take two descriptors: at most half of all are for them, so that threads can
 /// have their rings and the nameserver can be asked.
@@ -37,12 +42,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   host.address = daemon->options_.address;
   daemon->host_ = std::make_unique<netrpc::Host>(std::move(host), daemon->clock_, *daemon->engine_);
   if (auto composed = daemon->compose(); !composed) return composed.error();
-  if (auto dropped = drop_capabilities(daemon->options_.raw_sockets); !dropped) return dropped.error();
+  if (auto shut = daemon->shut_itself_in(); !shut) return shut.error();
   // Receives from here on; the broker's own calls need that.
   if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started.error();
 
   netpath::BrokerOptions broker;
   broker.nameserver = daemon->options_.nameserver;
+  if (daemon->options_.sandbox) broker.kept_threads = kCallers;
   limit_to_descriptors(broker);
   broker.authorise = daemon->options_.authorise;
   broker.own_address = daemon->host_->address().value;
@@ -50,7 +56,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   auto brokered = netpath::RemoteBroker::start(*daemon->service_, std::move(broker));
   if (!brokered) return brokered.error();
   daemon->broker_ = std::move(brokered).value();
-  if (auto serving = daemon->service_->serve_with(*daemon->broker_); !serving) return serving.error();
+  daemon->service_->serve_with(*daemon->broker_);
   return daemon;
 }
 
@@ -75,8 +81,23 @@ Status Daemon::compose() {
   if (!graph) return Error{graph.code(), netrpc::with_path(options_.graph_name, graph.error().message())};
   graph_ = std::make_unique<netrpc::Graph>(std::move(graph).value());
   for (const netrpc::InstanceDescription& instance : instances)
-    if (instance.kind == "AUTH") keyed_.push_back(graph_->find(instance.name));
+    if (instance.kind == "AUTH") {
+      keyed_.push_back(graph_->find(instance.name));
+      key_files_.push_back(instance.options.text("keys"));
+    }
   service_ = std::make_unique<NetworkService>(*host_, *graph_->find(top), options_.threads);
+  return service_->enable();
+}
+
+/// All sockets are open, no thread is started: from here on the daemon can get hold of little.
+Status Daemon::shut_itself_in() {
+  if (!options_.sandbox) return sandbox::drop_capabilities(std::uint64_t{1} << CAP_NET_RAW);
+  (void)engine_->prepare_rings(options_.threads + kCallers);
+  sandbox::Options wanted = sandbox_of_daemon(key_files_, options_.state_file);
+  wanted.required = options_.sandbox_required;
+  auto entered = sandbox::enter(wanted);
+  if (!entered) return entered.error();
+  shut_in_ = std::move(entered).value();
   return {};
 }
 
@@ -127,8 +148,8 @@ std::string Daemon::state() {
       "datagrams sent {}, received {}; buffers in use {}\n"
       "engine: waits {}, sent apart {}, threads woken {}, takeovers {}, truncated {}\n",
       broker.paths, broker.hosts, broker.bindings, network.calls, network.calls_failed, network.served, network.refused,
-      engine.sent, engine.received, host_->pool().in_use(), engine.waits, engine.flushes, engine.wakes, engine.takeovers,
-      engine.truncated);
+      engine.sent, engine.received, host_->pool().in_use(), engine.waits, engine.flushes, engine.wakes,
+      engine.takeovers, engine.truncated);
   for (const auto& protocol : graph_->protocols()) {
     netrpc::control::Statistics counted;
     if (netrpc::control::ask(*protocol, counted) != Errc::ok) continue;

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/path/broker.h"
+#include "lrpc/sandbox.h"
 #include "netrpc/engine/uring_engine.h"
 #include "network_service.h"
 
@@ -22,14 +24,16 @@ struct DaemonOptions {
   std::string nameserver;               ///< Socket; empty: where every program looks.
   std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
   std::function<Status(const shim::Credentials& client)> authorise{};  ///< Who of this machine may call other hosts.
-  unsigned threads = 4;                 ///< Of the engine.
+  unsigned threads = 4;                                                ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
-  bool raw_sockets = true;  ///< Keep CAP_NET_RAW.
+  bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.
+  bool sandbox_required = false;  ///< Fails where that is not whole.
+  std::string state_file{};       ///< Stays writable; is there already. Empty: none.
 };
 
 class Daemon {
  public:
-  /// Composes the graph, gives up privileges, starts. In the thread in which the process began, before it has others.
+  /// Composes the graph, gives up privileges, shuts itself in, starts. In the thread in which the process began, before it has others.
   /// Errors: those of the graph (with the file's name in front) and of the export of NetworkPath.
   static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
   Daemon(const Daemon&) = delete;
@@ -42,12 +46,15 @@ class Daemon {
   /// Reads the files of keys again. Returns what happened, for the log; nothing if no layer reads keys.
   [[nodiscard]] Result<std::string> reread_keys();
   [[nodiscard]] std::string address() const;
+  /// What of the sandbox holds; none: it is off.
+  [[nodiscard]] const std::optional<sandbox::Report>& shut_in() const noexcept { return shut_in_; }
   /// The graph has a layer that knows other hosts by keys.
   [[nodiscard]] bool authenticates() const noexcept { return !keyed_.empty(); }
 
  private:
   explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
   Status compose();
+  Status shut_itself_in();
   [[nodiscard]] bool is_exported(std::string_view name) const;
 
   const DaemonOptions options_;
@@ -56,6 +63,8 @@ class Daemon {
   std::unique_ptr<netrpc::Host> host_;
   std::unique_ptr<netrpc::Graph> graph_;
   std::vector<netrpc::Protocol*> keyed_;  ///< That read keys.
+  std::vector<std::string> key_files_;
+  std::optional<sandbox::Report> shut_in_;
   std::unique_ptr<NetworkService> service_;
   std::unique_ptr<netpath::RemoteBroker> broker_;
 };

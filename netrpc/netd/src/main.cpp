@@ -18,6 +18,7 @@
 #include "local_users.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/shim/descriptor_limit.h"
+#include "lrpc/shim/fd.h"
 #include "netrpc/auth/keys.h"
 #include "netrpc/device/interface.h"
 #include "netrpc/src/graph_check.h"
@@ -42,7 +43,7 @@ struct CommandLine {
   bool generate_key = false;
   bool insecure = false;
   bool udp = false;
-  std::string state_file;
+  std::string sandbox = "best-effort";
   std::string log_level = "info";
   int ready_fd = -1;
 };
@@ -83,8 +84,14 @@ void declare(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"text", "svg"}))
       ->option_text("text|svg");
   app.add_flag("--generate-key", line.generate_key, "Print a new key and exit");
-  app.add_option("--state", line.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
+  app.add_option("--state", line.daemon.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
       ->option_text("FILE");
+  app.add_option(
+         "--sandbox", line.sandbox,
+         "Shut itself in once its sockets are open: as far as this kernel can (best-effort), whole or not at all, "
+         "or not")
+      ->check(CLI::IsMember({"off", "best-effort", "required"}))
+      ->option_text("off|best-effort|required");
   app.add_option("--log-level", line.log_level, "What to log on the standard error")
       ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
   app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when ready, and close it")
@@ -139,7 +146,6 @@ lrpc::Status choose_graph(CommandLine& line) {
   choice.address = daemon.address;
   daemon.graph = lrpc::netd::default_graph(choice);
   daemon.graph_name = "built-in graph";
-  daemon.raw_sockets = !line.udp;
   return {};
 }
 
@@ -177,6 +183,19 @@ void tell_state(Daemon& daemon, const std::string& file) {
   std::fclose(out);
 }
 
+/// In the sandbox only a file that is there can be written. Empty name: nothing to do.
+bool make_state_file(const std::string& file) {
+  if (file.empty()) return true;
+  const lrpc::UniqueFd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
+  return static_cast<bool>(made);
+}
+
+void tell_sandbox(const Daemon& daemon) {
+  const auto& report = daemon.shut_in();
+  if (!report) return spdlog::warn("sandbox: off");
+  spdlog::log(report->complete() ? spdlog::level::info : spdlog::level::warn, "sandbox: {}", report->text());
+}
+
 int serve(CommandLine& line) {
   // Nobody may read keys or nonces out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -198,9 +217,14 @@ int serve(CommandLine& line) {
   line.daemon.authorise = [users = std::move(users).value()](const lrpc::shim::Credentials& client) {
     return users.may_call(client);
   };
+  line.daemon.sandbox = line.sandbox != "off";
+  line.daemon.sandbox_required = line.sandbox == "required";
+  if (!make_state_file(line.daemon.state_file))
+    return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
   auto daemon = Daemon::start(line.daemon);
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
+  tell_sandbox(running);
   spdlog::info("{} is on the network{}; other hosts may import {}", running.address(),
                running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
                line.daemon.exported.empty() ? std::string("nothing") : CLI::detail::join(line.daemon.exported, ", "));
@@ -215,7 +239,7 @@ int serve(CommandLine& line) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;
     if (number == SIGUSR1) {
-      tell_state(running, line.state_file);
+      tell_state(running, line.daemon.state_file);
     } else if (number == SIGHUP) {
       auto keys = running.reread_keys();
       if (!keys) {

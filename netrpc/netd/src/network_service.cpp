@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/session_cache.h"
@@ -78,25 +79,29 @@ NetworkService::~NetworkService() {
   left.clear();
 }
 
-Status NetworkService::serve_with(netpath::RemoteService& service) {
-  service_ = &service;
-  const Shepherd inside(host().monitor());
+Status NetworkService::enable() {
   netrpc::ParticipantSet anyone;  // command 0: all of them
   anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
   if (auto enabled = below_.open_enable(*this, anyone); !enabled) return enabled;
+  enabled_ = true;
+  return {};
+}
+
+void NetworkService::serve_with(netpath::RemoteService& service) {
+  service_ = &service;
+  const Shepherd inside(host().monitor());
   serving_ = true;
   host().peers().watch([self = std::weak_ptr(self_)](netrpc::HostAddress rebooted, netrpc::BootId, netrpc::BootId) {
     // Watchers stay as long as the host does.
     if (const auto alive = self.lock()) (*alive)->workers_.put_rebooted(rebooted.value);
   });
-  return {};
 }
 
 void NetworkService::stop_serving() noexcept {
   {
     const Shepherd inside(host().monitor());
-    if (!serving_) return;
     serving_ = false;
+    if (!std::exchange(enabled_, false)) return;
     netrpc::ParticipantSet anyone;
     anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
     below_.open_disable(*this, anyone);

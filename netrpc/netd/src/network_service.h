@@ -28,8 +28,11 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsigned receivers);
   ~NetworkService() override;
 
-  /// Lets `service` answer the commands of other hosts. Not inside the monitor. Errors: those of open_enable().
-  Status serve_with(netpath::RemoteService& service);
+  /// Opens whatever lies below, so that nothing has to be opened later; other hosts' commands fail until serve_with().
+  /// Inside the monitor. Errors: those of open_enable().
+  Status enable();
+  /// Lets `service` answer the commands of other hosts. After enable(). Not inside the monitor.
+  void serve_with(netpath::RemoteService& service);
   /// No command is being served when this returns, and none will be. Not inside the monitor.
   void stop_serving() noexcept;
   /// Calls under way end with peer_gone, and all later ones. Not inside the monitor.
@@ -73,6 +76,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   const unsigned receivers_;
   std::size_t max_message_ = 0;
   std::atomic<netpath::RemoteService*> service_{nullptr};
+  bool enabled_ = false;
   bool serving_ = false;
   bool calling_ = true;
   unsigned served_by_receivers_ = 0;  ///< Commands that run now in threads of the engine.

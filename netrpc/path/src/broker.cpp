@@ -18,6 +18,7 @@ struct RemoteBroker::Parts {
         paths(transport, options, boot),
         server(ServerOptions{.nameserver = options.nameserver,
                              .max_estacks = PathService::kMaxEStacks,
+                             .kept_estacks = options.kept_threads,
                              .max_bindings = options.max_paths}) {
     paths.on_unbind = [this] {
       { const std::lock_guard lock(mutex); }  // not between the keeper's look and its sleep

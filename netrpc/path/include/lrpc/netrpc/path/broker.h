@@ -37,6 +37,8 @@ struct BrokerOptions {
   std::size_t max_calls_to_host = 256;
   /// Remote bindings of this machine's clients, all together; half of them of one user at most.
   std::size_t max_paths = 4096;
+  /// Threads for calls of this machine's clients that stay, however long nobody calls.
+  std::size_t kept_threads = 0;
   /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
   /// anywhere.
   std::chrono::milliseconds keepalive{20'000};

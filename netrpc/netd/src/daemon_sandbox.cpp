@@ -1,0 +1,24 @@
+#include "daemon_sandbox.h"
+
+namespace lrpc::netd {
+
+sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, const std::string& state_file) {
+  using sandbox::Group;
+  // It is a server of this machine's clients and a client of its servers.
+  sandbox::Options options;
+  options.groups = sandbox::server_domain();
+  options.groups.push_back(Group::rings);
+  options.groups.push_back(Group::datagrams);  // to ask for routes, and to have the kernel look for neighbours
+  for (const std::string& file : key_files) {
+    const std::size_t slash = file.rfind('/');
+    options.read_only.push_back(slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash));
+  }
+  if (!state_file.empty()) {
+    options.groups.push_back(Group::write_files);
+    options.read_write.push_back(state_file);
+  }
+  options.keep_capabilities = 0;
+  return options;
+}
+
+}  // namespace lrpc::netd

@@ -1,0 +1,168 @@
+// What lrpc-netd can no longer do: a process enters the very sandbox that lrpc-netd enters, and tries, through the rings
+// of its engine too; and what is seen of a running one from outside.
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "attempts.h"
+#include "daemon_sandbox.h"
+#include "lrpc/shim/restricted_ring.h"
+#include "netrpc/engine/uring_engine.h"
+#include "two_machines.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+using sandbox::test::Attempt;
+using sandbox::test::in_a_child;
+using sandbox::test::not_refused;
+using sandbox::test::opening;
+using sandbox::test::RingIntruder;
+using sandbox::test::socket_of;
+using sandbox::test::Victim;
+
+class NetdSandbox : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = shut_in([] { return std::string(); });
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+  std::string shut_in(const std::function<std::string()>& body) {
+    return in_a_child([&]() -> std::string {
+      sandbox::Options options = sandbox_of_daemon({(directory_.path() / "keys").string()}, state_file_);
+      options.required = true;
+      const auto entered = sandbox::enter(options);
+      return entered ? body() : entered.error().message();
+    });
+  }
+
+  testing_lrpc::TemporaryDirectory directory_;
+  std::string state_file_;
+};
+
+TEST_F(NetdSandbox, leaves_no_files_no_processes_and_no_sockets_but_unix_and_udp) {
+  const Victim victim;
+  EXPECT_EQ(shut_in([&] { return not_refused(sandbox::test::forbidden_to_all(victim.pid())); }), "");
+  EXPECT_EQ(shut_in([&]() -> std::string {
+              // To ask for routes, and to make the kernel look for a neighbour.
+              if (const int err = socket_of("UDP", AF_INET, SOCK_DGRAM).act(); err != 0) return std::strerror(err);
+              const int err = socket_of("Unix", AF_UNIX, SOCK_SEQPACKET).act();
+              return err != 0 ? std::strerror(err) : "";
+            }),
+            "");
+}
+
+TEST_F(NetdSandbox, reads_the_keys_again_that_were_put_in_the_others_place) {
+  const std::string keys = (directory_.path() / "keys").string();
+  std::ofstream(keys) << "old";
+  EXPECT_EQ(shut_in([&]() -> std::string {
+              if (const int err = opening(keys, O_RDONLY).act(); err != 0) return std::strerror(err);
+              return not_refused({opening(keys, O_WRONLY), opening("/etc/shadow", O_RDONLY)});
+            }),
+            "");
+}
+
+TEST_F(NetdSandbox, writes_its_state_and_no_other_file) {
+  state_file_ = (directory_.path() / "state").string();
+  std::ofstream(state_file_) << "before";
+  EXPECT_EQ(shut_in([&]() -> std::string {
+              if (const int err = opening(state_file_, O_WRONLY | O_CREAT | O_TRUNC).act(); err != 0)
+                return std::strerror(err);
+              return not_refused({opening(state_file_ + ".new", O_WRONLY | O_CREAT), opening("/etc/hostname", O_RDONLY),
+                                  opening("/etc/shadow", O_WRONLY)});
+            }),
+            "");
+}
+
+TEST_F(NetdSandbox, its_rings_send_receive_wait_and_nothing_else) {
+  const std::string refused = in_a_child([]() -> std::string {
+    auto engine = netrpc::UringEngine::make(netrpc::EngineKind::uring);
+    if (!engine) return "no ring: " + engine.error().message();
+    if (engine.value()->prepare_rings(3) != 3) return "fewer rings than wanted";
+    const std::vector<int> rings = RingIntruder::rings();
+    if (rings.size() != 3) return std::to_string(rings.size()) + " rings";
+    constexpr unsigned kFlags =
+        IORING_SETUP_R_DISABLED | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+    RingIntruder intruder(rings.front(), 128, 1024, kFlags);
+    if (!intruder.mapped()) return "the ring is not as it was";
+    if (const auto entered = sandbox::enter(sandbox_of_daemon({}, {})); !entered) return entered.error().message();
+    // As a thread of the engine does when it first leads.
+    if (const int err = shim::enable_ring(rings.front()); err != 0) return std::strerror(err);
+    return intruder.not_refused({IORING_OP_RECVMSG, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_POLL_ADD,
+                                 IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE},
+                                IORING_OP_LAST - 1);
+  });
+  if (refused.starts_with("no ring")) GTEST_SKIP() << refused;
+  EXPECT_EQ(refused, "");
+}
+
+std::string status_of(pid_t pid, const std::string& field) {
+  return run("grep -h '^" + field + ":' /proc/" + std::to_string(pid) + "/task/*/status | sort -u").output;
+}
+
+TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_not_to) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance", "--sandbox", "off"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(1, 2).value(), 3);
+  const pid_t pid = here->netd().pid();
+  EXPECT_EQ(status_of(pid, "NoNewPrivs"), "NoNewPrivs:\t1\n");
+  EXPECT_EQ(status_of(pid, "CapEff"), "CapEff:\t0000000000000000\n");
+  EXPECT_EQ(status_of(there->netd().pid(), "CapEff"), "CapEff:\t0000000000002000\n");
+  const bool filtered = in_a_child([] {
+                          const auto entered = sandbox::enter(sandbox_of_daemon({}, {}));
+                          return std::string(entered && entered->system_calls.holds ? "" : "no");
+                        }).empty();
+  EXPECT_EQ(status_of(pid, "Seccomp"), filtered ? "Seccomp:\t2\n" : status_of(::getpid(), "Seccomp"));
+  struct stat memory {};
+  ASSERT_EQ(::stat(("/proc/" + std::to_string(pid) + "/mem").c_str(), &memory), 0);
+  EXPECT_EQ(memory.st_uid, 0U) << "dumpable";
+}
+
+TEST_F(TwoMachines, netd_writes_its_state_from_inside) {
+  share_key();
+  here->start_with_keys({"--state", here->file("state")});
+  for (int i = 0; i < 2; ++i) {
+    here->netd().send(SIGUSR1);
+    std::string state;
+    for (int tries = 0; tries < 1000 && state.find("remote bindings") == std::string::npos; ++tries) {
+      std::ifstream file(here->file("state"));
+      state.assign(std::istreambuf_iterator<char>(file), {});
+      ::usleep(10'000);
+    }
+    EXPECT_NE(state.find("remote bindings"), std::string::npos) << state;
+    std::ofstream(here->file("state"), std::ios::trunc) << "";
+  }
+}
+
+TEST_F(TwoMachines, more_callers_than_there_are_rings_call_all_the_same) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  here->start_with_keys();
+  std::vector<std::thread> callers;
+  std::atomic<int> right{0};
+  constexpr int kCallers = 80;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      auto client = import();
+      if (client && client->SleepFor(1500) && client->Add(i, i).value() == 2 * i) ++right;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(right, kCallers);
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test
