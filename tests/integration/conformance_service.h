@@ -55,7 +55,9 @@ class ConformanceService {
     return {.half = static_cast<Conformance::Percent>(share / 2), .negated = static_cast<Conformance::Signed>(-offset)};
   }
   std::int32_t Mirror(CallContext&, Conformance::Shape& shape) {
-    for (auto& corner : shape.corners) corner = {-corner.x, -corner.y};
+    // The least int32 has no opposite: it stays what it is.
+    for (auto& corner : shape.corners)
+      corner = {static_cast<std::int32_t>(0U - static_cast<std::uint32_t>(corner.x)), -corner.y};
     shape.filled = !shape.filled;
     return static_cast<std::int32_t>(shape.corners.size());
   }

@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "conformance.client.h"
+#include "lrpc/client/call.h"
+#include "lrpc/shim/region.h"
 #include "lrpc/shim/trap.h"
 
 namespace {
@@ -119,6 +121,57 @@ void registers_full_of_garbage(Conformance::Client& client) {
   EXPECT(client.Add(20, 22).value() == 42);
 }
 
+/// Procedures that do what they are told to, however bad.
+bool obeys_too_well(std::uint64_t procedure) {
+  if (procedure >= Conformance::kPdl.procedures.size()) return false;
+  const std::string_view name = Conformance::kPdl.procedures[procedure].name;
+  return name == "Die" || name == "SleepFor" || name == "NapFor" || name == "Through";
+}
+
+/// Call words, hints, images and holes of any bits, and traps that agree with them or not: one seed, one run. Some of it
+/// is a call, so this binding is good for nothing afterwards.
+void region_full_of_garbage(Conformance::Client& client, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto nonce = lrpc::shim::in_registers(client.binding().object().nonce());
+  const auto layout = lrpc::shim::RegionLayout::of(Conformance::kPdl.classes);
+  EXPECT(layout);
+  if (!layout) return;
+  constexpr std::uintptr_t kPage = 4096;
+  std::byte* base = nullptr;
+  {
+    // The first class's A-stacks are small and lie at the front of the region's first page.
+    const lrpc::client::Call call(client.binding().object(), 0);
+    base = call.image() - reinterpret_cast<std::uintptr_t>(call.image()) % kPage;
+  }
+  const auto store = [](std::byte* at, std::uint64_t bits) {
+    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(bits);
+  };
+  std::vector<std::uint64_t> next(layout->astack_count(), 1);  // generations
+  std::uint64_t answered = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::uint64_t number = random() % layout->astack_count();
+    const auto placed = std::ranges::find_if(layout->classes(), [&](const auto& one) {
+      return number < one.first_astack + std::uint64_t{one.declared.count};
+    });
+    std::byte* const slot = base + placed->slots_offset + (number - placed->first_astack) * placed->slot_stride;
+    for (std::uint64_t words = random() % 8; words > 0; --words)
+      store(slot + 16 + random() % (placed->slot_stride / 8 - 2) * 8, random() % 2 == 0 ? random() : random() % 300);
+    if (random() % 4 == 0) store(slot + 8, random());  // the hints
+    if (random() % 64 == 0) madvise(base + random() % 4 * kPage, kPage, MADV_REMOVE);
+    const std::uint64_t generation = next[number] + (random() % 8 == 0 ? random() % 4 : 0);
+    const std::uint64_t procedure = random() % (Conformance::kPdl.procedures.size() + 1);
+    if (obeys_too_well(procedure)) continue;
+    const bool agrees = random() % 4 != 0;
+    store(slot, agrees ? lrpc::shim::CallWord::called(generation, static_cast<std::uint16_t>(procedure), 0).bits()
+                       : random() & ~(std::uint64_t{0xffff} << 32));
+    const std::uint64_t named = random() % 32 == 0 ? random() : number;
+    if (lrpc::shim::trap({nonce, procedure, named, generation}) != 0) continue;
+    ++next[number];
+    ++answered;
+  }
+  EXPECT(answered > 1000);
+}
+
 void the_server_dies(Conformance::Client& client) {
   if (write(STDOUT_FILENO, "ready\n", 6) != 6) std::exit(11);
   EXPECT(client.SleepFor(60'000).code() == Errc::call_failed);
@@ -147,6 +200,8 @@ int main(int argc, char** argv) {
     count_under_signals(client, true);
   else if (what == "garbage")
     registers_full_of_garbage(client);
+  else if (what == "region" && argc > 3)
+    region_full_of_garbage(client, std::strtoull(argv[3], nullptr, 10));
   else if (what == "server-dies")
     the_server_dies(client);
   else if (what == "abort")

@@ -216,6 +216,23 @@ TEST_F(Trap, lets_garbage_in_the_registers_harm_nobody) {
   EXPECT_EQ(run({"call", "host"}), 0);
 }
 
+TEST_F(Trap, lets_garbage_in_registers_and_region_harm_nobody) {
+  auto ordinary = world_.import("host");
+  ASSERT_TRUE(ordinary) << ordinary.error().message();
+  for (const char* seed : {"1", "2", "3"}) {
+    std::atomic<bool> stop{false};
+    std::thread bystander([&] {
+      for (int i = 0; !stop; ++i) ASSERT_EQ(ordinary->Add(i, 1).value(), i + 1);
+    });
+    EXPECT_EQ(run({"region", "host", seed}), 0) << "seed " << seed;
+    stop = true;
+    bystander.join();
+  }
+  EXPECT_EQ(run({"call", "host"}), 0);
+  for (int i = 0; i < 1000 && ordinary->LiveObjects().value() != 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(ordinary->LiveObjects().value(), 0U) << "what the garbage opened is closed with its binding";
+}
+
 TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere"}), 0); }
 
 TEST_F(Trap, passes_exit_status_and_fatal_signals_on) {
