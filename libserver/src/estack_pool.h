@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "domain_processors.h"
 #include "lrpc/server/call_context.h"
@@ -73,6 +74,9 @@ class EStackPool {
   /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused
   /// for longest, else the next that becomes free. Never blocks on a running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
+  /// unless associate() says so again.
+  void let_go(std::span<ServedAStack> astacks);
   /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
   void supply();
   /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.
