@@ -233,6 +233,7 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
 }
 
 bool SecondaryAStacks::return_unused() noexcept {
+  if (binding_.revoked()) return false;  // they go with the binding, as the primary region does
   {
     const std::unique_lock lock(asking_, std::try_to_lock);
     if (lock.owns_lock() && asked_) (void)receive(milliseconds(0));

@@ -290,16 +290,9 @@ TEST(GrowthDeath, of_the_client_gives_the_server_everything_back) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(survivor->Null());
   const std::string pid = std::to_string(server.pid());
   const Holdings before = Holdings::of(pid);
-  const pid_t child = fork();
-  if (child == 0) {
-    auto own = world.import("burst", growing());
-    if (!own) _exit(1);
-    for (int i = 0; i < 24; ++i) std::thread([&] { (void)own->SleepFor(1'500); }).detach();
-    for (;;) pause();
-  }
+  Process client({LRPC_TEST_CLIENT, "crowd", world.nameserver(), "burst", "24", "3000"});
   EXPECT_TRUE(comes_true([&] { return Holdings::of(pid).regions >= before.regions + 3; }));
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  client.kill_and_wait();
   EXPECT_TRUE(comes_true([&] { return Holdings::of(pid) == before; }))
       << Holdings::of(pid).regions << " regions, " << Holdings::of(pid).descriptors << " descriptors";
   EXPECT_EQ(survivor->Add(1, 2).value(), 3);
