@@ -91,7 +91,7 @@ Result<std::optional<BellNews>> receive_bell(int bell) {
   }
   if (got == 0 && count == 0) return Error{Errc::peer_gone, "the bell has hung up"};
   const auto message = static_cast<BellMessage>(bytes[0]);
-  const bool known = message == BellMessage::ring || message == BellMessage::callback || message == BellMessage::trap;
+  const bool known = message >= BellMessage::ring && message <= BellMessage::grow;
   const bool fds_fit = message == BellMessage::ring ? count == 0 : count <= 1;
   if (got != 1 || !known || !fds_fit) return Error{Errc::bad_message, "not a message of a bell"};
   return std::optional<BellNews>(BellNews{message, std::move(fds[0])});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <new>
 
 #include "lrpc/shim/futex.h"
 
@@ -58,9 +59,32 @@ void number_this_thread() noexcept {
 
 void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(thread_number); }
 
-void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count) noexcept {
+SecondaryRecords::~SecondaryRecords() {
+  for (auto& block : blocks_) delete[] block.load(std::memory_order_relaxed);
+}
+
+std::span<shim::LinkageRecord> SecondaryRecords::block(std::uint32_t place) noexcept {
+  shim::LinkageRecord* records = blocks_[place].load(std::memory_order_acquire);
+  if (records == nullptr) {
+    records = new (std::nothrow) shim::LinkageRecord[shim::kMostAStacksInSecondary];
+    if (records == nullptr) return {};
+    for (std::uint32_t i = 0; i < shim::kMostAStacksInSecondary; ++i)
+      records[i].index = first_ + place * shim::kMostAStacksInSecondary + i;
+    blocks_[place].store(records, std::memory_order_release);
+  }
+  return {records, shim::kMostAStacksInSecondary};
+}
+
+void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count,
+                      const SecondaryRecords* secondary) noexcept {
   all_ = all;
+  secondary_ = secondary;
   for (std::uint32_t i = count; i > 0; --i) push(all_[first + i - 1]);
+}
+
+void AStackList::add(std::span<shim::LinkageRecord> grown) noexcept {
+  for (std::size_t i = grown.size(); i > 0; --i) push(grown[i - 1]);
+  wake_waiters();
 }
 
 shim::LinkageRecord* AStackList::take_any() noexcept {
@@ -69,6 +93,7 @@ shim::LinkageRecord* AStackList::take_any() noexcept {
   if (shim::LinkageRecord* record = take_leased(own_lease())) return record;
   if (shim::LinkageRecord* record = take_spare()) return record;
   if (shim::LinkageRecord* record = pop()) return record;
+  if (shim::LinkageRecord* record = pop_secondary()) return record;
   return end_a_lease();
 }
 
@@ -114,7 +139,7 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
 /// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
 /// it.
 bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
-  if (thread_number >= kLeasingThreads || lease.leased() != nullptr) return false;
+  if (thread_number >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr) return false;
   const std::unique_lock lock(ending_, std::try_to_lock);
   if (!lock.owns_lock() || leasing_ended_.load(std::memory_order_relaxed)) return false;
   lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);
@@ -170,6 +195,7 @@ std::vector<shim::LinkageRecord*> AStackList::take_idle() {
   std::vector<shim::LinkageRecord*> idle;
   while (shim::LinkageRecord* record = pop()) idle.push_back(record);
   std::ranges::reverse(idle);
+  while (shim::LinkageRecord* record = pop_secondary()) idle.push_back(record);
   while (shim::LinkageRecord* record = end_a_lease()) idle.push_back(record);
   return idle;
 }
@@ -192,27 +218,44 @@ void AStackList::surrender_own_lease() noexcept {
   if (shim::LinkageRecord* record = lease.remove()) push(*record);
 }
 
-void AStackList::push(shim::LinkageRecord& record) noexcept {
-  std::uint64_t top = top_.load(std::memory_order_relaxed);
+namespace {
+
+void push_on(std::atomic<std::uint64_t>& stack, shim::LinkageRecord& record) noexcept {
+  std::uint64_t top = stack.load(std::memory_order_relaxed);
   std::uint64_t next = 0;
   do {
     record.next.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
     next = ((top >> 32) + 1) << 32 | (record.index + 1);
-  } while (!top_.compare_exchange_weak(top, next, std::memory_order_release, std::memory_order_relaxed));
+  } while (!stack.compare_exchange_weak(top, next, std::memory_order_release, std::memory_order_relaxed));
 }
 
-shim::LinkageRecord* AStackList::pop() noexcept {
-  std::uint64_t top = top_.load(std::memory_order_acquire);
+/// `records[index]` is the record of that number.
+template <class Records>
+shim::LinkageRecord* pop_from(std::atomic<std::uint64_t>& stack, const Records& records) noexcept {
+  std::uint64_t top = stack.load(std::memory_order_acquire);
   while (static_cast<std::uint32_t>(top) != 0) {
-    shim::LinkageRecord& record = all_[static_cast<std::uint32_t>(top) - 1];
+    shim::LinkageRecord& record = records[static_cast<std::uint32_t>(top) - 1];
     const std::uint64_t next = ((top >> 32) + 1) << 32 | record.next.load(std::memory_order_relaxed);
-    if (top_.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) return &record;
+    if (stack.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) return &record;
   }
   return nullptr;
 }
 
+}  // namespace
+
+void AStackList::push(shim::LinkageRecord& record) noexcept {
+  push_on(is_secondary(record) ? secondary_top_ : top_, record);
+}
+
+shim::LinkageRecord* AStackList::pop() noexcept { return pop_from(top_, all_); }
+
+/// Without a binding that may grow there is none.
+shim::LinkageRecord* AStackList::pop_secondary() noexcept {
+  return secondary_ != nullptr ? pop_from(secondary_top_, *secondary_) : nullptr;
+}
+
 bool AStackList::looks_empty() const noexcept {
-  if (static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0) return false;
+  if (any_free()) return false;
   for (const Lease& lease : leases_) {
     if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
     if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr)

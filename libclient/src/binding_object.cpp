@@ -17,6 +17,7 @@
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/watcher.h"
+#include "secondary_astacks.h"
 #include "transfer.h"
 
 namespace lrpc::client {
@@ -25,6 +26,8 @@ namespace {
 /// How long a caller polls for a return before it gives the exchange up: about two futex round trips.
 constexpr std::uint32_t kExchangeMicroseconds = 20;
 constexpr std::uint32_t kTrimDelayMs = 1000;
+/// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
+constexpr std::chrono::milliseconds kGrowthLook{5};
 
 /// The library's watcher and the list of live bindings. Never destroyed: bindings in static storage may outlive any
 /// static.
@@ -34,6 +37,8 @@ struct Library {
   std::set<BindingObject*> bindings;
 
   static Library& get();
+  /// The one that a living binding is in: without the lock, which a thread about to fork may hold.
+  static Library& of_living_binding();
 };
 
 std::mutex library_mutex;
@@ -71,6 +76,8 @@ Library& Library::get() {
   return *library_now;
 }
 
+Library& Library::of_living_binding() { return *library_now; }
+
 }  // namespace
 
 BindingParts::BindingParts() noexcept = default;
@@ -92,8 +99,10 @@ BindingObject::BindingObject(BindingParts parts)
   }
   const auto classes = parts_.region.layout().classes();
   lists_ = std::make_unique<AStackList[]>(classes.size());
+  if (parts_.supply == AStackSupply::grow) secondary_ = std::make_unique<SecondaryAStacks>(*this);
+  const SecondaryRecords* secondary = secondary_ != nullptr ? &secondary_->records() : nullptr;
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    lists_[i].fill(records_, classes[i].first_astack, classes[i].declared.count);
+    lists_[i].fill(records_, classes[i].first_astack, classes[i].declared.count, secondary);
   }
 }
 
@@ -152,6 +161,7 @@ void BindingObject::forget_after_fork() noexcept {
   forgotten_ = true;
   revoked_.store(true, std::memory_order_release);
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close_after_fork();
+  if (secondary_ != nullptr) secondary_->forget_after_fork();
   parts_.bell.reset();
   parts_.server_pidfd.reset();
 }
@@ -168,10 +178,12 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
       sched_yield();  // the watcher has the idle ones in its hands for a moment
       continue;
     }
-    if (!parts_.wait_for_astack) return nullptr;
+    if (parts_.supply == AStackSupply::fail) return nullptr;
     std::chrono::nanoseconds limit = shim::kBoundedSleep;
     if (limited) limit = std::min<std::chrono::nanoseconds>(limit, deadline - Clock::now());
     if (limit.count() <= 0) return nullptr;
+    if (secondary_ != nullptr) limit = wait_for_growth(list, limit);
+    if (limit.count() <= 0) continue;
     if (any_quarantined_.load(std::memory_order_acquire)) {
       wait_for_sent(list, limit);
     } else {
@@ -183,7 +195,17 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
 
 Errc BindingObject::why_not_taken() const noexcept {
   if (revoked()) return Errc::binding_revoked;
-  return parts_.wait_for_astack ? Errc::call_aborted : Errc::no_astack;
+  return parts_.supply == AStackSupply::fail ? Errc::no_astack : Errc::call_aborted;
+}
+
+/// How long to wait for an A-stack of the list before the next look; zero: there may be one now.
+std::chrono::nanoseconds BindingObject::wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept {
+  switch (secondary_->look(static_cast<std::uint16_t>(&list - lists_.get()), limit)) {
+    case SecondaryAStacks::Look::added: return std::chrono::nanoseconds(0);
+    case SecondaryAStacks::Look::waiting: return std::min<std::chrono::nanoseconds>(limit, kGrowthLook);
+    case SecondaryAStacks::Look::refused: return limit;
+  }
+  return limit;
 }
 
 void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
@@ -220,6 +242,15 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
   // The oldest call of this list that nobody waits for but that is not abandoned: one that was sent one-way.
   shim::AStackHead* head = nullptr;
   std::uint64_t generation = 0;
+  struct Looking {  // while this thread looks at a secondary A-stack that it does not hold, that is not unmapped
+    BindingObject& binding;
+    bool at_secondary = false;
+    ~Looking() {
+      if (!at_secondary) return;
+      const std::lock_guard lock(binding.quarantine_mutex_);
+      --binding.sent_waiters_;
+    }
+  } looking{*this};
   {
     std::lock_guard lock(quarantine_mutex_);
     for (const shim::LinkageRecord* record : quarantined_) {
@@ -227,6 +258,8 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
       if (!shim::load_word(*record->astack.head).is(shim::Turn::called, record->generation)) continue;
       head = record->astack.head;
       generation = record->generation;
+      looking.at_secondary = record->index >= records_.size();
+      if (looking.at_secondary) ++sent_waiters_;
       break;
     }
   }
@@ -241,6 +274,16 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
   list.wait(limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
   overrule_hints(*this, *head);
+}
+
+bool BindingObject::anybody_waits_for_sent() noexcept {
+  const std::lock_guard lock(quarantine_mutex_);
+  return sent_waiters_ != 0;
+}
+
+void BindingObject::make_room_in_quarantine(std::uint32_t first_secondary, std::uint32_t place) {
+  const std::lock_guard lock(quarantine_mutex_);
+  quarantined_.reserve(first_secondary + (std::size_t{place} + 1) * shim::kMostAStacksInSecondary);
 }
 
 void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
@@ -266,6 +309,7 @@ void BindingObject::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
   // T17
   for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
+  if (secondary_ != nullptr) secondary_->revoke();
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
 }
 
@@ -279,6 +323,20 @@ void BindingObject::schedule_trim() noexcept {
         if (library.bindings.contains(this)) trim_idle_tails();
       },
       kTrimDelayMs);
+}
+
+void BindingObject::schedule_return() noexcept {
+  if (return_scheduled_.exchange(true)) return;
+  const auto posted = Library::of_living_binding().watcher.post(
+      [this] {
+        Library& library = Library::of_living_binding();
+        std::lock_guard lock(library.mutex);
+        if (!library.bindings.contains(this)) return;
+        return_scheduled_.store(false);
+        if (secondary_ != nullptr && secondary_->return_unused()) schedule_return();
+      },
+      static_cast<std::uint32_t>(parts_.grown_idle.count()));
+  if (!posted) return_scheduled_.store(false);  // the next growth tries again
 }
 
 void BindingObject::trim_idle_tails() noexcept {

@@ -91,7 +91,8 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const ImportWish
   parts.region = *std::move(region);
   parts.bell = std::move(answer.fds[wanted_fds - 1]);
   parts.gate = options.gate;
-  parts.wait_for_astack = options.supply == AStackSupply::wait;
+  parts.supply = options.supply;
+  parts.grown_idle = std::clamp(options.grown_idle, milliseconds(1), milliseconds(std::chrono::hours(24)));
   parts.call_timeout = options.call_timeout;
   parts.watched = options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
   parts.on_revoked = options.on_revoked;
@@ -117,6 +118,9 @@ bool hung_up(int socket) {
 Status check(const ImportOptions& options) {
   if (options.gate == Gate::trap && options.call_timeout.count() > 0) {
     return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
+  }
+  if (options.gate == Gate::trap && options.supply == AStackSupply::grow) {
+    return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
   }
   return {};
 }

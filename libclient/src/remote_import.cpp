@@ -75,7 +75,7 @@ class NetworkedPath final : public RemotePath {
   Errc start(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
     const auto image = packed(procedure, linkage);
     if (!image) return Errc::call_failed;
-    Slot& slot = slots_[linkage.index];
+    Slot& slot = slot_of(linkage);
     slot.results = Buffer(results_of(linkage));
     auto started = inner_.start().Call(path_, procedure, limit_ms(), *image, slot.results);
     if (!started.call().taken()) return started.call().error();
@@ -83,9 +83,9 @@ class NetworkedPath final : public RemotePath {
     slot.started.emplace(std::move(started));
     return Errc::ok;
   }
-  PendingCall& started(const LinkageRecord& linkage) noexcept override { return slots_[linkage.index].started->call(); }
+  PendingCall& started(const LinkageRecord& linkage) noexcept override { return slot_of(linkage).started->call(); }
   std::uint16_t finish(LinkageRecord& linkage) noexcept override {
-    Slot& slot = slots_[linkage.index];
+    Slot& slot = slot_of(linkage);
     if (owner_->revoked() && !slot.started->ready()) {  // ready() has said so: nobody waits for this one any more
       slot.started.reset();
       return failed(Errc::call_failed);
@@ -94,7 +94,13 @@ class NetworkedPath final : public RemotePath {
     slot.started.reset();
     return settle(slot.procedure, linkage, std::move(result), slot.results);
   }
-  void drop(LinkageRecord& linkage) noexcept override { slots_[linkage.index].started.reset(); }
+  void drop(LinkageRecord& linkage) noexcept override { slot_of(linkage).started.reset(); }
+
+  bool grow(std::uint16_t place) noexcept override {
+    secondary_slots_[place].reset(new (std::nothrow) Slot[shim::kMostAStacksInSecondary]);
+    return secondary_slots_[place] != nullptr;
+  }
+  void shrink(std::uint16_t place) noexcept override { secondary_slots_[place].reset(); }
 
   /// Both the network domain's limit and, should it not answer, our own: limit_ms() reads it there.
   void set_call_timeout(milliseconds timeout) noexcept override { inner_.binding().object().set_call_timeout(timeout); }
@@ -111,11 +117,17 @@ class NetworkedPath final : public RemotePath {
     std::uint16_t procedure = 0;
   };
 
+  [[nodiscard]] Slot& slot_of(const LinkageRecord& linkage) noexcept {
+    if (linkage.index < slots_.size()) [[likely]]
+      return slots_[linkage.index];
+    const std::size_t within = linkage.index - slots_.size();
+    return secondary_slots_[within / shim::kMostAStacksInSecondary][within % shim::kMostAStacksInSecondary];
+  }
   [[nodiscard]] std::uint32_t limit_ms() noexcept { return wire_ms(inner_.binding().object().call_timeout()); }
 
   [[nodiscard]] std::optional<std::span<const std::byte>> packed(std::uint16_t procedure,
                                                                  const LinkageRecord& linkage) noexcept {
-    Slot& slot = slots_[linkage.index];
+    Slot& slot = slot_of(linkage);
     if (slot.memory == nullptr) slot.memory.reset(new (std::nothrow) std::byte[most_in_ + most_out_]);
     if (slot.memory == nullptr) return std::nullopt;
     const std::span<std::byte> room(slot.memory.get(), most_in_);
@@ -123,8 +135,8 @@ class NetworkedPath final : public RemotePath {
     if (!size) return std::nullopt;
     return room.first(*size);
   }
-  [[nodiscard]] std::span<std::byte> results_of(const LinkageRecord& linkage) const noexcept {
-    return {slots_[linkage.index].memory.get() + most_in_, most_out_};
+  [[nodiscard]] std::span<std::byte> results_of(const LinkageRecord& linkage) noexcept {
+    return {slot_of(linkage).memory.get() + most_in_, most_out_};
   }
 
   /// What the call has come to; on the A-stack lies then what its status promises.
@@ -157,6 +169,7 @@ class NetworkedPath final : public RemotePath {
   const wire::Path path_;
   const HangUp end_;
   std::vector<Slot> slots_;
+  std::array<std::unique_ptr<Slot[]>, shim::kMostSecondaryRegions> secondary_slots_;
   const std::size_t most_in_;
   const std::size_t most_out_;
 };
@@ -206,7 +219,8 @@ Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd b
   parts.server = shim::kNobodyHere;
   parts.region = *std::move(region);
   parts.bell = std::move(bell);
-  parts.wait_for_astack = options.supply == AStackSupply::wait;
+  parts.supply = options.supply;
+  parts.grown_idle = std::clamp(options.grown_idle, milliseconds(1), milliseconds(std::chrono::hours(24)));
   parts.call_timeout = options.call_timeout;
   parts.watched = options.watcher;
   parts.on_revoked = options.on_revoked;

@@ -34,6 +34,9 @@ Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const Impor
   if (options.call_timeout.count() > 0) {
     return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
   }
+  if (options.supply == AStackSupply::grow) {
+    return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
+  }
   static std::atomic<bool> taken{false};
   if (taken.exchange(true)) return Error{Errc::limit_reached, "a sealed domain has one binding, and imports it once"};
   auto found = shim::read_sealed_binding(::secure_getenv(shim::kSealedVariable));
@@ -50,7 +53,7 @@ Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const Impor
   parts.server = found->bound.server;
   parts.region = *std::move(region);
   parts.gate = Gate::trap;
-  parts.wait_for_astack = options.supply == AStackSupply::wait;
+  parts.supply = options.supply;
   parts.watched = false;
   auto object = BindingObject::create(std::move(parts));
   if (!object) return object.error();

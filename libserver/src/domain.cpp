@@ -26,6 +26,7 @@ Domain::Domain(ServerOptions options)
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
       traps_(options_),
+      secondary_(options_, watcher_, estacks_),
       clerk_(*this),
       private_sockets_(*this),
       watcher_("lrpc-clerk") {
@@ -48,7 +49,10 @@ Domain::~Domain() {
   poller_.stop();
   estacks_.stop();  // waits for running procedures
   traps_.stop();    // so does this
-  for (auto& [id, binding] : ending) binding->handles().close_all();
+  for (auto& [id, binding] : ending) {
+    secondary_.end(*binding);
+    binding->handles().close_all();
+  }
 }
 
 Status Domain::room_for(const shim::Credentials& client, std::uint64_t region_bytes, bool remote) {
@@ -136,6 +140,7 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
   binding->revoke();
   estacks_.forget(*binding);
   traps_.end(*binding);
+  secondary_.end(*binding);
   binding->handles().close_all();
   return binding;
 }
@@ -156,19 +161,26 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
     if (!news) continue;
     if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
     if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->offered));
+    if ((*news)->message == shim::BellMessage::grow) secondary_.grow(binding, std::move((*news)->offered));
   }
   if (ended) {
     end_binding(binding->id());
     return;
   }
   if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
-  // c, T13 · find the E-stack of each A-stack with a call; associate one where there is none.
-  for (ServedAStack& astack : binding->astacks()) {
+  associate_callers(binding, binding->astacks());
+  for (const auto& region : binding->secondary())
+    associate_callers(SecondaryRegion::as_binding(region), region->astacks());
+}
+
+/// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none.
+void Domain::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks) {
+  for (ServedAStack& astack : astacks) {
     if (astack.estack.load() != nullptr) continue;
     const std::uint64_t next = astack.linkage.next_generation();
     const shim::CallWord word = shim::load_word(*astack.head);
     if (next == 0 || !(word.is(shim::Turn::called, next) || word.is(shim::Turn::abandoned, next))) continue;
-    estacks_.associate(binding, astack);
+    estacks_.associate(hold, astack);
   }
 }
 
@@ -181,6 +193,8 @@ ServerStatistics Domain::statistics() {
   counted.estacks = estacks_.alive();
   counted.trap_listeners = traps_.alive();
   counted.traps_refused = traps_.refused();
+  counted.astacks_grown = secondary_.astacks();
+  counted.growths_refused = secondary_.refused();
   counted.estacks_associated = estacks_.associated();
   counted.estacks_reclaimed = estacks_.reclaimed();
   counted.estacks_released = estacks_.released();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "clerk.h"
 #include "domain_processors.h"
@@ -15,6 +16,7 @@
 #include "poller.h"
 #include "poller_grant.h"
 #include "private_sockets.h"
+#include "secondary_regions.h"
 #include "served_binding.h"
 #include "trap_server.h"
 
@@ -50,6 +52,7 @@ class Domain {
   /// Takes the binding out and ends it; null if that has been done.
   std::shared_ptr<ServedBinding> remove(std::uint64_t id);
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event);
+  void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks);
 
   const ServerOptions options_;
   DomainProcessors processors_;
@@ -57,6 +60,7 @@ class Domain {
   Poller poller_;
   EStackPool estacks_;
   TrapServer traps_;
+  SecondaryRegions secondary_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
   std::map<pid_t, std::size_t>

@@ -287,6 +287,20 @@ void EStackPool::forget(const ServedBinding& binding) {
   any_waiting_.store(!waiting_.empty());
 }
 
+void EStackPool::let_go(std::span<ServedAStack> astacks) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const Waiting& one) {
+    return std::ranges::any_of(astacks, [&](const ServedAStack& astack) { return &astack == one.astack; });
+  });
+  any_waiting_.store(!waiting_.empty());
+  for (ServedAStack& astack : astacks) {
+    EStack* const estack = astack.estack.load();
+    if (estack == nullptr) continue;
+    estack->leave_.store(true);
+    shim::unpark_estack(*astack.head);
+  }
+}
+
 bool EStackPool::next_assignment(EStack& estack) {
   std::unique_lock lock(mutex_);
   while (estack.astack_ == nullptr) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "domain_processors.h"
 #include "estack_shares.h"
@@ -78,6 +79,9 @@ class EStackPool {
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// The binding was revoked: its calls wait for E-stacks no longer.
   void forget(const ServedBinding& binding);
+  /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
+  /// unless associate() says so again.
+  void let_go(std::span<ServedAStack> astacks);
   /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
   void supply();
   /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.

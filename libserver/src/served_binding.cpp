@@ -2,9 +2,12 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/growth.h"
+#include "secondary_regions.h"
 
 namespace lrpc::server {
 
@@ -48,17 +51,18 @@ ServedBinding::ServedBinding(ServedParts parts)
       parts_(std::move(parts)),
       astacks_(parts_.region.layout().astack_count()),
       callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
-  for (std::uint32_t i = 0; i < astacks_.size(); ++i) {
-    const shim::AStack placed = parts_.region.astack(i);
-    astacks_[i].head = placed.head;
-    astacks_[i].image = placed.image;
-    astacks_[i].tail = placed.tail;
-    astacks_[i].astack_class = placed.astack_class;
-    astacks_[i].binding = this;
-    astacks_[i].entries = entries.data();
-    astacks_[i].impl = parts_.interface->impl;
-    astacks_[i].entry_count.store(static_cast<std::uint32_t>(entries.size()), std::memory_order_relaxed);
-  }
+  for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
+}
+
+void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noexcept {
+  astack.head = placed.head;
+  astack.image = placed.image;
+  astack.tail = placed.tail;
+  astack.astack_class = placed.astack_class;
+  astack.binding = this;
+  astack.entries = entries.data();
+  astack.impl = parts_.interface->impl;
+  astack.entry_count.store(static_cast<std::uint32_t>(entries.size()), std::memory_order_relaxed);
 }
 
 bool ServedBinding::revoke() noexcept {
@@ -67,10 +71,56 @@ bool ServedBinding::revoke() noexcept {
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+  {
+    const std::lock_guard lock(secondary_mutex_);
+    for (const auto& region : secondary_) region->close();
+    for (const auto& region : secondary_) region->revoke_words();
+  }
   // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
   ::shutdown(parts_.bell.get(), SHUT_RDWR);
   callback_port_.close();
   return true;
+}
+
+// ---- Secondary A-stacks ----
+
+bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
+  const std::lock_guard lock(secondary_mutex_);
+  if (revoked_.load(std::memory_order_seq_cst)) return false;  // else the revocation finds it here
+  const bool taken = std::ranges::any_of(secondary_, [&](const auto& one) { return one->place() == region->place(); });
+  if (taken) return false;
+  secondary_.push_back(region);
+  return true;
+}
+
+void ServedBinding::take_out(const SecondaryRegion& region) {
+  std::shared_ptr<SecondaryRegion> last;  // let go of outside the lock: it may unmap
+  const std::lock_guard lock(secondary_mutex_);
+  const auto found = std::ranges::find(secondary_, &region, [](const auto& one) { return one.get(); });
+  if (found == secondary_.end()) return;
+  last = std::move(*found);
+  secondary_.erase(found);
+}
+
+std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::take_secondary() {
+  const std::lock_guard lock(secondary_mutex_);
+  return std::exchange(secondary_, {});
+}
+
+std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::secondary() const {
+  const std::lock_guard lock(secondary_mutex_);
+  return secondary_;
+}
+
+ServedBinding::SecondaryAStack ServedBinding::secondary(std::uint64_t number) const {
+  const std::uint64_t behind = number - astacks_.size();
+  const std::lock_guard lock(secondary_mutex_);
+  for (const auto& region : secondary_) {
+    if (region->place() != behind / shim::kMostAStacksInSecondary) continue;
+    const std::uint64_t within = behind % shim::kMostAStacksInSecondary;
+    if (within < region->astacks().size()) return {region, &region->astacks()[within]};
+  }
+  return {};
 }
 
 }  // namespace lrpc::server

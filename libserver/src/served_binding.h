@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +22,7 @@
 namespace lrpc::server {
 
 class EStack;
+class SecondaryRegion;
 class ServedBinding;
 
 /// Runs a callback of the program on a thread of this library, which an exception must not end: it is swallowed.
@@ -100,6 +102,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] std::uint64_t region_bytes() const noexcept { return parts_.region.layout().size(); }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
+  /// Those of the primary region, by number.
   [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
   [[nodiscard]] const ServedInterface& interface() const noexcept { return *parts_.interface; }
   [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
@@ -108,6 +111,24 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   bool revoke() noexcept;
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
+
+  // Secondary A-stacks (LRPC §5.2): everything about them takes a lock or looks into a table, and nothing that only
+  // knows primary ones pays for that.
+  /// False: the binding is revoked, or the place is taken.
+  [[nodiscard]] bool add(const std::shared_ptr<SecondaryRegion>& region);
+  void take_out(const SecondaryRegion& region);
+  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary();
+  /// Copies: whoever touches an A-stack holds its region.
+  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
+  /// The region of the secondary A-stack with this number, and the A-stack in it; null: there is none.
+  struct SecondaryAStack {
+    std::shared_ptr<SecondaryRegion> region;
+    ServedAStack* astack = nullptr;
+  };
+  [[nodiscard]] SecondaryAStack secondary(std::uint64_t number) const;
+  /// Fills in what an A-stack of this binding's has to know.
+  void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
+  std::atomic<std::uint64_t> grown_astacks{0};  ///< Alive, let go of or not.
 
   const std::vector<EntryPoint>
       entries;  ///< By procedure identifier. Constant from construction; the call path reads it.
@@ -123,6 +144,8 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   std::atomic<bool> revoked_{false};
   ServedParts parts_;
   std::vector<ServedAStack> astacks_;
+  mutable std::mutex secondary_mutex_;
+  std::vector<std::shared_ptr<SecondaryRegion>> secondary_;
   HandleTable handles_;
   CallbackPort callback_port_;
 };

@@ -44,8 +44,13 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
 
 void serve_inline(void* binding, std::uint32_t astack) {
   auto& served = *static_cast<server::ServedBinding*>(binding);
-  if (astack >= served.astacks().size()) return;
-  (void)server::serve(served.astacks()[astack], served.inline_context);
+  if (astack < served.astacks().size()) [[likely]] {
+    (void)server::serve(served.astacks()[astack], served.inline_context);
+  } else {
+    const auto secondary = served.secondary(astack);
+    if (secondary.astack == nullptr) return;
+    (void)server::serve(*secondary.astack, served.inline_context);
+  }
   served.inline_left.store(true, std::memory_order_release);
 }
 

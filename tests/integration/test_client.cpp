@@ -1,4 +1,4 @@
-// Client processes of the tests of callbacks and of concurrency: lrpc-test-client WHAT ARGUMENTS...
+// Client processes of the tests of callbacks, of concurrency and of growth: lrpc-test-client WHAT ARGUMENTS...
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -50,6 +50,15 @@ int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
   return 0;
 }
 
+/// crowd NAMESERVER NAME CALLERS MILLISECONDS: so many threads, each in a call that sleeps, on A-stacks by need.
+int crowd(const std::string& nameserver, const std::string& name, int callers, std::uint32_t milliseconds) {
+  auto client =
+      Conformance::Client::import(name, {.nameserver = nameserver, .timeout = 10s, .supply = lrpc::AStackSupply::grow});
+  if (!client) return 1;
+  for (int i = 0; i < callers; ++i) std::thread([&] { (void)client->SleepFor(milliseconds); }).detach();
+  stay();
+}
+
 /// chatter NAMESERVER stay|hang|sum: subscribes, then stays, is asked a question that it never answers, or calls much.
 int chatter(const std::string& nameserver, std::string_view then) {
   ChatterListener listener;
@@ -86,6 +95,9 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "busy" && argc == 5) {
     return busy(argv[2], static_cast<lrpc::Gate>(std::stoi(argv[3])), static_cast<std::uint32_t>(std::stoul(argv[4])));
+  }
+  if (what == "crowd" && argc == 6) {
+    return crowd(argv[2], argv[3], std::stoi(argv[4]), static_cast<std::uint32_t>(std::stoul(argv[5])));
   }
   if (what == "chatter" && argc == 4) return chatter(argv[2], argv[3]);
   if (what == "serve" && argc == 3) return serve(std::stoi(argv[2]));

@@ -209,5 +209,21 @@ TEST_F(TwoHosts, serve_many_threads_at_once) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(TwoHosts, let_a_binding_have_more_calls_under_way_than_it_has_astacks) {
+  auto options = import_options();
+  options.supply = lrpc::AStackSupply::grow;
+  options.grown_idle = milliseconds(20);
+  auto client = Conformance::Client::import("files@10.0.0.2", options);
+  ASSERT_TRUE(client) << client.error().message();
+  for (int round = 0; round < 3; ++round) {
+    // One thread: if it waited for an A-stack, it would wait for ever.
+    std::vector<decltype(client->start().Add(1, 1))> sums;
+    for (int i = 0; i < 40; ++i) sums.push_back(client->start().Add(i, round));
+    for (int i = 0; i < 40; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), i + round);
+    std::this_thread::sleep_for(milliseconds(100));  // and back
+  }
+  EXPECT_TRUE(client->Null());
+}
+
 }  // namespace
 }  // namespace testing_netpath

@@ -17,6 +17,7 @@ enum class BellMessage : std::uint8_t {
   ring = 1,      ///< There is a call on an A-stack without E-stack. No descriptor.
   callback = 2,  ///< The client serves the interface's callback interface on the other end of this socket.
   trap = 3,      ///< The seccomp listener of a sealed client domain (trap gate).
+  grow = 4,      ///< A line, in which a request for more A-stacks waits (growth.h).
 };
 
 struct BellNews {

@@ -11,6 +11,7 @@
 
 #include "lrpc/shim/asymmetric_fence.h"
 #include "lrpc/shim/futex.h"
+#include "lrpc/shim/growth.h"
 #include "lrpc/shim/linkage.h"
 
 namespace lrpc::client {
@@ -26,6 +27,35 @@ extern constinit thread_local shim::LinkageRecord* thread_linkages;
 /// In a fork child: the other threads are not there, their numbers are free.
 void forget_other_threads_numbers() noexcept;
 
+/// The linkage records of a binding's secondary A-stacks (LRPC §5.2), in a block for each place. A block comes with the
+/// first secondary region in its place and stays until the binding goes, whatever becomes of the region: whoever pops
+/// may look into a record that somebody else has just taken away.
+class SecondaryRecords {
+ public:
+  /// `first`: the number of the first secondary A-stack, behind the primary ones.
+  explicit SecondaryRecords(std::uint32_t first) noexcept : first_(first) {}
+  SecondaryRecords(const SecondaryRecords&) = delete;
+  SecondaryRecords& operator=(const SecondaryRecords&) = delete;
+  ~SecondaryRecords();
+
+  /// The records of a place, numbered; made if they are not there. Empty: no memory. One thread at a time.
+  [[nodiscard]] std::span<shim::LinkageRecord> block(std::uint32_t place) noexcept;
+  /// Precondition: the number is that of an A-stack whose block has been made.
+  [[nodiscard]] shim::LinkageRecord& operator[](std::uint32_t index) const noexcept {
+    const std::uint32_t within = index - first_;
+    return blocks_[within / shim::kMostAStacksInSecondary].load(
+        std::memory_order_acquire)[within % shim::kMostAStacksInSecondary];
+  }
+  [[nodiscard]] std::uint32_t first() const noexcept { return first_; }
+  [[nodiscard]] std::uint32_t place_of(const shim::LinkageRecord& record) const noexcept {
+    return (record.index - first_) / shim::kMostAStacksInSecondary;
+  }
+
+ private:
+  const std::uint32_t first_;
+  std::array<std::atomic<shim::LinkageRecord*>, shim::kMostSecondaryRegions> blocks_{};
+};
+
 /// Thread-safe, lock-free while there are A-stacks. Does not own the records.
 ///
 /// An A-stack that a thread has put back stays leased to it, on top, where the same thread finds it hot without a
@@ -38,6 +68,9 @@ void forget_other_threads_numbers() noexcept;
 /// theirs from the thread's spares, a private stack under the same lease: it is guarded by `moving`, which the owner
 /// sets only while it takes one off or puts one on. Once taken off, a spare belongs to its call and may be put back by
 /// any thread.
+///
+/// Secondary A-stacks have a LIFO of their own, which is looked into when the first one is empty, and are never leased
+/// (they can become a thread's spares): so they are in use while the primary ones do not suffice, and no longer.
 class AStackList {
  public:
   AStackList() noexcept = default;
@@ -45,8 +78,11 @@ class AStackList {
   AStackList& operator=(const AStackList&) = delete;
 
   /// Fills the list at bind time. `all` are the binding's records, this list's A-stacks are all[first .. first +
-  /// count).
-  void fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count) noexcept;
+  /// count). `secondary`: where those lie that add() brings; must outlive this.
+  void fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count,
+            const SecondaryRecords* secondary = nullptr) noexcept;
+  /// Secondary A-stacks, from now on this list's; wakes those that wait for one.
+  void add(std::span<shim::LinkageRecord> grown) noexcept;
 
   struct Lease;
   /// The calling thread's. Look again after take_any(), which may give the thread its number.
@@ -118,7 +154,8 @@ class AStackList {
   /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put()
   /// by any thread brings it back.
   void give_up(const shim::LinkageRecord& record) noexcept;
-  /// Every A-stack that is not in a call, out of the list; ends all idle leases. The hottest last.
+  /// Every A-stack that is not in a call, out of the list; ends all idle leases. The hottest last, secondary ones
+  /// anywhere.
   [[nodiscard]] std::vector<shim::LinkageRecord*> take_idle();
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
@@ -127,6 +164,11 @@ class AStackList {
   /// The same, or for another word to change: `also`, unless it has no word.
   void wait(std::chrono::nanoseconds limit, const shim::FutexWait& also) noexcept;
   void wake_waiters() noexcept;
+  /// Whether there is one that is in nobody's hands; a guess, while others take and put back.
+  [[nodiscard]] bool any_free() const noexcept {
+    return static_cast<std::uint32_t>(top_.load(std::memory_order_acquire)) != 0 ||
+           static_cast<std::uint32_t>(secondary_top_.load(std::memory_order_acquire)) != 0;
+  }
   /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so that every taker comes by
   /// BindingObject::take_slow(), which says so. Idempotent.
   void close() noexcept;
@@ -159,8 +201,12 @@ class AStackList {
   [[nodiscard]] bool lease_to(Lease& lease, shim::LinkageRecord& record) noexcept;
   void surrender_own_lease() noexcept;
   void stop_leasing() noexcept;
+  [[nodiscard]] bool is_secondary(const shim::LinkageRecord& record) const noexcept {
+    return record.index >= all_.size();
+  }
   void push(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] shim::LinkageRecord* pop() noexcept;
+  [[nodiscard]] shim::LinkageRecord* pop_secondary() noexcept;
   [[nodiscard]] shim::LinkageRecord* end_a_lease() noexcept;
   [[nodiscard]] static shim::LinkageRecord* take_from(Lease& lease) noexcept;
   [[nodiscard]] bool looks_empty() const noexcept;
@@ -173,6 +219,8 @@ class AStackList {
   std::mutex ending_;
   std::atomic<bool> leasing_ended_{false};  ///< The kernel has begun to refuse heavy fences: no more leases.
   std::span<shim::LinkageRecord> all_;
+  std::atomic<std::uint64_t> secondary_top_{0};  ///< As top_.
+  const SecondaryRecords* secondary_ = nullptr;
 };
 
 }  // namespace lrpc::client

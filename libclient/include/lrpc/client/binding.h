@@ -17,12 +17,6 @@ namespace lrpc {
 
 using shim::Gate;
 
-/// What a call does when all A-stacks of its class are in use (LRPC §5.2).
-enum class AStackSupply : std::uint8_t {
-  wait,  ///< Wait until an earlier call finishes.
-  fail,  ///< Return Errc::no_astack at once.
-};
-
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
@@ -36,6 +30,8 @@ struct ImportOptions {
   /// there.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
+  /// With AStackSupply::grow: how long a secondary region is kept that nobody uses. At least that, at most twice that.
+  std::chrono::milliseconds grown_idle{1'000};
   /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined
   /// until the server lets go. Also the longest time it may wait for an A-stack before. Zero: no limit. Each is counted
   /// from when the call would first sleep.

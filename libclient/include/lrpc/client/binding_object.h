@@ -15,6 +15,20 @@
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/region.h"
 
+namespace lrpc {
+
+/// What a call does when all A-stacks of its class are in use (LRPC §5.2).
+enum class AStackSupply : std::uint8_t {
+  wait,  ///< Wait until an earlier call finishes.
+  fail,  ///< Return Errc::no_astack at once.
+  /// Ask the server for more: secondary A-stacks, in regions beyond the primary one, which go back when nobody has used
+  /// them for a while (ImportOptions::grown_idle). Wait while it does not give any: it has limits (ServerOptions). Not
+  /// with Gate::trap.
+  grow,
+};
+
+}  // namespace lrpc
+
 namespace lrpc::client {
 
 /// Runs the server's half of a call in the caller's thread: what a binding with Gate::none has instead of a transfer.
@@ -24,6 +38,7 @@ struct InlineServer {
 };
 
 class RemotePath;
+class SecondaryAStacks;
 
 /// What a Binding Object is made of. The fds are the peer's pidfd (may be empty) and the client's end of the bell.
 struct BindingParts {
@@ -39,7 +54,8 @@ struct BindingParts {
   UniqueFd server_pidfd;
   UniqueFd bell;
   shim::Gate gate = shim::Gate::adaptive;
-  bool wait_for_astack = true;
+  AStackSupply supply = AStackSupply::wait;
+  std::chrono::milliseconds grown_idle{1'000};  ///< For AStackSupply::grow, over zero.
   /// Set for a server on another host: then the region is this domain's alone, there is no pidfd, and the bell's other
   /// end is hung up by whoever learns that the path has ended.
   std::unique_ptr<RemotePath> remote;
@@ -75,7 +91,8 @@ class BindingObject {
   /// How long a caller polls before it gives an exchange up.
   [[nodiscard]] const std::uint32_t& exchange_looks() const noexcept { return exchange_looks_; }
 
-  /// Step 2 when no A-stack is leased to the thread: any other, or wait for one. Null: see why_not_taken().
+  /// Step 2 when no A-stack is leased to the thread: any other, or by the binding's supply rule. Null: see
+  /// why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
   /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has
   /// waited for call_timeout).
@@ -110,6 +127,7 @@ class BindingObject {
   void set_inline_server(InlineServer server) noexcept { inline_server_ = server; }
 
  private:
+  friend class SecondaryAStacks;
   explicit BindingObject(BindingParts parts);
   Status watch();
   void watcher_saw_end(std::uint64_t watch) noexcept;
@@ -117,6 +135,11 @@ class BindingObject {
   void wait_for_sent(AStackList& list, std::chrono::nanoseconds limit) noexcept;
   void schedule_trim() noexcept;
   void trim_idle_tails() noexcept;
+  [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
+  [[nodiscard]] bool anybody_waits_for_sent() noexcept;
+  /// Room for every record up to the last of a secondary region's place.
+  void make_room_in_quarantine(std::uint32_t first_secondary, std::uint32_t place);
+  void schedule_return() noexcept;
 
   // Read by every call, written never or once.
   const bool remote_;
@@ -128,13 +151,16 @@ class BindingObject {
   bool forgotten_ = false;  ///< Written in a fork child alone.
   const pid_t owner_;
   BindingParts parts_;
-  std::vector<shim::LinkageRecord> records_;
+  std::vector<shim::LinkageRecord> records_;     ///< Of the primary region.
+  std::unique_ptr<SecondaryAStacks> secondary_;  ///< Null unless the supply may grow.
+  std::atomic<bool> return_scheduled_{false};    ///< The watcher will look for unused secondary regions.
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
   std::atomic<bool> trimming_{false};  ///< The watcher holds idle A-stacks for a moment.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};
+  std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine; under quarantine_mutex_.
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
   bool told_ = false;  ///< on_revoked has been called; the watcher's.

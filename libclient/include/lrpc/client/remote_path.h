@@ -33,6 +33,11 @@ class RemotePath {
   [[nodiscard]] virtual std::uint16_t finish(shim::LinkageRecord& linkage) noexcept = 0;
   virtual void drop(shim::LinkageRecord& linkage) noexcept = 0;
 
+  /// A secondary region in a place: from now on calls may come with its A-stacks. False: no memory. And its end: nobody
+  /// holds one of them any more.
+  [[nodiscard]] virtual bool grow(std::uint16_t place) noexcept = 0;
+  virtual void shrink(std::uint16_t place) noexcept = 0;
+
   /// Of the calls from now on; 0: none. Not while others use the path.
   virtual void set_call_timeout(std::chrono::milliseconds timeout) noexcept = 0;
 };

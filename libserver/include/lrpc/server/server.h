@@ -49,6 +49,12 @@ struct ServerOptions {
   /// no exception. 0: no limit. Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
+  /// Most secondary A-stacks alive (AStackSupply::grow), of one binding and of one user, and the most bytes that the
+  /// regions of one user's take; further requests get fewer or none, and their callers wait. 0: no growth. Each region
+  /// takes one file descriptor, and memory only where A-stacks have been used.
+  std::size_t max_grown_astacks_per_binding = 256;
+  std::size_t max_grown_astacks_per_user = 1024;
+  std::uint64_t max_grown_bytes_per_user = std::uint64_t{256} << 20;
   /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None ever polls
   /// while the server may use just one processor.
   unsigned pollers = 1;
@@ -96,8 +102,10 @@ struct ServerStatistics {
   std::uint32_t granted_pollers =
       0;                        ///< Pollers that the server may have now, by the allocator's ruling or by its own rule.
   bool allocator_page = false;  ///< A nameserver's allocator is there. It rules under competition.
-  std::uint64_t trap_listeners = 0;  ///< Sealed client domains that are served now: a thread each.
-  std::uint64_t traps_refused = 0;   ///< Traps that were no call: a wrong process, binding or A-stack.
+  std::uint64_t trap_listeners = 0;   ///< Sealed client domains that are served now: a thread each.
+  std::uint64_t astacks_grown = 0;    ///< Secondary A-stacks alive now, over all bindings.
+  std::uint64_t growths_refused = 0;  ///< Requests for more A-stacks that brought none: over a limit, or nonsense.
+  std::uint64_t traps_refused = 0;    ///< Traps that were no call: a wrong process, binding or A-stack.
 };
 
 /// A server domain: its clerk, its E-stacks, its poller. Thread-safe. Threads start when they are first needed.

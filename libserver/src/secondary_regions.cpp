@@ -1,0 +1,167 @@
+#include "secondary_regions.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/gates.h"
+
+namespace lrpc::server {
+namespace {
+
+bool has_ended(int line) noexcept {
+  pollfd entry{line, POLLIN, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+std::uint64_t left(std::uint64_t most, std::uint64_t used) { return most - std::min(most, used); }
+
+}  // namespace
+
+// ---- What is counted ----
+
+GrowthAccount::Share::~Share() {
+  if (account_ == nullptr) return;  // moved from
+  const std::lock_guard lock(account_->mutex_);
+  account_->astacks_ -= astacks_;
+  const auto user = account_->users_.find(user_);
+  user->second.astacks -= astacks_;
+  user->second.bytes -= bytes_;
+  if (user->second.astacks == 0) account_->users_.erase(user);
+}
+
+void GrowthAccount::add(uid_t user, std::uint64_t astacks, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Used& used = users_[user];
+  used.astacks += astacks;
+  used.bytes += bytes;
+  astacks_ += astacks;
+}
+
+GrowthAccount::Used GrowthAccount::of_user(uid_t user) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = users_.find(user);
+  return found != users_.end() ? found->second : Used{};
+}
+
+std::uint64_t GrowthAccount::astacks() const {
+  const std::lock_guard lock(mutex_);
+  return astacks_;
+}
+
+// ---- One region ----
+
+SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted,
+                                 shim::Region region, UniqueFd line, GrowthAccount::Share share)
+    : share_(std::move(share)),
+      binding_(std::move(binding)),
+      place_(granted.place),
+      region_(std::move(region)),
+      line_(std::move(line)),
+      astacks_(granted.count) {
+  for (std::uint32_t i = 0; i < astacks_.size(); ++i) {
+    shim::AStack placed = region_.astack(i);
+    placed.astack_class = granted.astack_class;
+    binding_->equip(astacks_[i], placed);
+  }
+  binding_->grown_astacks.fetch_add(astacks_.size());
+}
+
+SecondaryRegion::~SecondaryRegion() { binding_->grown_astacks.fetch_sub(astacks_.size()); }
+
+void SecondaryRegion::close() noexcept {
+  for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
+}
+
+void SecondaryRegion::revoke_words() noexcept {
+  for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+}
+
+// ---- The clerk ----
+
+SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks) noexcept
+    : options_(options), watcher_(watcher), estacks_(estacks) {}
+
+void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd line) {
+  // Not every descriptor that a client sends is one that may be written to without blocking.
+  if (!line || !shim::is_socket_pair_end(line.get())) return;
+  Status granted = try_grow(binding, line);
+  if (granted) return;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (line) shim::refuse_growth(line.get(), granted.code());
+}
+
+Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd& line) {
+  auto request = shim::take_growth_request(line.get());
+  if (!request) return request.error();
+  const auto classes = binding->interface().pdl->classes;
+  if (request->astack_class >= classes.size() || binding->gate() == shim::Gate::trap) return Errc::invalid_argument;
+
+  // What the client has given back before it asked is not to be in its way, though we may hear of it only later.
+  for (const auto& region : binding->secondary()) {
+    if (has_ended(region->line())) on_line(*binding, region);
+  }
+
+  // As many as the limits leave.
+  const uid_t user = binding->client().uid;
+  const auto used = account_->of_user(user);
+  const std::uint64_t most = std::min({std::uint64_t{request->count},
+                                       left(options_.max_grown_astacks_per_binding, binding->grown_astacks.load()),
+                                       left(options_.max_grown_astacks_per_user, used.astacks)});
+  const AStackClass grown = shim::class_that_fits(classes[request->astack_class], static_cast<std::uint16_t>(most),
+                                                  left(options_.max_grown_bytes_per_user, used.bytes));
+  if (grown.count == 0) return Errc::limit_reached;
+  request->count = grown.count;
+
+  auto layout = shim::RegionLayout::of({&grown, 1});
+  if (!layout) return layout.error();
+  auto fd = shim::create_region(*layout);
+  if (!fd) return fd.error();
+  UniqueFd own_fd(fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
+  if (!own_fd) return system_error("dup of a region", errno);
+  const std::uint64_t bytes = layout->size();
+  auto mapped = shim::Region::map(std::move(own_fd), *std::move(layout));
+  if (!mapped) return mapped.error();
+
+  account_->add(user, grown.count, bytes);
+  GrowthAccount::Share share(account_, user, grown.count, bytes);
+  const int answer_on = line.get();
+  auto region =
+      std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line), std::move(share));
+  // First the watch: the binding's end, on whatever thread, is to find all of it.
+  auto watched = watcher_.watch(answer_on, [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
+    if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);
+  });
+  if (!watched) return watched.error();
+  region->line_watch = *watched;
+  if (!binding->add(region)) {  // it has been revoked, or has something in that place
+    watcher_.unwatch(region->line_watch);
+    return Errc::invalid_argument;
+  }
+  // A client that is not there to take it has hung up: the watch says so.
+  (void)shim::grant_growth(answer_on, grown.count, fd->get());
+  return {};
+}
+
+/// The client has let go, or says what there is nothing to say about: either way the line has ended.
+void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region) {
+  watcher_.unwatch(region->line_watch);
+  binding.take_out(*region);
+  ::shutdown(region->line(), SHUT_RDWR);
+  region->close();
+  estacks_.let_go(region->astacks());
+}
+
+void SecondaryRegions::end(ServedBinding& binding) {
+  for (const auto& region : binding.take_secondary()) {
+    watcher_.unwatch(region->line_watch);
+    ::shutdown(region->line(), SHUT_RDWR);
+  }
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,114 @@
+// Growth of the supply of A-stacks (LRPC §5.2), the server's half: secondary regions and what is counted of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "estack_pool.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/fd.h"
+#include "lrpc/shim/growth.h"
+#include "lrpc/shim/region.h"
+#include "lrpc/shim/watcher.h"
+#include "served_binding.h"
+
+namespace lrpc::server {
+
+/// How much has been granted, and to which user. What E-stacks still hold after their client has let go counts, too.
+/// Thread-safe; shared with whatever it counts.
+class GrowthAccount {
+ public:
+  /// A number of A-stacks and the bytes of their region, for as long as this lives. Move-only.
+  class Share {
+   public:
+    Share(std::shared_ptr<GrowthAccount> account, uid_t user, std::uint64_t astacks, std::uint64_t bytes) noexcept
+        : account_(std::move(account)), user_(user), astacks_(astacks), bytes_(bytes) {}
+    Share(Share&& other) noexcept = default;
+    Share& operator=(Share&&) = delete;
+    ~Share();
+
+   private:
+    std::shared_ptr<GrowthAccount> account_;
+    const uid_t user_;
+    const std::uint64_t astacks_;
+    const std::uint64_t bytes_;
+  };
+  struct Used {
+    std::uint64_t astacks = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  [[nodiscard]] Used of_user(uid_t user) const;
+  [[nodiscard]] std::uint64_t astacks() const;
+  void add(uid_t user, std::uint64_t astacks, std::uint64_t bytes);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<uid_t, Used> users_;
+  std::uint64_t astacks_ = 0;
+};
+
+/// One secondary region: its A-stacks, all of one class. Shared like a ServedBinding, whose hold it is: E-stacks and
+/// poller hold it by as_binding(), so it is unmapped when the last of them has left its A-stacks.
+class SecondaryRegion {
+ public:
+  SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
+                  UniqueFd line, GrowthAccount::Share share);
+  SecondaryRegion(const SecondaryRegion&) = delete;
+  SecondaryRegion& operator=(const SecondaryRegion&) = delete;
+  ~SecondaryRegion();
+
+  [[nodiscard]] std::uint16_t place() const noexcept { return place_; }
+  [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
+  [[nodiscard]] int line() const noexcept { return line_.get(); }
+  /// The binding, and a hold on this beside it.
+  [[nodiscard]] static std::shared_ptr<ServedBinding> as_binding(const std::shared_ptr<SecondaryRegion>& region) {
+    return {region, region->binding_.get()};
+  }
+  /// No call on it is executed any more: the client has let go, or the binding is revoked (then its words are, too).
+  void close() noexcept;
+  void revoke_words() noexcept;
+
+  std::uint64_t line_watch = 0;  ///< The clerk's.
+
+ private:
+  const GrowthAccount::Share share_;  ///< Given back last.
+  const std::shared_ptr<ServedBinding> binding_;
+  const std::uint16_t place_;
+  const shim::Region region_;
+  UniqueFd line_;
+  std::vector<ServedAStack> astacks_;
+};
+
+/// What the clerk does about them, for all bindings of a domain.
+class SecondaryRegions {
+ public:
+  /// The references must outlive it, but it may be constructed before them.
+  SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks) noexcept;
+
+  /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
+  void grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd line);
+  /// The binding has been revoked: lets go of its secondary regions. Not while the watcher may still add some.
+  void end(ServedBinding& binding);
+
+  [[nodiscard]] std::uint64_t astacks() const { return account_->astacks(); }
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  [[nodiscard]] Status try_grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd& line);
+  void on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region);
+
+  const ServerOptions& options_;
+  shim::Watcher& watcher_;
+  EStackPool& estacks_;
+  const std::shared_ptr<GrowthAccount> account_ = std::make_shared<GrowthAccount>();
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,425 @@
+// Peers that break the rules of growth: a client on its lines, a clerk in its answers (LRPC §5.2).
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "conformance_service.h"
+#include "holdings.h"
+#include "lrpc/shim/bell.h"
+#include "lrpc/shim/gates.h"
+#include "lrpc/shim/growth.h"
+#include "raw_binding.h"
+
+namespace testing_lrpc {
+namespace {
+
+namespace shim = lrpc::shim;
+using lrpc::Errc;
+using lrpc::UniqueFd;
+using namespace std::chrono_literals;
+
+// ---- A hostile client ----
+
+/// A server in this process, and a client's binding to it without a client.
+class HostileGrowth : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto ends = shim::make_socket_pair();
+    ASSERT_TRUE(ends);
+    ASSERT_TRUE(Conformance::serve_over(server_, std::move(ends->first), service_));
+    socket_ = std::move(ends->second);
+    client_ = std::make_unique<RawBinding>(socket_.get(), shim::Gate::adaptive);
+    ASSERT_TRUE(client_->call(0, 0));
+  }
+  std::uint64_t grown() { return server_.statistics().astacks_grown; }
+  std::uint64_t refused() { return server_.statistics().growths_refused; }
+  /// The clerk has looked at everything on the bell so far.
+  void clerk_has_looked() {
+    auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0xffff, .place = 0, .count = 1});
+    ASSERT_TRUE(line);
+    auto answer = shim::receive_growth(line->get(), 60s);
+    ASSERT_TRUE(answer && answer->has_value());
+    ASSERT_EQ((*answer)->count, 0U);
+  }
+  UniqueFd grow(std::uint16_t place, std::uint16_t count = 4) {
+    auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0, .place = place, .count = count});
+    EXPECT_TRUE(line);
+    auto answer = shim::receive_growth(line->get(), 60s);
+    EXPECT_TRUE(answer && answer->has_value() && (*answer)->count == count);
+    region_fd_ = std::move((*answer)->region);
+    return *std::move(line);
+  }
+  shim::Region map(std::uint16_t count = 4) {
+    lrpc::AStackClass declared = Conformance::kPdl.classes[0];
+    declared.count = count;
+    auto region = shim::Region::map(std::move(region_fd_), *shim::RegionLayout::of({&declared, 1}));
+    EXPECT_TRUE(region);
+    return *std::move(region);
+  }
+  /// Rings and waits as the protocol has it; the status, if it came.
+  std::optional<std::uint16_t> call(const shim::Region& region, std::uint64_t generation, std::uint16_t procedure,
+                                    std::chrono::milliseconds patience = 60s) {
+    shim::AStackHead& head = *region.astack(0).head;
+    (void)shim::ring_handoff(head, shim::CallWord::called(generation, procedure, shim::kNoProcessor));
+    (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+    shim::ring_bell(client_->bell());
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (std::chrono::steady_clock::now() < until) {
+      const shim::CallWord word = shim::load_word(head);
+      if (word.is(shim::Turn::returned, generation)) return word.status();
+      std::this_thread::sleep_for(1ms);
+    }
+    return std::nullopt;
+  }
+
+  ConformanceService service_;
+  lrpc::Server server_;
+  UniqueFd socket_;
+  UniqueFd region_fd_;
+  std::unique_ptr<RawBinding> client_;
+};
+
+TEST_F(HostileGrowth, absurd_requests_are_refused_and_leave_nothing) {
+  const Holdings before = Holdings::of();
+  const auto classes = static_cast<std::uint16_t>(Conformance::kPdl.classes.size());
+  for (const shim::GrowthRequest& request : {
+           shim::GrowthRequest{.astack_class = classes, .place = 0, .count = 1},
+           shim::GrowthRequest{.astack_class = 0xffff, .place = 0, .count = 1},
+           shim::GrowthRequest{.astack_class = 0, .place = shim::kMostSecondaryRegions, .count = 1},
+           shim::GrowthRequest{.astack_class = 0, .place = 0xffff, .count = 0xffff},
+           shim::GrowthRequest{.astack_class = 0, .place = 0, .count = 0},
+       }) {
+    auto line = shim::ask_for_growth(client_->bell(), request);
+    ASSERT_TRUE(line);
+    auto answer = shim::receive_growth(line->get(), 60s);
+    ASSERT_TRUE(answer && answer->has_value());
+    EXPECT_EQ((*answer)->count, 0U);
+  }
+  EXPECT_EQ(refused(), 5U);
+  EXPECT_EQ(grown(), 0U);
+  EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }));
+  EXPECT_EQ(client_->call(0, 0), 0);
+}
+
+TEST_F(HostileGrowth, more_than_there_is_room_for_is_cut_down) {
+  auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0, .place = 3, .count = 0xffff});
+  ASSERT_TRUE(line);
+  auto answer = shim::receive_growth(line->get(), 60s);
+  ASSERT_TRUE(answer && answer->has_value());
+  EXPECT_EQ((*answer)->count, shim::kMostAStacksInSecondary);
+}
+
+TEST_F(HostileGrowth, lines_that_are_none_are_dropped) {
+  const Holdings before = Holdings::of();
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const UniqueFd read_end(pipe_ends[0]);
+  const UniqueFd write_end(pipe_ends[1]);
+  const UniqueFd memory(memfd_create("no line", MFD_CLOEXEC));
+  for (const int fd : {read_end.get(), write_end.get(), memory.get(), client_->bell()})
+    ASSERT_TRUE(shim::offer_on_bell(client_->bell(), shim::BellMessage::grow, fd));
+  const char kind = static_cast<char>(shim::BellMessage::grow);
+  ASSERT_EQ(send(client_->bell(), &kind, 1, 0), 1);  // none at all
+  // Lines without a request, and with garbage.
+  for (const std::string& garbage : {std::string(), std::string("x"), std::string(7, '\0'), std::string(500, '\1')}) {
+    auto ends = shim::make_socket_pair();
+    ASSERT_TRUE(ends);
+    if (!garbage.empty()) {
+      ASSERT_EQ(send(ends->first.get(), garbage.data(), garbage.size(), 0), static_cast<ssize_t>(garbage.size()));
+    }
+    ASSERT_TRUE(shim::offer_on_bell(client_->bell(), shim::BellMessage::grow, ends->second.get()));
+  }
+  clerk_has_looked();
+  EXPECT_EQ(grown(), 0U);
+  EXPECT_EQ(client_->call(0, 0), 0);
+  EXPECT_LE(Holdings::of().descriptors, before.descriptors + 3);  // those above
+}
+
+TEST_F(HostileGrowth, a_place_is_taken_once) {
+  const UniqueFd line = grow(2);
+  auto again = shim::ask_for_growth(client_->bell(), {.astack_class = 0, .place = 2, .count = 4});
+  ASSERT_TRUE(again);
+  auto answer = shim::receive_growth(again->get(), 60s);
+  EXPECT_TRUE(!answer || (answer->has_value() && (*answer)->count == 0));
+  EXPECT_TRUE(comes_true([&] { return grown() == 4; }));
+  EXPECT_EQ(call(map(), 1, 0), 0);
+}
+
+TEST_F(HostileGrowth, a_client_that_talks_on_its_line_loses_the_region) {
+  const UniqueFd line = grow(0);
+  EXPECT_EQ(grown(), 4U);
+  for (int i = 0; i < 100; ++i) (void)send(line.get(), "more", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+  EXPECT_TRUE(comes_true([&] { return grown() == 0; }));
+  EXPECT_EQ(client_->call(0, 0), 0);
+}
+
+TEST_F(HostileGrowth, a_region_that_was_given_back_while_a_call_runs_there_goes_when_the_call_has_ended) {
+  UniqueFd line = grow(0);
+  const shim::Region region = map();
+  std::uint16_t nap = 0;
+  while (Conformance::kPdl.procedures[nap].name != "NapFor") ++nap;
+  ASSERT_EQ(Conformance::kPdl.procedures[nap].astack_class, 0);
+  const std::uint32_t milliseconds = 300;
+  std::memcpy(region.astack(0).image, &milliseconds, sizeof milliseconds);
+  std::thread caller([&] { EXPECT_TRUE(call(region, 1, nap)); });
+  std::this_thread::sleep_for(50ms);
+  line.reset();
+  caller.join();
+  EXPECT_TRUE(comes_true([&] { return grown() == 0; }));
+  // Whoever calls on is not served, or is refused; nobody else notices.
+  const auto late = call(region, 2, 0, 300ms);
+  EXPECT_TRUE(!late || *late != 0);
+  EXPECT_EQ(client_->call(0, 0), 0);
+}
+
+TEST_F(HostileGrowth, a_client_that_takes_and_gives_back_without_end_leaves_nothing) {
+  const Holdings before = Holdings::of();
+  for (int i = 0; i < 300; ++i) {
+    auto line = shim::ask_for_growth(client_->bell(),
+                                     {.astack_class = 0, .place = static_cast<std::uint16_t>(i % 16), .count = 64});
+    if (!line) std::this_thread::sleep_for(1ms);  // the bell is full
+  }
+  EXPECT_TRUE(comes_true([&] { return grown() == 0 && Holdings::of() == before; }));
+  EXPECT_EQ(client_->call(0, 0), 0);
+}
+
+TEST_F(HostileGrowth, a_client_that_is_gone_with_regions_leaves_nothing) {
+  const Holdings before = Holdings::of();
+  {
+    std::vector<UniqueFd> lines;
+    for (std::uint16_t place = 0; place < 4; ++place) lines.push_back(grow(place));
+    EXPECT_EQ(call(map(), 1, 0), 0);
+    client_->hang_up();
+    EXPECT_TRUE(comes_true([&] { return grown() == 0; }));
+  }
+  client_ = std::make_unique<RawBinding>(socket_.get(), shim::Gate::adaptive);
+  EXPECT_EQ(client_->call(0, 0), 0);
+  EXPECT_TRUE(comes_true([&] { return Holdings::of().regions == before.regions; }));
+}
+
+// ---- A hostile clerk ----
+
+/// Binds one client by hand, serves no call, and answers requests for A-stacks in the way that it is told.
+class HostileClerk {
+ public:
+  using Answer = std::function<void(int line, const shim::GrowthRequest&)>;
+  explicit HostileClerk(Answer answer) : answer_(std::move(answer)) {
+    auto ends = shim::make_socket_pair();
+    auto bells = shim::make_socket_pair();
+    if (!ends || !bells) throw std::runtime_error("socketpair");
+    socket_ = std::move(ends->first);
+    importer = std::move(ends->second);
+    bell_ = std::move(bells->first);
+    clients_bell_ = std::move(bells->second);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~HostileClerk() {
+    stop_ = true;
+    thread_.join();
+  }
+  [[nodiscard]] int asked() const { return asked_; }
+  UniqueFd importer;
+
+ private:
+  void run() {
+    auto request = shim::receive_message(socket_.get(), 60s);
+    if (!request || !request->has_value()) return;
+    auto answer = bound_answer((*request)->request);
+    auto region = shim::create_region(conformance_layout());
+    if (!region) return;
+    answer.fds.push_back(*std::move(region));
+    answer.fds.push_back(std::move(clients_bell_));
+    (void)shim::send_message(socket_.get(), answer);
+    answer.fds.clear();
+    std::vector<UniqueFd> lines;
+    while (!stop_) {
+      pollfd entry{bell_.get(), POLLIN, 0};
+      if (poll(&entry, 1, 10) <= 0) continue;
+      auto news = shim::receive_bell(bell_.get());
+      if (news.code() == Errc::peer_gone) return;
+      if (!news || !news->has_value() || (*news)->message != shim::BellMessage::grow) continue;
+      const auto growth = shim::take_growth_request((*news)->offered.get());
+      if (!growth) continue;
+      ++asked_;
+      answer_((*news)->offered.get(), *growth);
+      lines.push_back(std::move((*news)->offered));
+    }
+  }
+
+  const Answer answer_;
+  UniqueFd socket_;
+  UniqueFd bell_;
+  UniqueFd clients_bell_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> asked_{0};
+  std::thread thread_;
+};
+
+UniqueFd region_of(std::uint16_t astack_class, std::uint16_t count) {
+  lrpc::AStackClass declared = Conformance::kPdl.classes[astack_class];
+  declared.count = count;
+  return *shim::create_region(*shim::RegionLayout::of({&declared, 1}));
+}
+
+void send_bytes(int line, const std::string& bytes, const std::vector<int>& fds) {
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))]{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
+  }
+  (void)sendmsg(line, &header, MSG_NOSIGNAL);
+}
+/// An answer as the protocol has it: kind, count, refusal.
+std::string answer_bytes(std::uint16_t count, std::uint16_t refusal) {
+  return {2, static_cast<char>(count), static_cast<char>(count >> 8), static_cast<char>(refusal),
+          static_cast<char>(refusal >> 8)};
+}
+
+struct Wrong {
+  const char* name;
+  HostileClerk::Answer answer;
+};
+
+class HostileClerkTest : public testing::TestWithParam<Wrong> {};
+
+void meet_hostile_clerk(const HostileClerk::Answer& answer) {
+  HostileClerk clerk(answer);
+  auto client = Conformance::Client::import_over(
+      std::move(clerk.importer), {.supply = lrpc::AStackSupply::grow, .grown_idle = 20ms, .call_timeout = 50ms});
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<decltype(client->start().Null())> calls;
+  const std::uint16_t astacks = Conformance::kPdl.classes[0].count;
+  for (std::uint16_t i = 0; i < astacks; ++i) calls.push_back(client->start().Null());
+  const Holdings before = Holdings::of();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client->Null().code(), Errc::call_aborted);
+  EXPECT_TRUE(comes_true([&] { return clerk.asked() >= 1; }));
+  EXPECT_EQ(Holdings::of().regions, before.regions);
+  for (auto& call : calls) EXPECT_EQ(call.finish().code(), Errc::call_aborted);
+}
+
+TEST_P(HostileClerkTest, costs_its_client_no_more_than_waiting_and_leaves_nothing) {
+  meet_hostile_clerk(GetParam().answer);
+  const Holdings before = Holdings::of();
+  meet_hostile_clerk(GetParam().answer);
+  EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }));
+}
+
+UniqueFd unsealed(const UniqueFd& like) {
+  UniqueFd fd(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  (void)!ftruncate(fd.get(), lseek(like.get(), 0, SEEK_END));
+  return fd;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    answers, HostileClerkTest,
+    testing::Values(
+        Wrong{"silence", [](int, const shim::GrowthRequest&) {}},
+        Wrong{"a_hang_up", [](int line, const shim::GrowthRequest&) { shutdown(line, SHUT_RDWR); }},
+        Wrong{"a_refusal",
+              [](int line, const shim::GrowthRequest&) { shim::refuse_growth(line, Errc::limit_reached); }},
+        Wrong{"garbage", [](int line, const shim::GrowthRequest&) { send_bytes(line, "what?", {}); }},
+        Wrong{"too_much", [](int line, const shim::GrowthRequest&) { send_bytes(line, std::string(100, '\2'), {}); }},
+        Wrong{"no_descriptor",
+              [](int line, const shim::GrowthRequest& asked) { send_bytes(line, answer_bytes(asked.count, 0), {}); }},
+        Wrong{"a_refusal_with_a_descriptor",
+              [](int line, const shim::GrowthRequest& asked) {
+                const UniqueFd fd = region_of(asked.astack_class, asked.count);
+                send_bytes(line, answer_bytes(0, 41), {fd.get()});
+              }},
+        Wrong{"a_region_that_is_not_sealed",
+              [](int line, const shim::GrowthRequest& asked) {
+                const UniqueFd fd = unsealed(region_of(asked.astack_class, asked.count));
+                (void)shim::grant_growth(line, asked.count, fd.get());
+              }},
+        Wrong{"a_region_that_is_too_small",
+              [](int line, const shim::GrowthRequest& asked) {
+                const UniqueFd fd = region_of(asked.astack_class, 1);
+                (void)shim::grant_growth(line, 64, fd.get());
+                (void)shim::grant_growth(line, asked.count, fd.get());
+              }},
+        Wrong{"a_region_of_another_size",
+              [](int line, const shim::GrowthRequest& asked) {
+                lrpc::AStackClass declared{.image_size = 4000, .tail_size = 4096, .count = asked.count};
+                const UniqueFd fd = *shim::create_region(*shim::RegionLayout::of({&declared, 1}));
+                (void)shim::grant_growth(line, asked.count, fd.get());
+              }},
+        Wrong{"more_than_was_asked_for",
+              [](int line, const shim::GrowthRequest& asked) {
+                const auto more = static_cast<std::uint16_t>(asked.count + 1);
+                const UniqueFd fd = region_of(asked.astack_class, more);
+                (void)shim::grant_growth(line, more, fd.get());
+              }},
+        Wrong{"two_descriptors",
+              [](int line, const shim::GrowthRequest& asked) {
+                const UniqueFd fd = region_of(asked.astack_class, asked.count);
+                send_bytes(line, answer_bytes(asked.count, 0), {fd.get(), fd.get()});
+              }},
+        Wrong{"three_descriptors",
+              [](int line, const shim::GrowthRequest& asked) {
+                const UniqueFd fd = region_of(asked.astack_class, asked.count);
+                send_bytes(line, answer_bytes(asked.count, 0), {fd.get(), fd.get(), fd.get()});
+              }},
+        Wrong{"a_pipe",
+              [](int line, const shim::GrowthRequest& asked) {
+                int ends[2];
+                if (pipe(ends) != 0) return;
+                (void)shim::grant_growth(line, asked.count, ends[0]);
+                close(ends[0]);
+                close(ends[1]);
+              }}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(HostileClerkRegion, scribbled_on_costs_the_calls_there_and_nothing_else) {
+  // It grants a sound region, and then writes garbage into the words of it.
+  std::atomic<bool> stop{false};
+  std::thread scribbler;
+  {
+    HostileClerk clerk([&](int line, const shim::GrowthRequest& asked) {
+      UniqueFd fd = region_of(asked.astack_class, asked.count);
+      (void)shim::grant_growth(line, asked.count, fd.get());
+      lrpc::AStackClass declared = Conformance::kPdl.classes[asked.astack_class];
+      declared.count = asked.count;
+      if (scribbler.joinable()) return;
+      scribbler =
+          std::thread([&stop, region = *shim::Region::map(std::move(fd), *shim::RegionLayout::of({&declared, 1})),
+                       count = asked.count] {
+            for (std::uint64_t word = 1; !stop; word = word * 6364136223846793005U + 1442695040888963407U) {
+              for (std::uint32_t i = 0; i < count; ++i) region.astack(i).head->word.store(word >> (i % 8));
+            }
+          });
+    });
+    auto client = Conformance::Client::import_over(
+        std::move(clerk.importer), {.supply = lrpc::AStackSupply::grow, .grown_idle = 20ms, .call_timeout = 200ms});
+    ASSERT_TRUE(client) << client.error().message();
+    std::vector<decltype(client->start().Null())> calls;
+    const std::uint16_t astacks = Conformance::kPdl.classes[0].count;
+    for (std::uint16_t i = 0; i < astacks; ++i) calls.push_back(client->start().Null());
+    for (int i = 0; i < 5; ++i) (void)client->Null();  // any outcome, but an end
+    for (auto& call : calls) EXPECT_FALSE(call.finish());
+  }
+  stop = true;
+  ASSERT_TRUE(scribbler.joinable()) << "it was never asked";
+  scribbler.join();
+}
+
+}  // namespace
+}  // namespace testing_lrpc
