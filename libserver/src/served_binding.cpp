@@ -51,6 +51,7 @@ ServedBinding::ServedBinding(ServedParts parts)
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) {
     const shim::AStack placed = parts_.region.astack(i);
     astacks_[i].head = placed.head;
+    astacks_[i].limit = placed.limit;
     astacks_[i].image = placed.image;
     astacks_[i].tail = placed.tail;
     astacks_[i].astack_class = placed.astack_class;

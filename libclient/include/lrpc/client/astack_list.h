@@ -123,9 +123,9 @@ class AStackList {
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.
-  void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, shim::FutexWait()); }
-  /// The same, or for another word to change: `also`, unless it has no word.
-  void wait(std::chrono::nanoseconds limit, const shim::FutexWait& also) noexcept;
+  void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, {}); }
+  /// The same, or for one of other words to change, fewer than kMostFutexWaits.
+  void wait(std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
   void wake_waiters() noexcept;
   /// The binding is revoked: from now on take_leased() and take_spare() find nothing, so that every taker comes by
   /// BindingObject::take_slow(), which says so. Idempotent.
