@@ -50,7 +50,29 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
   if (!call.taken()) [[unlikely]]
     return call.error();
   const lrpc::shim::CallWord called = lrpc::client::Call::next_call(call.linkage(), 0);
+  if (lrpc::shim::thread_limits != nullptr) [[unlikely]]
+    return lrpc::Errc::invalid_argument;
   if (!call.ring_if_polled(called)) [[unlikely]]
+    return lrpc::Errc::call_failed;
+  server.serve(astack);
+  const std::uint16_t status = call.wait(called);
+  if (status != 0) [[unlikely]]
+    return lrpc::client::Call::failure(status);
+  return {};
+}
+
+/// The same within a CallScope: what Call::transfer() does then, in halves.
+inline lrpc::Result<void> limited_null_in_halves(::Bench::Client& client, ServerHalf& server, ServedAStack& astack) {
+  lrpc::client::BindingObject& object = client.binding().object();
+  if (object.remote()) [[unlikely]]
+    return lrpc::Errc::remote_unavailable;
+  lrpc::client::Call call(object, 0);
+  if (!call.taken()) [[unlikely]]
+    return call.error();
+  lrpc::shim::CallWord called = lrpc::client::Call::next_call(call.linkage(), 0);
+  if (lrpc::shim::thread_limits == nullptr) return lrpc::Errc::invalid_argument;
+  called = lrpc::client::limit_call(object, call.linkage(), called);
+  if (called == lrpc::shim::CallWord() || !call.ring_if_polled(called)) [[unlikely]]
     return lrpc::Errc::call_failed;
   server.serve(astack);
   const std::uint16_t status = call.wait(called);
@@ -80,8 +102,11 @@ void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Cli
       plain_null();
       return true;
     });
-  } else if (test == "Null" || test == "deadline") {
+  } else if (test == "Null") {
     repeat(count, [&] { return null_in_halves(client, server, astack).has_value(); });
+  } else if (test == "deadline") {
+    const lrpc::CallScope scope{std::chrono::hours(1)};
+    repeat(count, [&] { return limited_null_in_halves(client, server, astack).has_value(); });
   } else if (test == "started") {
     repeat(count, [&] { return started_null(client, server).has_value(); });
   } else if (test == "inline") {
@@ -98,8 +123,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: lrpc-bench-instructions loop|plain|Null|deadline|started|Add|inline COUNT\n");
     return 2;
   }
-  const bool with_deadline = std::string_view(argv[1]) == "deadline";
-  auto loopback = make_bench_loopback(std::chrono::milliseconds(with_deadline ? 1000 : 0));
+  auto loopback = make_bench_loopback();
   if (!loopback) {
     fmt::print(stderr, "lrpc-bench-instructions: {}\n", loopback.error().message());
     return 1;

@@ -44,7 +44,8 @@ Result<RegionLayout> RegionLayout::of(std::span<const AStackClass> classes) {
     Class placed;
     placed.declared = declared;
     placed.first_astack = layout.astack_count_;
-    placed.slot_stride = static_cast<std::uint32_t>(round_up(sizeof(AStackHead) + declared.image_size, kSlotAlignment));
+    const std::uint64_t image_end = round_up(sizeof(AStackHead) + declared.image_size, sizeof(AStackLimit));
+    placed.slot_stride = static_cast<std::uint32_t>(round_up(image_end + sizeof(AStackLimit), kSlotAlignment));
     placed.slots_offset = offset;
     placed.tail_stride = static_cast<std::uint32_t>(round_up(declared.tail_size, kPage));
     layout.classes_.push_back(placed);
@@ -126,6 +127,7 @@ AStack Region::astack(std::uint32_t index) const noexcept {
     std::byte* slot = base_ + placed.slots_offset + std::uint64_t{placed.slot_stride} * within;
     astack.head = reinterpret_cast<AStackHead*>(slot);
     astack.image = slot + sizeof(AStackHead);
+    astack.limit = reinterpret_cast<AStackLimit*>(slot + placed.slot_stride - sizeof(AStackLimit));
     if (placed.tail_stride != 0) astack.tail = base_ + placed.tails_offset + std::uint64_t{placed.tail_stride} * within;
     astack.astack_class = static_cast<std::uint16_t>(i);
     break;

@@ -264,16 +264,18 @@ bool AStackList::looks_empty() const noexcept {
   return true;
 }
 
-void AStackList::wait(std::chrono::nanoseconds limit, const shim::FutexWait& also) noexcept {
+void AStackList::wait(std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept {
   waiters_.fetch_add(1, std::memory_order_seq_cst);
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
   const std::uint32_t seen = returns_.load(std::memory_order_seq_cst);
   if (looks_empty()) {
-    const std::array<shim::FutexWait, 2> words{{{&returns_, seen, false}, also}};
-    if (also.word == nullptr) {
+    if (also.empty()) {
       (void)shim::futex_wait_private(returns_, seen, limit);
     } else {
-      (void)shim::futex_wait_any(words, limit);
+      std::array<shim::FutexWait, shim::kMostFutexWaits> words{{{&returns_, seen, false}}};
+      const std::size_t count = std::min(also.size(), words.size() - 1);
+      std::copy_n(also.begin(), count, words.begin() + 1);
+      (void)shim::futex_wait_any(std::span(words).first(count + 1), limit);
     }
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);

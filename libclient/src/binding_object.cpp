@@ -19,6 +19,7 @@
 #include "lrpc/shim/watcher.h"
 #include "secondary_astacks.h"
 #include "transfer.h"
+#include "waiting.h"
 
 namespace lrpc::client {
 namespace {
@@ -85,6 +86,19 @@ BindingParts::BindingParts(BindingParts&&) noexcept = default;
 BindingParts& BindingParts::operator=(BindingParts&&) noexcept = default;
 BindingParts::~BindingParts() = default;
 
+namespace {
+
+/// Waits for an A-stack to be put back, for `sent` to change, if it has a word, or for a cancellation.
+void wait_for_put(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit,
+                  const shim::FutexWait& sent) noexcept {
+  std::array<shim::FutexWait, 1 + Waiting::kMostCancellations> words{sent};
+  const std::size_t count = waiting.append(words, sent.word != nullptr ? 1 : 0);
+  if (count == words.size()) limit = std::min<std::chrono::nanoseconds>(limit, Waiting::kCrowded);
+  list.wait(limit, std::span(words).first(count));
+}
+
+}  // namespace
+
 BindingObject::BindingObject(BindingParts parts)
     : remote_(parts.remote != nullptr),
       exchange_looks_(kExchangeMicroseconds * shim::polls_per_microsecond()),
@@ -95,6 +109,7 @@ BindingObject::BindingObject(BindingParts parts)
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
+    records_[i].exchange.hold(parts_.call_timeout.count() > 0);  // so that their calls come by transfer_slow()
     records_[i].astack = parts_.region.astack(i);
   }
   const auto classes = parts_.region.layout().classes();
@@ -167,9 +182,8 @@ void BindingObject::forget_after_fork() noexcept {
 }
 
 shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
-  using Clock = std::chrono::steady_clock;
-  const bool limited = parts_.call_timeout.count() > 0;
-  const auto deadline = limited ? Clock::now() + parts_.call_timeout : Clock::time_point::max();
+  Waiting waiting;
+  waiting.at_most(parts_.call_timeout);
   for (;;) {
     if (revoked()) return nullptr;
     if (shim::LinkageRecord* record = list.take_any()) return record;
@@ -179,15 +193,14 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
       continue;
     }
     if (parts_.supply == AStackSupply::fail) return nullptr;
-    std::chrono::nanoseconds limit = shim::kBoundedSleep;
-    if (limited) limit = std::min<std::chrono::nanoseconds>(limit, deadline - Clock::now());
-    if (limit.count() <= 0) return nullptr;
+    std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
+    if (limit.count() <= 0 || waiting.cancelled()) return nullptr;
     if (secondary_ != nullptr) limit = wait_for_growth(list, limit);
     if (limit.count() <= 0) continue;
     if (any_quarantined_.load(std::memory_order_acquire)) {
-      wait_for_sent(list, limit);
+      wait_for_sent(list, waiting, limit);
     } else {
-      list.wait(limit);
+      wait_for_put(list, waiting, limit, {});
     }
     if (!parts_.watched) check_server();
   }
@@ -238,7 +251,7 @@ std::size_t BindingObject::in_quarantine() noexcept {
   }));
 }
 
-void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds limit) noexcept {
+void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept {
   // The oldest call of this list that nobody waits for but that is not abandoned: one that was sent one-way.
   shim::AStackHead* head = nullptr;
   std::uint64_t generation = 0;
@@ -263,7 +276,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
       break;
     }
   }
-  if (head == nullptr) return list.wait(limit);
+  if (head == nullptr) return wait_for_put(list, waiting, limit, {});
   for (std::uint32_t i = 0; i < exchange_looks_; ++i) {
     if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
     shim::poll_delay();
@@ -271,7 +284,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
   shim::FutexWait sent{&head->word, 0, true};
   if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
   const auto until = std::chrono::steady_clock::now() + limit;
-  list.wait(limit, sent);
+  wait_for_put(list, waiting, limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
   overrule_hints(*this, *head);
 }
@@ -288,6 +301,8 @@ void BindingObject::make_room_in_quarantine(std::uint32_t first_secondary, std::
 
 void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
   parts_.call_timeout = timeout;
+  for (shim::LinkageRecord& record : records_) record.exchange.hold(timeout.count() > 0);
+  if (secondary_ != nullptr) secondary_->hold_exchange(timeout.count() > 0);
   if (parts_.remote) parts_.remote->set_call_timeout(timeout);
 }
 

@@ -19,6 +19,17 @@ namespace {
 /// Between two looks while there are more calls than one sleep can wait for.
 constexpr std::chrono::milliseconds kCrowdedLook{1};
 
+/// What ends a call before its return is slept on, too (T19); calls of one scope have it in common. False: no room.
+bool add_cancellations(std::vector<shim::FutexWait>& waits, const shim::Cancellations* chain) {
+  for (; chain != nullptr; chain = chain->around.get()) {
+    const void* word = &chain->word->cancelled;
+    const bool known = std::ranges::any_of(waits, [&](const shim::FutexWait& one) { return one.word == word; });
+    if (!known && waits.size() == shim::kMostFutexWaits) return false;
+    if (!known) waits.push_back({word, 0, false});
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create() {
@@ -44,7 +55,9 @@ bool CompletionQueue::inert() const noexcept { return owner_ != getpid(); }
 
 bool CompletionQueue::Watched::look() const noexcept {
   const shim::CallWord word = shim::load_word(*linkage->astack.head);
-  return !word.same_turn(called.bits()) || word.revoked() || binding->revoked();
+  if (!word.same_turn(called.bits()) || word.revoked() || binding->revoked()) return true;
+  return shim::cancelled(cancellations.get()) ||
+         (until != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= until);
 }
 
 Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
@@ -61,7 +74,14 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
     // A remote call has returned when the call to the network domain has that stands for it.
     const client::PendingCall& rung =
         call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
-    watched_.insert_or_assign(call.linkage_, Watched{rung.binding_, rung.linkage_, rung.called_, std::move(then)});
+    const shim::LinkageRecord& limits = *rung.linkage_;
+    watched_.insert_or_assign(
+        call.linkage_, Watched{.binding = rung.binding_,
+                               .linkage = rung.linkage_,
+                               .called = rung.called_,
+                               .then = std::move(then),
+                               .until = limits.limited ? limits.until : std::chrono::steady_clock::time_point::max(),
+                               .cancellations = limits.limited ? limits.cancellations : nullptr});
     std::erase(ready_, call.linkage_);
     call.queue_ = this;
   }
@@ -132,6 +152,7 @@ void CompletionQueue::sleep_on_words() {
     bool news = false;
     bool again = false;
     bool crowded = false;
+    auto nearest = Clock::time_point::max();
     // Before the look: what is watched since makes the sleep return at once.
     waits.assign(1, {&changed_, changed_.load(std::memory_order_acquire), false});
     {
@@ -151,6 +172,8 @@ void CompletionQueue::sleep_on_words() {
               shim::announce_sleep(head, call.linkage->generation, call.binding->revoked_flag(), wait.expected);
           if (may_sleep) waits.push_back(wait);
           again = again || !may_sleep;
+          nearest = std::min(nearest, call.until);
+          crowded = !add_cancellations(waits, call.cancellations.get()) || crowded;
         }
       }
     }
@@ -163,9 +186,13 @@ void CompletionQueue::sleep_on_words() {
     }
     if (again) continue;
     const bool idle = waits.size() == 1 && !crowded;
-    const std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
-                                           : crowded ? std::chrono::nanoseconds(kCrowdedLook)
-                                                     : std::chrono::nanoseconds(shim::kBoundedSleep);
+    std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
+                                     : crowded ? std::chrono::nanoseconds(kCrowdedLook)
+                                               : std::chrono::nanoseconds(shim::kBoundedSleep);
+    if (nearest != Clock::time_point::max()) {
+      const std::chrono::nanoseconds left = std::max(nearest - Clock::now(), Clock::duration::zero());
+      limit = limit.count() < 0 ? left : std::min(limit, left);
+    }
     (void)shim::futex_wait_any(waits, limit);
   }
 }

@@ -7,6 +7,7 @@
 #include "lrpc/client/remote_path.h"
 #include "transfer.h"
 #include "transfer_trap.h"
+#include "waiting.h"
 
 namespace lrpc::client {
 
@@ -25,10 +26,41 @@ void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
   list.give_up(*linkage_);  // it may have been this thread's own lease; now it is the call's alone
 }
 
-bool PendingCall::ring_slow() noexcept {
+/// What holds for the call from now on. False: nothing is left, and it is not to be rung.
+bool PendingCall::limit() noexcept {
+  const CallWord limited = limit_call(*binding_, *linkage_, called_);
+  if (limited == CallWord()) return false;
+  called_ = limited;
+  if (shim::CallLimits* const limits = shim::thread_limits; limits != nullptr) {
+    linkage_->limited = true;
+    linkage_->until = limits->deadline.until();
+    linkage_->cancellations = limits->cancellations;
+  }
+  return true;
+}
+
+bool PendingCall::given_up(const LinkageRecord& linkage) noexcept {
+  return shim::cancelled(linkage.cancellations.get()) || Clock::now() >= linkage.until;
+}
+
+void PendingCall::forget_limits(LinkageRecord& linkage) noexcept {
+  linkage.limited = false;
+  linkage.cancellations.reset();
+}
+
+bool PendingCall::ring_slow(bool may_block) noexcept {
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
-  if (binding_->remote()) return ring_remote();
+  if (binding_->remote()) return ring_remote();  // the call to the network domain is limited
+  if (shim::thread_limits != nullptr || binding_->call_timeout().count() > 0) {
+    if (!limit()) {
+      put_back();
+      error_ = Errc::call_aborted;
+      return false;
+    }
+    if (!may_block && head.polled.load(std::memory_order_relaxed) != 0 && binding_->try_exchange(linkage))
+      return ring_polled();
+  }
   if (binding_->gate() == shim::Gate::none) {
     if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
       --linkage.generation;                            // never rung
@@ -79,7 +111,7 @@ bool PendingCall::execute_here() noexcept {
   const InlineServer& server = binding_->inline_server();
   const bool traps = binding_->gate() == shim::Gate::trap;
   if (server.serve == nullptr && !traps) return false;
-  if (ready()) return true;
+  if (binding_->revoked() || answered()) return true;
   if (traps) {
     (void)transfer_trap(*binding_, linkage, called_, true);
   } else {
@@ -125,7 +157,7 @@ std::uint16_t PendingCall::wait_slow() noexcept {
 }
 
 bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
-  const auto deadline = Clock::now() + limit;
+  const auto deadline = Clock::now() + std::min(limit, std::chrono::nanoseconds(shim::Deadline::kMost));
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
     AStackHead& head = *linkage.astack.head;
@@ -134,9 +166,11 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
     if (linkage.estack_may_sleep && poll_for_return()) return true;
     const auto left = deadline - Clock::now();
     if (left.count() <= 0) return ready();
-    const auto bound = std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left);
-    if (shim::sleep_for_return(head, linkage.generation, binding_->revoked_flag(), bound) != shim::Wake::timed_out)
-      continue;
+    const Waiting waiting(linkage);
+    const auto bound = waiting.left(std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left));
+    // This thread's own scope ends the wait, not the call.
+    if (bound.count() <= 0 || waiting.cancelled()) return ready();
+    if (sleep_for_return(*binding_, linkage, waiting, bound) != shim::Wake::timed_out) continue;
     binding_->check_server();
     overrule_hints(*binding_, head);
   }
@@ -163,6 +197,7 @@ void PendingCall::abandon() noexcept {
 void PendingCall::leave() noexcept {
   (void)execute_here();
   LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
+  forget_limits(linkage);
   binding_->quarantine(linkage);
 }
 

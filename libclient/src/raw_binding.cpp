@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "import.h"
+#include "lrpc/client/call_scope.h"
 #include "lrpc/client/pending.h"
 #include "transfer.h"
 
@@ -24,6 +25,10 @@ Result<shim::Described> describe(int socket, std::string_view name) {
   if (auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, std::move(failed->text)};
   if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(*described);
   return Error{Errc::bad_message, "the answer to a question about a name makes no sense"};
+}
+
+CallDeadline limit_of(std::chrono::milliseconds limit) noexcept {
+  return limit.count() > 0 ? CallDeadline(limit) : CallDeadline(CallDeadline::Clock::time_point::max());
 }
 
 }  // namespace
@@ -57,6 +62,7 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   size = 0;
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
+  const CallScope scope(limit_of(limit));
   PendingCall call(binding_.object(), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   const shim::AStack& astack = call.placed();
@@ -65,8 +71,6 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
     return failed(Errc::argument_out_of_range);
   }
   if (!call.ring(procedure, descriptor.may_block)) return failed(call.error());
-  // Not finished in time: the A-stack stays with the server, and ~PendingCall leaves it there.
-  if (limit.count() > 0 && !call.wait_for(limit)) return failed(Errc::call_aborted);
   const std::uint16_t status = call.wait();
   const PutBack at_end(call);
   const auto shape = PackedShape::of_status(descriptor, status);
@@ -77,9 +81,11 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   return status;
 }
 
-std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byte> arguments) noexcept {
+std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byte> arguments,
+                               std::chrono::milliseconds limit) noexcept {
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
+  const CallScope scope(limit_of(limit));
   PendingCall call(binding_.object(), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   if (!unpack(PackedShape::of_call(descriptor), arguments, call.placed())) {

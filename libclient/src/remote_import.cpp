@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lrpc/client/call_scope.h"
 #include "lrpc/client/remote_path.h"
 #include "lrpc/shim/packed_image.h"
 #include "network_path.client.h"
@@ -123,7 +124,14 @@ class NetworkedPath final : public RemotePath {
     const std::size_t within = linkage.index - slots_.size();
     return secondary_slots_[within / shim::kMostAStacksInSecondary][within % shim::kMostAStacksInSecondary];
   }
-  [[nodiscard]] std::uint32_t limit_ms() noexcept { return wire_ms(inner_.binding().object().call_timeout()); }
+  /// What a call has now, rounded up: it is our own wait that ends in time. 0: no limit.
+  [[nodiscard]] std::uint32_t limit_ms() noexcept {
+    const milliseconds timeout = inner_.binding().object().call_timeout();
+    const auto left = CallScope::remaining();
+    if (!left) return wire_ms(timeout);
+    const milliseconds rounded = std::max(std::chrono::ceil<milliseconds>(*left), milliseconds(1));
+    return wire_ms(timeout.count() > 0 ? std::min(timeout, rounded) : rounded);
+  }
 
   [[nodiscard]] std::optional<std::span<const std::byte>> packed(std::uint16_t procedure,
                                                                  const LinkageRecord& linkage) noexcept {

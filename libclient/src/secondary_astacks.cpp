@@ -29,15 +29,18 @@ constexpr std::uint32_t kLeastGrowth = 8;
 /// In Secondary::used: in use when last looked at. No sum of generations comes so far.
 constexpr std::uint64_t kInUse = ~std::uint64_t{0};
 
-/// A record as new, but for its number, and for `next`, which a thread that pops may be looking at.
-void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class) noexcept {
+/// A record as new, but for its number, and for `next`, which a thread that pops may be looking at. `timed`: the binding
+/// has a call_timeout.
+void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class, bool timed) noexcept {
   record.astack = astack;
   record.astack.astack_class = astack_class;
   record.generation = 0;
   record.below = nullptr;
   record.estack_may_sleep = true;
   record.quarantined = false;
+  record.limited = false;
   record.exchange = {};
+  record.exchange.hold(timed);
   record.yielding = {};
   record.yields_cost_until = 0;
 }
@@ -156,7 +159,8 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
     binding_.make_room_in_quarantine(records_.first(), request.place);
     const bool room = region && !block.empty() && (!binding_.remote() || binding_.remote_path()->grow(request.place));
     if (room) {
-      for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class);
+      const bool timed = binding_.call_timeout().count() > 0;
+      for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class, timed);
       const std::lock_guard lock(mutex_);
       // Either the revocation sees the region, or we see it.
       added = !binding_.revoked();
@@ -181,6 +185,14 @@ void SecondaryAStacks::revoke() noexcept {
   for (std::uint32_t place = 0; place < places_.size(); ++place) {
     for (std::uint32_t i = 0; i < places_[place].count; ++i)
       shim::revoke_word(*places_[place].region.astack(i).head, shim::Sleeper::caller);
+  }
+}
+
+void SecondaryAStacks::hold_exchange(bool held) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t place = 0; place < places_.size(); ++place) {
+    if (!places_[place].region.mapped()) continue;
+    for (LinkageRecord& record : records_.block(place).first(places_[place].count)) record.exchange.hold(held);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "lrpc/client/call.h"
 #include "transfer.h"
 #include "transfer_trap.h"
+#include "waiting.h"
 
 namespace lrpc::client {
 namespace {
@@ -15,7 +16,6 @@ using shim::AStackHead;
 using shim::CallWord;
 using shim::LinkageRecord;
 using shim::Turn;
-using Clock = std::chrono::steady_clock;
 
 /// Two switches bring the result if the E-stack sits on our processor; a third yield would only be hope.
 constexpr int kYields = 2;
@@ -103,7 +103,7 @@ void overrule_hints(const BindingObject& binding, AStackHead& head) noexcept {
 
 namespace {
 
-/// The deadline passed: leave the A-stack to the server, or take the result that came at the last moment.
+/// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the last moment.
 std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
   if (!shim::abandon(head, linkage.generation)) {
@@ -116,10 +116,20 @@ std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
 
 }  // namespace
 
+shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage, const Waiting& waiting,
+                            std::chrono::nanoseconds limit) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (!waiting.cancellable()) return shim::sleep_for_return(head, linkage.generation, binding.revoked_flag(), limit);
+  // T3 as ever, but on more than one word.
+  shim::FutexWait word{&head.word, 0, true};
+  if (!shim::announce_sleep(head, linkage.generation, binding.revoked_flag(), word.expected)) return shim::Wake::changed;
+  return waiting.sleep<1>({word}, limit);
+}
+
 std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
-  const bool limited = binding.call_timeout().count() > 0;
-  const auto deadline = limited ? Clock::now() + binding.call_timeout() : Clock::time_point::max();
+  Waiting waiting(linkage);
+  waiting.at_most(binding.call_timeout());
   for (;;) {
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation)) return word.status();
@@ -129,20 +139,63 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
       return failed(Errc::call_failed);
     }
     if (!word.is(Turn::called, linkage.generation)) return peer_broke_protocol(binding, linkage);
-    std::chrono::nanoseconds limit = shim::kBoundedSleep;
-    if (limited) {
-      const auto left = deadline - Clock::now();
-      if (left.count() <= 0) return abandon_call(linkage);
-      limit = std::min<std::chrono::nanoseconds>(limit, left);
-    }
-    if (shim::sleep_for_return(head, linkage.generation, binding.revoked_flag(), limit) == shim::Wake::timed_out) {
+    const std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
+    if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage);
+    if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {
       binding.check_server();
       overrule_hints(binding, head);
     }
   }
 }
 
+CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
+  std::int64_t left = shim::Deadline::kNever;
+  if (shim::CallLimits* const limits = shim::thread_limits; limits != nullptr) {
+    left = limits->deadline.left();
+    if (left <= 0 || shim::cancelled(limits->cancellations.get())) [[unlikely]] {
+      --linkage.generation;  // never rung
+      return {};
+    }
+  }
+  if (const std::chrono::milliseconds timeout = binding.call_timeout(); timeout.count() > 0) {
+    const std::chrono::nanoseconds most(shim::Deadline::kMost);
+    left = std::min(left, timeout < most ? std::chrono::nanoseconds(timeout).count() : most.count());
+  }
+  if (left == shim::Deadline::kNever) return called;
+  linkage.astack.limit->store(static_cast<std::uint64_t>(left), std::memory_order_relaxed);  // before the ring's release
+  return called.with(CallWord::kLimited);
+}
+
+std::uint16_t Call::transfer_limited(CallWord called) noexcept {
+  called = limit_call(binding_, *linkage_, called);
+  if (called == CallWord()) return failed(Errc::call_aborted);
+  if (!ring_if_polled(called)) return slow(called, false);
+  return wait(called);
+}
+
+/// 4 and 5 · the exchange gate for a binding with a call_timeout, whose calls come by here (BindingObject). True: rung.
+bool exchange_timed(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (head.polled.load(std::memory_order_relaxed) == 0 || !binding.try_exchange(linkage)) return false;
+  shim::ring_exchange(head, called);
+  linkage.estack_may_sleep = true;
+  return true;
+}
+
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
+  if (!rung && binding.call_timeout().count() > 0) {
+    if (!called.limited()) called = limit_call(binding, linkage, called);
+    if (called == CallWord()) return failed(Errc::call_aborted);
+    if (exchange_timed(binding, linkage, called)) {
+      CallWord word;
+      if (shim::poll_return(*linkage.astack.head, called, binding.exchange_looks(), word)) {
+        linkage.exchange.succeeded();
+        return word.status();
+      }
+      linkage.exchange.failed();
+      rung = true;
+    }
+  }
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
   if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()

@@ -1,6 +1,7 @@
 // What the slow halves of synchronous and of started calls share (transfer.cpp).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "lrpc/client/call.h"
@@ -17,6 +18,12 @@ void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 /// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints in
 /// the region say: a call must not hang on a hint that its peer has rewritten.
 void overrule_hints(const BindingObject& binding, shim::AStackHead& head) noexcept;
+
+class Waiting;
+
+/// T3: one sleep on the call's word, at most `limit`, that ends also when one of the cancellations comes (T19).
+shim::Wake sleep_for_return(const BindingObject& binding, shim::LinkageRecord& linkage, const Waiting& waiting,
+                            std::chrono::nanoseconds limit) noexcept;
 
 /// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status;
 /// marks the linkage quarantined if the A-stack must not go back.

@@ -60,7 +60,14 @@ bool CallContext::abandoned() const noexcept {
   const bool still_called =
       ((now.bits() ^ word_) &
        (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
-  return !still_called || astack().binding->revoked();
+  if (!still_called || astack().binding->revoked()) return true;
+  if (!shim::CallWord(word_).limited() || limits_.deadline.left() > 0) return false;
+  return told_over_ = true;
+}
+
+std::optional<std::chrono::nanoseconds> CallContext::remaining() const noexcept {
+  if (!shim::CallWord(word_).limited()) return std::nullopt;
+  return std::chrono::nanoseconds(std::max<std::int64_t>(limits_.deadline.left(), 0));
 }
 
 std::uint64_t CallContext::grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {

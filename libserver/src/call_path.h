@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/run.h"
@@ -61,6 +62,17 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
   }
 }
 
+/// The same for a call that carries a deadline: what this thread calls meanwhile inherits it. What the caller says that
+/// it has left is believed as far as Deadline::kMost: it can only hurry itself.
+inline std::uint16_t enter_limited(const ServedAStack& astack, EntryStub stub, CallContext& context) noexcept {
+  context.limits().deadline.begin(astack.limit->load(std::memory_order_relaxed));
+  shim::CallLimits* const around = std::exchange(shim::thread_limits, &context.limits());
+  const std::uint16_t status = enter(stub, astack.impl, context);
+  shim::thread_limits = around;
+  // What a procedure returns that believes itself abandoned is no result, should the caller still be there to take it.
+  return context.take_told_over() ? failed(Errc::call_aborted) : status;
+}
+
 /// A claimed call that is not to be executed. Cold.
 [[gnu::cold, gnu::noinline]] inline Served decline(ServedAStack& astack, shim::CallWord word, Errc refusal) noexcept {
   const std::uint64_t generation = astack.linkage.claimed_generation();
@@ -74,18 +86,17 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
   return Served::returned;
 }
 
-/// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
-/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
-/// time.
-template <Scanner kScanner = Scanner::estack>
-inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
-  const shim::AStackHead& head = *astack.head;
-  // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
-  const std::uint64_t seen = astack.linkage.look();
-  if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
-  const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);  // the turn and generation that a call must have
-  const shim::CallWord hint = shim::load_word(head);
-  if (!hint.same_turn(call) && !hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
+/// What a look at an A-stack has seen: its linkage, the turn and generation that a call must have, and the word.
+struct Sight {
+  std::uint64_t linkage;
+  std::uint64_t call;
+  shim::CallWord hint;
+};
+
+/// From the claim on. `kLimited`: for calls that carry a deadline.
+template <Scanner kScanner, bool kLimited>
+inline Served serve_seen(ServedAStack& astack, CallContext& context, const Sight& sight) noexcept {
+  const auto& [seen, call, hint] = sight;
   if constexpr (kScanner == Scanner::poller) {
     if (hint.procedure() < astack.entry_count.load(std::memory_order_acquire) &&
         astack.entries[hint.procedure()].may_block) [[unlikely]] {
@@ -99,8 +110,8 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   if (!astack.linkage.claim_from(seen)) return Served::nothing;
 
   // b · load the word once; validate the copy.
-  const shim::CallWord word = shim::load_word(head);
-  if (!word.same_turn(call)) [[unlikely]]
+  const shim::CallWord word = shim::load_word(*astack.head);
+  if (!(kLimited ? word.same_turn(call) : word.same_unlimited_turn(call))) [[unlikely]]
     return decline(astack, word, Errc::ok);
   if (const Errc refusal = check_call(astack, word); refusal != Errc::ok) [[unlikely]]
     return decline(astack, word, refusal);
@@ -113,9 +124,37 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   // ---- the point of no return ----
   // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
   context.prime(astack, word);
-  finish(astack, enter(astack.entries[word.procedure()].stub, astack.impl, context));
+  const EntryStub stub = astack.entries[word.procedure()].stub;
+  if constexpr (kLimited) {
+    finish(astack, enter_limited(astack, stub, context));
+  } else {
+    finish(astack, enter(stub, astack.impl, context));
+  }
   context.done();
   return Served::returned;
+}
+
+/// Out of the way of the others.
+template <Scanner kScanner>
+[[gnu::noinline]] Served serve_limited(ServedAStack& astack, CallContext& context, Sight sight) noexcept {
+  return serve_seen<kScanner, true>(astack, context, sight);
+}
+
+/// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
+/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
+/// time.
+template <Scanner kScanner = Scanner::estack>
+inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
+  // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
+  const std::uint64_t seen = astack.linkage.look();
+  if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
+  const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);
+  const Sight sight{seen, call, shim::load_word(*astack.head)};
+  if (!sight.hint.same_unlimited_turn(call)) [[unlikely]] {
+    if (sight.hint.same_turn(call)) return serve_limited<kScanner>(astack, context, sight);
+    if (!sight.hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
+  }
+  return serve_seen<kScanner, false>(astack, context, sight);
 }
 
 }  // namespace lrpc::server

@@ -56,6 +56,7 @@ ServedBinding::ServedBinding(ServedParts parts)
 
 void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noexcept {
   astack.head = placed.head;
+  astack.limit = placed.limit;
   astack.image = placed.image;
   astack.tail = placed.tail;
   astack.astack_class = placed.astack_class;

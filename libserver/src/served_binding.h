@@ -64,6 +64,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
   ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
+  shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
   std::atomic<bool> polled{false};           ///< In the poller's hot set (the truth behind the hint in the region).
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
   std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.

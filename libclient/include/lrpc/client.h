@@ -3,6 +3,7 @@
 
 #include "lrpc/client/binding.h"
 #include "lrpc/client/call.h"
+#include "lrpc/client/call_scope.h"
 #include "lrpc/client/completion_queue.h"
 #include "lrpc/client/pending.h"
 #include "lrpc/client/remote_path.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -239,12 +240,18 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Pat
   return Results{.status = answer->status, .ended = answer->ended};
 }
 
-void PathService::Send(CallContext& /*context*/, Path& path, std::uint16_t number, std::span<const std::byte> image) {
+void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
   const Turn turn(path.loads, options_.max_calls_to_host);
   if (path.ended.load(std::memory_order_acquire) || !turn.granted()) return;
   std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, 64> reply;
-  encode_prologue({path.key, path.hash, number, true, 0}, image.size(), std::span(request).first<kPrologue>());
+  // Its deadline is all that it has of its sender, who does not wait.
+  std::uint32_t left_ms = 0;
+  if (const auto left = context.remaining()) {
+    const auto rounded = std::chrono::ceil<milliseconds>(*left).count();
+    left_ms = static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
+  }
+  encode_prologue({path.key, path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
   const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),

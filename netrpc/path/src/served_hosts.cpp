@@ -182,7 +182,7 @@ std::size_t ServedHosts::call(const Principal& from, const CallMessage& message,
   for (;;) {
     milliseconds limit{0};
     if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(until - Clock::now()));
-    status = prologue.one_way ? remote->binding.send(prologue.procedure, message.image)
+    status = prologue.one_way ? remote->binding.send(prologue.procedure, message.image, limit)
                               : remote->binding.call(prologue.procedure, message.image, room, size, limit);
     if (status != failed(Errc::no_astack)) break;
     if (Clock::now() >= patience) {

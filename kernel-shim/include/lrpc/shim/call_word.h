@@ -21,6 +21,7 @@ enum class Turn : std::uint8_t {
 ///   bit   3      the E-stack is parked on the word   (set by the server, while returned)
 ///   bit   4      revoked: one side found the other dead and wants no more sleep on this word
 ///   bit   5      the caller yields its processor     (set by the client with CALLED, a hint)
+///   bit   6      the call carries a deadline         (set by the client with CALLED; what is left is in the slot)
 ///   bits  8..31  generation, modulo 2^24 (the full one is in the private linkage records)
 ///   bits 32..47  called: procedure identifier        returned: status
 ///   bits 48..63  called: the processor of the caller, a hint        returned: zero
@@ -33,6 +34,7 @@ class CallWord {
   static constexpr std::uint64_t kEStackParked = 1U << 3;
   static constexpr std::uint64_t kRevoked = 1U << 4;
   static constexpr std::uint64_t kCallerYields = 1U << 5;
+  static constexpr std::uint64_t kLimited = 1U << 6;
   static constexpr unsigned kGenerationShift = 8;
   static constexpr std::uint64_t kGenerationMask = 0xff'ffff;
 
@@ -57,6 +59,7 @@ class CallWord {
   [[nodiscard]] constexpr bool caller_yields() const noexcept { return (bits_ & kCallerYields) != 0; }
   [[nodiscard]] constexpr bool estack_parked() const noexcept { return (bits_ & kEStackParked) != 0; }
   [[nodiscard]] constexpr bool revoked() const noexcept { return (bits_ & kRevoked) != 0; }
+  [[nodiscard]] constexpr bool limited() const noexcept { return (bits_ & kLimited) != 0; }
   [[nodiscard]] constexpr CallWord with(std::uint64_t flags) const noexcept { return CallWord(bits_ | flags); }
 
   /// True if it is this turn of exactly this generation, whatever the flags say.
@@ -67,6 +70,11 @@ class CallWord {
   /// compared.
   [[nodiscard]] constexpr bool same_turn(std::uint64_t bits) const noexcept {
     return ((bits_ ^ bits) & (kTurnMask | kGenerationMask << kGenerationShift)) == 0;
+  }
+
+  /// same_turn(), and carries no deadline, in one look: the call path then need not ask for one.
+  [[nodiscard]] constexpr bool same_unlimited_turn(std::uint64_t bits) const noexcept {
+    return ((bits_ ^ bits) & (kTurnMask | kLimited | kGenerationMask << kGenerationShift)) == 0;
   }
 
   /// True if it is the return of the call that was rung with `called`.
@@ -104,5 +112,9 @@ struct AStackHead {
   std::atomic<std::uint32_t> attached;
 };
 static_assert(sizeof(AStackHead) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// The last word of every slot, far from the first cache line: what is left of the deadline of a call that carries one,
+/// in nanoseconds, as it was when it was rung. A span of time, for two domains may have different clocks.
+using AStackLimit = std::atomic<std::uint64_t>;
 
 }  // namespace lrpc::shim

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 
+#include "lrpc/shim/limits.h"
 #include "lrpc/shim/region.h"
 
 namespace lrpc::shim {
@@ -19,6 +22,13 @@ class BackOff {
   /// Whether to try now; counts a call down if not.
   [[nodiscard]] bool try_now() noexcept {
     if (skip_ == 0) return true;
+    if (skip_ != kHeld) --skip_;
+    return false;
+  }
+  /// Held: try_now() says no, so that the call path need not ask why; whoever knows asks try_held() instead.
+  void hold(bool held) noexcept { skip_ = held ? kHeld : 0; }
+  [[nodiscard]] bool try_held() noexcept {
+    if ((skip_ & kMask) == 0) return true;
     --skip_;
     return false;
   }
@@ -27,14 +37,19 @@ class BackOff {
   void failed() noexcept {
     if (++failures_ < 2) return;
     penalty_ = penalty_ == 0 ? kFirst : std::min<std::uint16_t>(static_cast<std::uint16_t>(penalty_ * 2), kMax);
-    skip_ = penalty_;
+    skip_ = static_cast<std::uint16_t>((skip_ & kHeld) | penalty_);
     failures_ = 1;
   }
   /// Not within the next `calls`.
-  void postpone(std::uint16_t calls) noexcept { skip_ = std::max(skip_, calls); }
+  void postpone(std::uint16_t calls) noexcept {
+    skip_ = static_cast<std::uint16_t>((skip_ & kHeld) | std::max<std::uint16_t>(skip_ & kMask, calls));
+  }
 
  private:
-  std::uint16_t skip_ = 0;
+  static constexpr std::uint16_t kHeld = 0x8000;
+  static constexpr std::uint16_t kMask = 0x7fff;
+
+  std::uint16_t skip_ = 0;  ///< Calls; and kHeld.
   std::uint16_t penalty_ = 0;
   std::uint16_t failures_ = 0;
 };
@@ -49,11 +64,16 @@ struct alignas(128) LinkageRecord {
   std::atomic<std::uint32_t> next{0};  ///< LIFO link: index + 1 of the A-stack below, 0 at the bottom.
   bool estack_may_sleep = true;        ///< The parked flag may have been overwritten unseen: wake to be sure.
   bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
+  bool limited = false;                ///< `until` and `cancellations` say what holds for this call.
   BackOff exchange;                    ///< Calls that no poller picked up.
   BackOff yielding;                    ///< Yields that did not bring the result.
   std::uint64_t yields_cost_until =
       0;  ///< ticks() before which no yield is risked without a look at who else runs; 0: any time.
+  // Of a call that was started within a scope that limits calls, and is finished later: what held then.
+  std::chrono::steady_clock::time_point until{};
+  std::shared_ptr<const Cancellations> cancellations;
 };
+static_assert(sizeof(LinkageRecord) == 128);
 
 /// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never
 /// executes a later call's arguments. 56 bits of generation: never wraps, whatever the shared word does.

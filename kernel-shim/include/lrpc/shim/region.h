@@ -46,6 +46,7 @@ struct AStack {
   AStackHead* head = nullptr;
   std::byte* image = nullptr;  ///< class image_size bytes.
   std::byte* tail = nullptr;   ///< class tail_size bytes; null if the class has none.
+  AStackLimit* limit = nullptr;
   std::uint16_t astack_class = 0;
 };
 

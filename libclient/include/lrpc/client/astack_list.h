@@ -160,9 +160,9 @@ class AStackList {
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.
-  void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, shim::FutexWait()); }
-  /// The same, or for another word to change: `also`, unless it has no word.
-  void wait(std::chrono::nanoseconds limit, const shim::FutexWait& also) noexcept;
+  void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, {}); }
+  /// The same, or for one of other words to change, fewer than kMostFutexWaits.
+  void wait(std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
   void wake_waiters() noexcept;
   /// Whether there is one that is in nobody's hands; a guess, while others take and put back.
   [[nodiscard]] bool any_free() const noexcept {

@@ -39,6 +39,7 @@ struct InlineServer {
 
 class RemotePath;
 class SecondaryAStacks;
+class Waiting;
 
 /// What a Binding Object is made of. The fds are the peer's pidfd (may be empty) and the client's end of the bell.
 struct BindingParts {
@@ -85,6 +86,10 @@ class BindingObject {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
+  /// Whether an A-stack's poller is to be tried now (step 4); `linkage` is held by the caller.
+  [[nodiscard]] bool try_exchange(shim::LinkageRecord& linkage) const noexcept {
+    return parts_.call_timeout.count() > 0 ? linkage.exchange.try_held() : linkage.exchange.try_now();
+  }
   /// Of the calls from now on. Not while others use the binding.
   void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
@@ -95,7 +100,7 @@ class BindingObject {
   /// why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
   /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has
-  /// waited for call_timeout).
+  /// waited for call_timeout, or for as long as its scope lets it).
   [[nodiscard]] Errc why_not_taken() const noexcept;
   /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.
   void quarantine(shim::LinkageRecord& record) noexcept;
@@ -132,7 +137,7 @@ class BindingObject {
   Status watch();
   void watcher_saw_end(std::uint64_t watch) noexcept;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
-  void wait_for_sent(AStackList& list, std::chrono::nanoseconds limit) noexcept;
+  void wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept;
   void schedule_trim() noexcept;
   void trim_idle_tails() noexcept;
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;

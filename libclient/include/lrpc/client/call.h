@@ -7,6 +7,7 @@
 
 #include "lrpc/client/binding_object.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/limits.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/processor.h"
 
@@ -16,6 +17,10 @@ namespace lrpc::client {
 /// says CALLED. Returns the call status (call_status in call_word.h).
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
+/// Before step 4 of a call that a scope or its binding's call_timeout limits: what is left goes into the slot, and the
+/// word says so. Null if nothing is left, or the calls are cancelled: then it is not to be rung, and is call_aborted.
+[[nodiscard]] shim::CallWord limit_call(const BindingObject& binding, shim::LinkageRecord& linkage,
+                                        shim::CallWord called) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
@@ -73,9 +78,11 @@ class Call {
   }
 
   /// 4 · ring, and 5 · wait. Returns the call status: 0, a declared error's index, or a failure (see failure()).
-  /// May block for as long as the procedure runs (at most the binding's call_timeout, if it has one).
+  /// May block for as long as the procedure runs, at most for what a CallScope or the binding's call_timeout leaves.
   [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
     const shim::CallWord called = next_call(*linkage_, procedure);
+    if (shim::thread_limits != nullptr) [[unlikely]]
+      return transfer_limited(called);
     if (!ring_if_polled(called)) [[unlikely]]
       return slow(called, false);
     return wait(called);
@@ -114,6 +121,7 @@ class Call {
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
 
  private:
+  [[nodiscard]] std::uint16_t transfer_limited(shim::CallWord called) noexcept;
   [[nodiscard]] std::uint16_t slow(shim::CallWord called, bool rung) noexcept {
     const std::uint16_t status = transfer_slow(binding_, *linkage_, called, rung);
     put_aside_ = linkage_->quarantined;

@@ -20,7 +20,7 @@
 
 namespace lrpc {
 
-/// Tells which of the watched calls have returned. What it runs, it runs on the thread that calls run() or wait(),
+/// Tells which of the watched calls have returned, or may wait no longer (CallScope). What it runs, it runs on the thread that calls run() or wait(),
 /// never on its own: its one helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms at a time) and
 /// makes fd() readable. The thread starts with the first watched call, blocks all signals, and sleeps without end while
 /// nothing is watched. More than 127 calls at a time are looked at every millisecond.
@@ -59,6 +59,8 @@ class CompletionQueue {
     shim::LinkageRecord* linkage = nullptr;
     shim::CallWord called;
     std::function<void()> then;
+    std::chrono::steady_clock::time_point until;  ///< As in the linkage record, which is not touched here.
+    std::shared_ptr<const shim::Cancellations> cancellations;
     bool ready = false;
     [[nodiscard]] bool look() const noexcept;
   };

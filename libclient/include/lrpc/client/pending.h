@@ -73,9 +73,17 @@ class PendingCall {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
     called_ = Call::next_call(linkage, procedure);
+    if (shim::thread_limits != nullptr) [[unlikely]]
+      return ring_slow(may_block);
     if (may_block || head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
-      return ring_slow();
+      return ring_slow(may_block);
     }
+    return ring_polled();
+  }
+  /// 4 · rings by plain store: the slot says that somebody polls.
+  bool ring_polled() noexcept {
+    shim::LinkageRecord& linkage = *linkage_;
+    shim::AStackHead& head = *linkage.astack.head;
     shim::ring_exchange(head, called_);
     linkage.estack_may_sleep = true;
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
@@ -86,19 +94,19 @@ class PendingCall {
     return true;
   }
 
-  /// Whether finishing would not wait: the call has returned, or never will. One load of the word; no system call.
+  /// Whether finishing would not wait: the call has returned, or never will, or what it was started within lets it wait
+  /// no longer. One load of the word; no system call.
   [[nodiscard]] bool ready() const noexcept {
     if (linkage_ == nullptr || binding_->revoked()) [[unlikely]]
       return true;
     if (binding_->remote()) [[unlikely]]
       return remote_ready();
-    const shim::CallWord word = shim::load_word(*linkage_->astack.head);
-    return !word.same_turn(called_.bits()) || word.revoked();
+    return answered() || (linkage_->limited && given_up(*linkage_));
   }
   /// 5 · wait, at most `limit`, without giving the call up. True: ready().
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept;
   /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most the binding's call_timeout,
-  /// counted from when this sleeps first. Precondition: rung.
+  /// counted from when this sleeps first, and what CallScopes leave. Precondition: rung.
   [[nodiscard]] std::uint16_t wait() noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     if (binding_->revoked() || queue_ != nullptr) [[unlikely]]
@@ -112,6 +120,8 @@ class PendingCall {
   void put_back() noexcept {
     shim::LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
     error_ = Errc::invalid_argument;
+    if (linkage.limited) [[unlikely]]
+      forget_limits(linkage);
     if (linkage.quarantined) [[unlikely]]
       return binding_->quarantine(linkage);
     binding_->astacks(linkage.astack.astack_class).put_spare(linkage);
@@ -129,8 +139,16 @@ class PendingCall {
 
  private:
   friend class lrpc::CompletionQueue;
+  /// The word says that the call has returned, or that it never will.
+  [[nodiscard]] bool answered() const noexcept {
+    const shim::CallWord word = shim::load_word(*linkage_->astack.head);
+    return !word.same_turn(called_.bits()) || word.revoked();
+  }
   void take_slow(std::uint16_t astack_class) noexcept;
-  [[nodiscard]] bool ring_slow() noexcept;
+  [[nodiscard]] bool ring_slow(bool may_block) noexcept;
+  [[nodiscard]] bool limit() noexcept;
+  [[nodiscard]] static bool given_up(const shim::LinkageRecord& linkage) noexcept;
+  static void forget_limits(shim::LinkageRecord& linkage) noexcept;
   [[nodiscard]] bool execute_here() noexcept;
   [[nodiscard]] bool ring_remote() noexcept;
   [[nodiscard]] bool remote_ready() const noexcept;
@@ -182,7 +200,8 @@ class [[nodiscard]] Pending {
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
   /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
   /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as
-  /// long as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first.
+  /// long as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first, and what is
+  /// left in the CallScopes in which the call was started, and in those of this thread.
   Result finish() noexcept {
     if (!call_.taken()) [[unlikely]]
       return call_.error();

@@ -1,17 +1,21 @@
 // What a procedure may ask about the call it executes.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/call_word.h"
+#include "lrpc/shim/limits.h"
 #include "lrpc/shim/value.h"
 
 namespace lrpc {
@@ -67,8 +71,15 @@ class CallContext {
   [[nodiscard]] const shim::Principal* remote() const noexcept;
   /// Identifies the binding the call came through; unique in this server.
   [[nodiscard]] std::uint64_t binding_id() const noexcept;
-  /// True if nobody waits for the result any more: the caller gave up, or its domain is gone. Bounded work: one load.
+  /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), or its domain is gone,
+  /// or the deadline that the call carries is over. That last is how one hears of it in a one-way call, for which nobody
+  /// waits in any case; and once it has been said, the call ends as call_aborted, whatever the procedure returns.
+  /// Bounded work: a load or two.
   [[nodiscard]] bool abandoned() const noexcept;
+  /// What is left of the deadline that the call carries, by the caller's word, counted from when this domain took the
+  /// call up; never below zero, and zero once it is over. Nothing if it carries none. Calls that the procedure makes on
+  /// this thread inherit it by themselves (lrpc::CallScope). A few instructions.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> remaining() const noexcept;
   /// The processor the caller says it called from; a hint (shim::kNoProcessor if it did not say).
   [[nodiscard]] std::uint16_t caller_processor() const noexcept { return shim::CallWord(word_).processor(); }
 
@@ -109,6 +120,10 @@ class CallContext {
     place_ = &astack;
     word_ = word.bits();
   }
+  /// For the call path: what its caller has left, and what it hands on, in a call that carries a deadline.
+  [[nodiscard]] shim::CallLimits& limits() noexcept { return limits_; }
+  /// For the call path: whether the procedure was told that the deadline is over; forgets it.
+  [[nodiscard]] bool take_told_over() noexcept { return std::exchange(told_over_, false); }
   /// For the call path: the call is over; what a stub copied is given back.
   void done() noexcept { scratch_.reset(); }
 
@@ -121,6 +136,8 @@ class CallContext {
   std::uint64_t word_ =
       ~std::uint64_t{0};  ///< The private copy of the call word; before the first call it names no processor.
   server::Scratch scratch_;
+  mutable shim::CallLimits limits_;  ///< If the word says so.
+  mutable bool told_over_ = false;
 };
 
 /// A generated entry stub: copies and checks arguments, runs the procedure of `impl`, writes results.

@@ -1,0 +1,41 @@
+#include "lrpc/client/call_scope.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "lrpc/shim/futex.h"
+
+namespace lrpc {
+
+void Cancellation::cancel() const noexcept {
+  // T19: whoever sleeps expects 0 here; who has not looked yet does not sleep.
+  word_->cancelled.store(1, std::memory_order_seq_cst);
+  (void)shim::futex_wake_private(word_->cancelled, INT_MAX);
+}
+
+CallScope::CallScope(shim::CallLimits* from, CallDeadline deadline, const Cancellation* cancellation)
+    : around_(shim::thread_limits) {
+  CallDeadline::Clock::time_point until = deadline.until();
+  if (from != nullptr) until = std::min(until, from->deadline.until());
+  if (until != kNever) limits_.deadline = shim::Deadline(until);
+  if (from != nullptr) limits_.cancellations = from->cancellations;
+  if (cancellation != nullptr) {
+    limits_.cancellations = std::make_shared<const shim::Cancellations>(
+        shim::Cancellations{cancellation->word_, std::move(limits_.cancellations)});
+  }
+  // With nothing to hold, calls need not look.
+  const bool any = limits_.deadline.ever() || limits_.cancellations != nullptr;
+  shim::thread_limits = any ? &limits_ : nullptr;
+}
+
+std::optional<std::chrono::nanoseconds> CallScope::remaining() noexcept {
+  if (shim::thread_limits == nullptr || !shim::thread_limits->deadline.ever()) return std::nullopt;
+  return std::chrono::nanoseconds(std::max<std::int64_t>(shim::thread_limits->deadline.left(), 0));
+}
+
+bool CallScope::over() noexcept {
+  if (shim::thread_limits == nullptr) return false;
+  return shim::thread_limits->deadline.left() <= 0 || shim::cancelled(shim::thread_limits->cancellations.get());
+}
+
+}  // namespace lrpc

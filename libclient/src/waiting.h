@@ -1,0 +1,79 @@
+// What ends the waiting of a call before its return does: deadlines and cancellations.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "lrpc/shim/futex.h"
+#include "lrpc/shim/limits.h"
+#include "lrpc/shim/linkage.h"
+
+namespace lrpc::client {
+
+/// What holds for the waiting of the calling thread: its own limits and, for a call that was started before, those that
+/// held then. On the stack of who waits; the limits stay where they are meanwhile.
+class Waiting {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// For anything but a call's return.
+  Waiting() noexcept : own_(shim::thread_limits != nullptr ? shim::thread_limits->cancellations.get() : nullptr) {
+    if (shim::thread_limits != nullptr) until_ = shim::thread_limits->deadline.until();
+  }
+  /// For the return of the call on `linkage`.
+  explicit Waiting(const shim::LinkageRecord& linkage) noexcept : Waiting() {
+    if (!linkage.limited) return;
+    until_ = std::min(until_, linkage.until);
+    started_ = linkage.cancellations.get();
+  }
+  /// No longer than that from now on; zero: no limit.
+  void at_most(std::chrono::milliseconds timeout) noexcept {
+    if (timeout.count() <= 0) return;
+    const Clock::time_point now = Clock::now();
+    // However long it is, it is a time that the clock can tell.
+    if (timeout < std::chrono::nanoseconds(shim::Deadline::kMost)) until_ = std::min(until_, now + timeout);
+  }
+
+  [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }
+  [[nodiscard]] bool cancellable() const noexcept { return own_ != nullptr || started_ != nullptr; }
+  /// What is left for a sleep, at most `bound`; not above zero: nothing.
+  [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds bound) const noexcept {
+    if (until_ == Clock::time_point::max()) return bound;
+    const Clock::time_point now = Clock::now();
+    return until_ <= now ? std::chrono::nanoseconds(0) : std::min<std::chrono::nanoseconds>(bound, until_ - now);
+  }
+
+  /// Sleeps while all of `words` are what is expected and no cancellation has come, at most `limit`.
+  template <std::size_t kWords>
+  shim::Wake sleep(const std::array<shim::FutexWait, kWords>& words, std::chrono::nanoseconds limit) const noexcept {
+    std::array<shim::FutexWait, kWords + kMostCancellations> all{};
+    std::copy(words.begin(), words.end(), all.begin());
+    const std::size_t count = append(all, kWords);
+    if (count == all.size()) limit = std::min<std::chrono::nanoseconds>(limit, kCrowded);
+    return shim::futex_wait_any(std::span(all).first(count), limit);
+  }
+  /// The words of the cancellations, behind the first `count` of `to`, as far as there is room. Returns how many there
+  /// are then.
+  [[nodiscard]] std::size_t append(std::span<shim::FutexWait> to, std::size_t count) const noexcept {
+    for (const shim::Cancellations* chain : {own_, started_}) {
+      for (; chain != nullptr && count < to.size(); chain = chain->around.get())
+        to[count++] = {&chain->word->cancelled, 0, false};
+    }
+    return count;
+  }
+
+  /// Who has nested more scopes with a cancellation looks so often.
+  static constexpr std::size_t kMostCancellations = 8;
+  static constexpr std::chrono::milliseconds kCrowded{1};
+
+ private:
+  Clock::time_point until_ = Clock::time_point::max();
+  const shim::Cancellations* own_ = nullptr;
+  const shim::Cancellations* started_ = nullptr;
+};
+
+}  // namespace lrpc::client

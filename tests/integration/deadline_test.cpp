@@ -1,0 +1,382 @@
+// Deadlines: of a call, of a stretch of code, of what a procedure calls in turn.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "limits_service.h"
+#include "lrpc/shim/gates.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::CallScope;
+using lrpc::Errc;
+using lrpc::Gate;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::string name_of(Gate gate) {
+  switch (gate) {
+    case Gate::exchange: return "exchange";
+    case Gate::handoff: return "handoff";
+    case Gate::sleep: return "sleep";
+    default: return "adaptive";
+  }
+}
+
+class Deadlines : public testing::TestWithParam<Gate> {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // let the gate settle
+  }
+  LocalLimits limits_{{.gate = GetParam()}};
+  LimitsService& service_ = limits_.service;
+  Limits::Client& client_ = *limits_.client;
+};
+
+TEST_P(Deadlines, end_a_call_and_tell_its_procedure) {
+  const auto began = Clock::now();
+  {
+    const CallScope scope{30ms};
+    EXPECT_EQ(client_.Hold(60'000).code(), Errc::call_aborted);
+    EXPECT_TRUE(CallScope::over());
+  }
+  EXPECT_GE(Clock::now() - began, 30ms);
+  EXPECT_LT(Clock::now() - began, 30s);
+  EXPECT_TRUE(LimitsService::eventually([&] { return service_.abandonments == 1; }));
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_TRUE(client_.Null());
+}
+
+TEST_P(Deadlines, end_a_call_wherever_it_is_executed) {
+  for (int i = 0; i < 10; ++i) {
+    for (int warm = 0; warm < 20; ++warm) ASSERT_TRUE(client_.Null());
+    const CallScope scope{5ms};
+    EXPECT_EQ(client_.HoldAnywhere(60'000).code(), Errc::call_aborted);
+  }
+  EXPECT_TRUE(LimitsService::eventually([&] { return service_.holding == 0; }));
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+}
+
+TEST_P(Deadlines, end_a_call_as_aborted_whose_procedure_gave_up_first) {
+  // It may see the end before its caller does, and return at once.
+  for (int i = 0; i < 30; ++i) {
+    const CallScope scope{2ms};
+    EXPECT_EQ(client_.Hold(60'000).code(), Errc::call_aborted);
+  }
+}
+
+TEST_P(Deadlines, keep_the_astack_from_everybody_until_the_server_lets_go) {
+  {
+    const CallScope scope{30ms};
+    EXPECT_EQ(client_.Stay().code(), Errc::call_aborted);
+  }
+  ASSERT_EQ(service_.holding, 1U);
+  // Calls go on, on other A-stacks and on other threads of the server; that one stays where it is.
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(client_.Null());
+  EXPECT_EQ(limits_.in_quarantine(), 1U);
+  EXPECT_EQ(service_.holding, 1U);
+  service_.released = true;
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+}
+
+TEST_P(Deadlines, that_are_over_let_no_call_begin) {
+  const std::uint32_t before = service_.asked;
+  {
+    const CallScope scope{Clock::now() - 1s};
+    EXPECT_EQ(client_.Left().code(), Errc::call_aborted);
+    EXPECT_EQ(client_.start().Left().finish().code(), Errc::call_aborted);
+    EXPECT_EQ(client_.Note(0).code(), Errc::call_aborted);
+  }
+  {
+    const CallScope scope{-5s};
+    EXPECT_EQ(client_.Left().code(), Errc::call_aborted);
+  }
+  {
+    const CallScope scope{Clock::time_point::min()};
+    EXPECT_EQ(client_.Left().code(), Errc::call_aborted);
+  }
+  EXPECT_EQ(service_.asked, before);
+  ASSERT_TRUE(client_.Left());
+  EXPECT_EQ(service_.asked, before + 1);
+  EXPECT_EQ(limits_.in_quarantine(), 0U);
+}
+
+TEST_P(Deadlines, nest_and_the_earlier_one_holds) {
+  EXPECT_FALSE(CallScope::remaining());
+  {
+    const CallScope outer{20s};
+    {
+      const CallScope inner{1h};
+      EXPECT_LE(*CallScope::remaining(), 20s);
+      EXPECT_LE(client_.Left()->nanoseconds, std::chrono::nanoseconds(20s).count());
+    }
+    {
+      const CallScope inner{20ms};
+      EXPECT_LE(*CallScope::remaining(), 20ms);
+      EXPECT_EQ(client_.Hold(60'000).code(), Errc::call_aborted);
+    }
+    EXPECT_GT(*CallScope::remaining(), 20ms);
+    EXPECT_TRUE(client_.Null());
+  }
+  EXPECT_FALSE(CallScope::remaining());
+}
+
+TEST_P(Deadlines, are_seen_by_the_procedure_and_run_down) {
+  EXPECT_FALSE(client_.Left()->limited);
+  const CallScope scope{10s};
+  std::int64_t before = std::chrono::nanoseconds(10s).count();
+  for (int i = 0; i < 200; ++i) {
+    const auto left = client_.Left();
+    ASSERT_TRUE(left);
+    ASSERT_TRUE(left->limited);
+    ASSERT_LE(left->nanoseconds, before);
+    ASSERT_GT(left->nanoseconds, 0);
+    ASSERT_LT(left->later, left->nanoseconds);
+    before = left->nanoseconds;
+  }
+}
+
+TEST_P(Deadlines, so_far_away_that_no_clock_has_them_are_none_or_a_year) {
+  {
+    const CallScope scope{std::chrono::hours::max()};
+    EXPECT_FALSE(client_.Left()->limited);
+  }
+  {
+    const CallScope scope{Clock::time_point::max() - 1ns};
+    const auto left = client_.Left();
+    EXPECT_TRUE(left->limited);
+    EXPECT_LE(left->nanoseconds, lrpc::shim::Deadline::kMost);
+    EXPECT_GT(left->nanoseconds, 0);
+  }
+  const CallScope scope{Clock::time_point::max()};
+  EXPECT_FALSE(client_.Left()->limited);
+}
+
+TEST_P(Deadlines, of_the_binding_are_seen_too_and_the_shorter_one_holds) {
+  LocalLimits timed({.gate = GetParam(), .call_timeout = 5s});
+  for (int i = 0; i < 300; ++i) {
+    const auto left = timed.client->Left();
+    ASSERT_TRUE(left && left->limited);
+    ASSERT_LE(left->nanoseconds, std::chrono::nanoseconds(5s).count());
+  }
+  const auto started = timed.client->start().Left().finish();
+  EXPECT_TRUE(started && started->limited);
+  {
+    const CallScope scope{2s};
+    EXPECT_LE(timed.client->Left()->nanoseconds, std::chrono::nanoseconds(2s).count());
+  }
+  const CallScope scope{1h};
+  const auto left = timed.client->Left();
+  EXPECT_TRUE(left->limited);
+  EXPECT_LE(left->nanoseconds, std::chrono::nanoseconds(5s).count());
+}
+
+TEST_P(Deadlines, stay_with_a_call_that_was_started_within_them) {
+  auto held = [&] {
+    const CallScope scope{30ms};
+    return client_.start().Hold(60'000);
+  }();
+  EXPECT_TRUE(held.wait_for(30s)) << "it is not to be waited for any longer";
+  EXPECT_EQ(held.finish().code(), Errc::call_aborted);
+  auto fine = [&] {
+    const CallScope scope{20s};
+    return client_.start().Left();
+  }();
+  const auto left = fine.finish();
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->limited);
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_FALSE(client_.start().Left().finish()->limited) << "nothing is left on the A-stack";
+}
+
+TEST_P(Deadlines, hold_for_who_finishes_a_call_too) {
+  auto held = client_.start().Hold(60'000);
+  const CallScope scope{30ms};
+  EXPECT_FALSE(held.wait_for(30s)) << "the call goes on";
+  EXPECT_EQ(held.finish().code(), Errc::call_aborted);
+}
+
+TEST_P(Deadlines, let_a_result_be_taken_that_came_in_time) {
+  auto sum = [&] {
+    const CallScope scope{20s};
+    return client_.start().Once(7);
+  }();
+  ASSERT_TRUE(sum.wait_for(20s));
+  const CallScope scope{Clock::now()};
+  EXPECT_EQ(sum.finish().value(), 7U) << "it has returned: nothing has to be waited for";
+}
+
+TEST_P(Deadlines, end_the_wait_for_an_astack) {
+  std::vector<decltype(client_.start().Stay())> all;
+  for (int i = 0; i < 8; ++i) all.push_back(client_.start().Stay());
+  ASSERT_TRUE(LimitsService::eventually([&] { return service_.holding == 8; }));
+  const auto began = Clock::now();
+  {
+    const CallScope scope{30ms};
+    EXPECT_EQ(client_.Hold(1).code(), Errc::call_aborted);
+    EXPECT_EQ(client_.start().Hold(1).finish().code(), Errc::call_aborted);
+  }
+  EXPECT_GE(Clock::now() - began, 30ms);
+  service_.released = true;
+  for (auto& one : all) EXPECT_TRUE(one.finish());
+}
+
+TEST_P(Deadlines, in_a_one_way_call_run_down_at_the_server) {
+  ASSERT_TRUE(client_.Note(0));
+  ASSERT_TRUE(LimitsService::eventually([&] { return service_.noted == 1; }));
+  EXPECT_EQ(service_.last_left, -1);
+  {
+    const CallScope scope{200ms};
+    ASSERT_TRUE(client_.Note(60'000)) << "nobody waits for it";
+    EXPECT_GT(*CallScope::remaining(), 0ns);
+  }
+  EXPECT_TRUE(LimitsService::eventually([&] { return service_.noted == 2; })) << "the procedure hears of its end";
+  EXPECT_EQ(service_.abandonments, 1U);
+  EXPECT_GT(service_.last_left, 0);
+  EXPECT_LE(service_.last_left, std::chrono::nanoseconds(200ms).count());
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+}
+
+TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
+  LocalLimits last({.gate = GetParam()});
+  service_.behind = last.client.get();
+  EXPECT_FALSE(client_.LeftBehind(false)->limited);
+  {
+    const CallScope scope{20s};
+    const std::int64_t here = CallScope::remaining()->count();
+    const auto behind = client_.LeftBehind(false);
+    ASSERT_TRUE(behind && behind->limited);
+    EXPECT_GT(behind->nanoseconds, 0);
+    EXPECT_LT(behind->nanoseconds, here);
+    EXPECT_FALSE(client_.LeftBehind(true)->limited) << "a fresh scope has none of it";
+    EXPECT_EQ(client_.Throw().code(), Errc::exception_escaped);
+  }
+  EXPECT_FALSE(client_.LeftBehind(false)->limited) << "the server's threads have put it back";
+  const CallScope scope{50ms};
+  EXPECT_EQ(client_.HoldBehind(60'000).code(), Errc::call_aborted);
+  EXPECT_TRUE(LimitsService::eventually([&] { return last.service.abandonments == 1; }));
+  EXPECT_TRUE(LimitsService::eventually(
+      [&] { return service_.behind_ended == static_cast<int>(Errc::call_aborted); }));
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0; }));
+}
+
+TEST_P(Deadlines, that_a_caller_lies_about_harm_nobody) {
+  lrpc::client::BindingObject& object = client_.binding().object();
+  const std::uint16_t left_number = 3;
+  ASSERT_EQ(Limits::kPdl.procedures[left_number].name, "Left");
+  for (const std::uint64_t lie :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 63, ~std::uint64_t{0},
+        static_cast<std::uint64_t>(lrpc::shim::Deadline::kMost) + 1, std::uint64_t{1'000'000'000}}) {
+    service_.last_left = -2;
+    lrpc::client::PendingCall call(object, Limits::kPdl.procedures[left_number].astack_class);
+    ASSERT_TRUE(call.taken());
+    // As ring() does, but for what it says.
+    const lrpc::shim::AStack& astack = call.placed();
+    lrpc::shim::AStackHead& head = *astack.head;
+    astack.limit->store(lie);
+    const auto generation = (lrpc::shim::load_word(head).bits() >> 8 & 0xff'ffff) + 1;
+    const auto called = lrpc::shim::CallWord::called(generation, left_number, 0).with(lrpc::shim::CallWord::kLimited);
+    (void)lrpc::shim::ring_handoff(head, called);
+    (void)lrpc::shim::futex_wake(head.word, lrpc::shim::Sleeper::estack);
+    object.ring_bell();
+    ASSERT_TRUE(LimitsService::eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
+    EXPECT_GE(service_.last_left, 0) << lie;
+    EXPECT_LE(service_.last_left, lrpc::shim::Deadline::kMost) << lie;
+    if (lie < 2) {
+      EXPECT_EQ(service_.last_left, 0);
+    }
+    // The A-stack stays in quarantine: its owner does not know of this generation.
+  }
+  EXPECT_FALSE(client_.Left()->limited);
+}
+
+TEST_P(Deadlines, are_seen_by_a_completion_queue) {
+  auto queue = lrpc::CompletionQueue::create();
+  ASSERT_TRUE(queue);
+  auto held = [&] {
+    const CallScope scope{50ms};
+    return client_.start().Hold(60'000);
+  }();
+  ASSERT_TRUE((*queue)->watch(held));
+  std::size_t ran = 0;
+  for (int i = 0; i < 300 && ran == 0; ++i) ran = (*queue)->wait(100ms);
+  EXPECT_EQ(ran, 1U);
+  EXPECT_EQ(held.finish().code(), Errc::call_aborted);
+}
+
+TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
+  LocalLimits other;  // its socket is not used; its service serves the child
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto client = Limits::Client::import_over(std::move(ends->second), {.gate = GetParam()});
+    const CallScope scope{1h};
+    if (client) (void)client->Hold(60'000);
+    _exit(1);
+  }
+  ASSERT_TRUE(Limits::serve_over(other.server, std::move(ends->first), other.service));
+  EXPECT_TRUE(LimitsService::eventually([&] { return other.service.holding == 1; }));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(LimitsService::eventually([&] { return other.service.abandonments == 1; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(gates, Deadlines,
+                         testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
+  LocalLimits limits({.gate = Gate::none});
+  lrpc::client::BindingObject& object = limits.client->binding().object();
+  const auto half = limits.server.inline_half(object.id());
+  object.set_inline_server({half.serve, half.server});
+  {
+    const CallScope scope{10s};
+    EXPECT_TRUE(limits.client->Left()->limited);
+    EXPECT_TRUE(limits.client->start().Left().finish()->limited);
+    EXPECT_TRUE(CallScope::remaining()) << "the scope is there again";
+  }
+  EXPECT_FALSE(limits.client->Left()->limited);
+  const CallScope scope{0s};
+  EXPECT_EQ(limits.client->Left().code(), Errc::call_aborted);
+}
+
+TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
+  lrpc::shim::Deadline never;
+  EXPECT_FALSE(never.ever());
+  EXPECT_EQ(never.left(), lrpc::shim::Deadline::kNever);
+  EXPECT_EQ(never.until(), Clock::time_point::max());
+  const auto until = Clock::now() + 1s;
+  lrpc::shim::Deadline at(until);
+  EXPECT_EQ(at.until(), until);
+  std::int64_t before = at.left();
+  EXPECT_LE(before, 1'000'000'000);
+  while (at.left() > 900'000'000) {  // some looks at the clock and many at the counter
+    const std::int64_t now = at.left();
+    EXPECT_LE(now, before + 1'000'000) << "ticks and clock agree within a rate that was measured in 0.2 ms";
+    before = now;
+  }
+  std::this_thread::sleep_until(until);
+  EXPECT_LE(at.left(), 0);
+
+  lrpc::shim::Deadline begun;
+  begun.begin(50'000'000);
+  EXPECT_LE(begun.left(), 50'000'000);
+  std::this_thread::sleep_for(60ms);
+  EXPECT_LE(begun.left(), 0);
+  EXPECT_LE(begun.until(), Clock::now());
+  begun.begin(~std::uint64_t{0});
+  EXPECT_LE(begun.left(), lrpc::shim::Deadline::kMost);
+  EXPECT_GT(begun.left(), 0);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
