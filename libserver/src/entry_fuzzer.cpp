@@ -176,7 +176,7 @@ void EntryFuzzer::Parts::check(const ProcedureDescriptor& procedure, std::uint16
   if (shape->most() > kTailFront) return;
   // What the client, or another host's, takes off the A-stack.
   std::vector<std::byte> packed(shape->most());
-  const auto size = shim::pack(*shape, {nullptr, image.get(), tail, procedure.astack_class}, packed);
+  const auto size = shim::pack(*shape, {.image = image.get(), .tail = tail, .astack_class = procedure.astack_class}, packed);
   require(size.has_value(), procedure.name, "returned results that break their own bounds");
 }
 
