@@ -176,7 +176,8 @@ void EntryFuzzer::Parts::check(const ProcedureDescriptor& procedure, std::uint16
   if (shape->most() > kTailFront) return;
   // What the client, or another host's, takes off the A-stack.
   std::vector<std::byte> packed(shape->most());
-  const auto size = shim::pack(*shape, {.image = image.get(), .tail = tail, .astack_class = procedure.astack_class}, packed);
+  const shim::AStack astack{.image = image.get(), .tail = tail, .astack_class = procedure.astack_class};
+  const auto size = shim::pack(*shape, astack, packed);
   require(size.has_value(), procedure.name, "returned results that break their own bounds");
 }
 
