@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lrpc/client/remote_path.h"
+#include "lrpc/shim/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 
@@ -26,6 +27,7 @@ void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
 }
 
 bool PendingCall::ring_slow() noexcept {
+  const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (binding_->remote()) return ring_remote();
@@ -89,6 +91,7 @@ bool PendingCall::execute_here() noexcept {
 }
 
 void PendingCall::wake_slow() noexcept {
+  const shim::NoCancellation never;
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 
@@ -107,6 +110,7 @@ bool PendingCall::poll_for_return() noexcept {
 }
 
 std::uint16_t PendingCall::wait_slow() noexcept {
+  const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (queue_ != nullptr) stop_watching();
@@ -125,6 +129,7 @@ std::uint16_t PendingCall::wait_slow() noexcept {
 }
 
 bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
+  const shim::NoCancellation never;
   const auto deadline = Clock::now() + limit;
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
@@ -144,6 +149,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
 }
 
 void PendingCall::abandon() noexcept {
+  const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   if (queue_ != nullptr) stop_watching();
   if (binding_->forgotten()) {  // in a fork child the call is not ours

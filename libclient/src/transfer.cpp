@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lrpc/client/call.h"
+#include "lrpc/shim/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 
@@ -143,6 +144,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
 }
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
+  const shim::NoCancellation never;
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
   if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "call_path.h"
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/thread.h"
 #include "stack.h"
@@ -47,6 +48,7 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
 }
 
 void* TrapServer::thread_main(void* argument) {
+  const shim::NoCancellation never;
   const std::unique_ptr<std::shared_ptr<Listener>> hold(static_cast<std::shared_ptr<Listener>*>(argument));
   (*hold)->server.run(*hold);
   return nullptr;
