@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/fork.h"
 #include "lrpc/shim/thread.h"
 
 namespace lrpc::shim {
@@ -30,7 +32,7 @@ struct Watcher::Impl {
     Callback callback;
   };
 
-  explicit Impl(const char* name) : name_(name), owner_(getpid()) {}
+  explicit Impl(const char* name) : name_(name), owner_(getpid()) { know_of_forks(); }
 
   Status start_locked();
   static void* thread_main(void* self);
@@ -74,6 +76,7 @@ Status Watcher::Impl::start_locked() {
 }
 
 void* Watcher::Impl::thread_main(void* self) {
+  const NoCancellation never;  // whoever learns of this thread: it is not the program's
   static_cast<Impl*>(self)->run();
   return nullptr;
 }
@@ -143,6 +146,7 @@ Watcher::~Watcher() {
     if (impl_->thread_.running()) impl_->wake();
   }
   if (impl_->thread_.running()) impl_->thread_.join();
+  for (const auto& [id, watch] : impl_->watches_) keep_in_fork_children(watch->fd);
 }
 
 Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
@@ -159,6 +163,7 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
     impl_->watches_.erase(id);
     return system_error("epoll_ctl", err);
   }
+  drop_in_fork_children(fd);
   return id;
 }
 
@@ -167,6 +172,7 @@ void Watcher::unwatch(Id id) {
   std::unique_lock lock(impl_->mutex_);
   if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) {
     (void)epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_DEL, found->second->fd, nullptr);
+    keep_in_fork_children(found->second->fd);
     impl_->watches_.erase(found);
   }
   // Even if it is gone already: its callback may have unwatched itself and still be running.

@@ -14,6 +14,7 @@
 
 #include "lrpc/client/remote_path.h"
 #include "lrpc/shim/bell.h"
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/watcher.h"
@@ -70,9 +71,10 @@ void after_fork_in_child() {
 Library& Library::get() {
   std::lock_guard lock(library_mutex);
   if (library_now == nullptr) {
+    library_now = new Library;  // NOLINT: leaked on purpose, see above
+    // After the watcher's own: ours close what that has replaced.
     static const int registered = pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
     (void)registered;
-    library_now = new Library;  // NOLINT: leaked on purpose, see above
   }
   return *library_now;
 }
@@ -123,6 +125,7 @@ BindingObject::BindingObject(BindingParts parts)
 
 Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts) {
   std::unique_ptr<BindingObject> object(new BindingObject(std::move(parts)));
+  if (auto& told = object->parts_.on_revoked) object->news_.call(std::move(told));
   Library& library = Library::get();
   {
     std::lock_guard lock(library.mutex);
@@ -154,12 +157,12 @@ Status BindingObject::watch() {
 void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
   Library::get().watcher.unwatch(watch);
   revoke();
-  if (!told_ && parts_.on_revoked) parts_.on_revoked();
-  told_ = true;
+  news_.tell();
 }
 
 BindingObject::~BindingObject() {
   if (owner_ != getpid()) return;  // in a fork child nothing of this is registered
+  const shim::NoCancellation never;
   {
     Library& library = Library::get();
     library.watcher.unwatch(pidfd_watch_);
@@ -179,9 +182,11 @@ void BindingObject::forget_after_fork() noexcept {
   if (secondary_ != nullptr) secondary_->forget_after_fork();
   parts_.bell.reset();
   parts_.server_pidfd.reset();
+  news_.forget_after_fork();
 }
 
 shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
+  const shim::NoCancellation never;
   Waiting waiting;
   waiting.at_most(parts_.call_timeout);
   for (;;) {
@@ -319,6 +324,7 @@ void BindingObject::check_server() noexcept {
 
 void BindingObject::revoke() noexcept {
   if (revoked()) return;
+  const shim::NoCancellation never;
   // The lists first: whoever finds the binding revoked finds them closed, and the call path need not ask for both.
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
@@ -326,10 +332,35 @@ void BindingObject::revoke() noexcept {
   for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
   if (secondary_ != nullptr) secondary_->revoke();
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
+  news_.signal();
+  // Whoever is to be told is told by the watcher, which hears of a server that lives (but broke the protocol) only so;
+  // and so does that server.
+  if (parts_.watched) ::shutdown(parts_.bell.get(), SHUT_RDWR);
+}
+
+Status BindingObject::watched() const {
+  if (owner_ != getpid()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  if (parts_.watched) return {};
+  return Error{Errc::not_supported,
+               "nobody watches a server for a binding whose watcher was declined, nor for a sealed domain's: its end is "
+               "seen by calls alone"};
+}
+
+Result<int> BindingObject::revocation_fd() {
+  const shim::NoCancellation never;
+  if (!parts_.watched) return watched().error();
+  return news_.descriptor(revoked_);
+}
+
+Status BindingObject::when_revoked(std::function<void()> told) {
+  if (Status possible = watched(); !possible) return possible;
+  news_.call(std::move(told));
+  return {};
 }
 
 void BindingObject::schedule_trim() noexcept {
   if (tails_used_.exchange(true)) return;
+  const shim::NoCancellation never;
   if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
   (void)Library::get().watcher.post(
       [this] {

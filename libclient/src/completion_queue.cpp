@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrpc/client/remote_path.h"
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/gates.h"
 
@@ -110,6 +111,7 @@ std::size_t CompletionQueue::run() {
   struct Rest {
     CompletionQueue& queue;
     ~Rest() {
+      const shim::NoCancellation never;
       const std::uint64_t one = 1;
       std::lock_guard lock(queue.mutex_);
       if (!queue.ready_.empty()) (void)!::write(queue.ready_fd_.get(), &one, sizeof one);
@@ -140,6 +142,7 @@ std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
 }
 
 void* CompletionQueue::thread_main(void* queue) {
+  const shim::NoCancellation never;
   static_cast<CompletionQueue*>(queue)->sleep_on_words();
   return nullptr;
 }

@@ -10,6 +10,7 @@
 
 #include "import.h"
 #include "lrpc/client/binding.h"
+#include "lrpc/shim/cancellation.h"
 #include "remote_import.h"
 #include "sealed_import.h"
 
@@ -142,6 +143,7 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
 }
 
 Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  const shim::NoCancellation never;
   if (name.find('@') != std::string_view::npos) return client::import_remote(name, pdl, options);
   if (!shim::valid_name(name)) {
     return Error{Errc::invalid_argument,
@@ -176,6 +178,7 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
 }
 
 Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options) {
+  const shim::NoCancellation never;
   const int on = 1;
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("the private binding's socket: SO_PASSCRED", errno);

@@ -1,10 +1,12 @@
 // What a client hands its server over the bell.
 #include "lrpc/client/binding.h"
 #include "lrpc/shim/bell.h"
+#include "lrpc/shim/cancellation.h"
 
 namespace lrpc {
 
 Result<UniqueFd> Binding::offer_callback() {
+  const shim::NoCancellation never;
   if (object_->remote()) return Error{Errc::not_supported, "a server on another host cannot call its clients back"};
   if (object_->revoked()) return Errc::binding_revoked;
   auto ends = shim::make_socket_pair();

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lrpc/client/remote_path.h"
+#include "lrpc/shim/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 #include "waiting.h"
@@ -49,6 +50,7 @@ void PendingCall::forget_limits(LinkageRecord& linkage) noexcept {
 }
 
 bool PendingCall::ring_slow(bool may_block) noexcept {
+  const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (binding_->remote()) return ring_remote();  // the call to the network domain is limited
@@ -121,6 +123,7 @@ bool PendingCall::execute_here() noexcept {
 }
 
 void PendingCall::wake_slow() noexcept {
+  const shim::NoCancellation never;
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 
@@ -139,6 +142,7 @@ bool PendingCall::poll_for_return() noexcept {
 }
 
 std::uint16_t PendingCall::wait_slow() noexcept {
+  const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (queue_ != nullptr) stop_watching();
@@ -157,6 +161,7 @@ std::uint16_t PendingCall::wait_slow() noexcept {
 }
 
 bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
+  const shim::NoCancellation never;
   const auto deadline = Clock::now() + std::min(limit, std::chrono::nanoseconds(shim::Deadline::kMost));
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
@@ -178,6 +183,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
 }
 
 void PendingCall::abandon() noexcept {
+  const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   if (queue_ != nullptr) stop_watching();
   if (binding_->forgotten()) {  // in a fork child the call is not ours

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "lrpc/client/call.h"
+#include "lrpc/shim/cancellation.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 #include "waiting.h"
@@ -196,6 +197,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
       rung = true;
     }
   }
+  const shim::NoCancellation never;
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
   if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "call_path.h"
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
 #include "poller.h"
@@ -207,6 +208,7 @@ bool EStackPool::start_locked(EStack*& estack) {
 }
 
 void* EStackPool::thread_main(void* estack) {
+  const shim::NoCancellation never;  // a procedure must not take its E-stack along
   static_cast<EStack*>(estack)->run();
   return nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include "call_path.h"
 #include "lrpc/shim/asymmetric_fence.h"
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/processor.h"
 #include "stack.h"
@@ -64,6 +65,7 @@ bool Poller::start_locked() {
 }
 
 void* Poller::thread_main(void* poller) {
+  const shim::NoCancellation never;  // a procedure must not take the poller along
   static_cast<Poller*>(poller)->run();
   return nullptr;
 }

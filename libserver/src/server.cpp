@@ -6,6 +6,7 @@
 
 #include "call_path.h"
 #include "domain.h"
+#include "lrpc/shim/cancellation.h"
 #include "stack.h"
 
 namespace lrpc {
@@ -61,16 +62,22 @@ Server::Server(Server&&) noexcept = default;
 Server::~Server() {
   // In a fork child there are no threads to stop and no bindings to end: nothing of the domain is ours.
   if (domain_ != nullptr && domain_->watcher().inert()) (void)domain_.release();
+  const shim::NoCancellation never;
+  domain_.reset();
 }
 
 Result<ExportId> Server::export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs,
                                           void* impl, ExportOptions options) {
+  const shim::NoCancellation never;
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->clerk().export_interface(std::move(name), *std::move(interface));
 }
 
-Status Server::withdraw(ExportId id) { return domain_->clerk().withdraw(id); }
+Status Server::withdraw(ExportId id) {
+  const shim::NoCancellation never;
+  return domain_->clerk().withdraw(id);
+}
 
 Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                           ExportOptions options) {
@@ -79,7 +86,10 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
   return domain_->private_sockets().serve_over(std::move(socket), *std::move(interface));
 }
 
-void Server::end_binding(std::uint64_t binding_id) { domain_->end_binding(binding_id); }
+void Server::end_binding(std::uint64_t binding_id) {
+  const shim::NoCancellation never;
+  domain_->end_binding(binding_id);
+}
 
 Server::InlineHalf Server::inline_half(std::uint64_t binding_id) {
   const auto binding = domain_->find(binding_id);

@@ -9,6 +9,7 @@
 
 #include "call_path.h"
 #include "estack_shares.h"
+#include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/thread.h"
 #include "stack.h"
@@ -54,6 +55,7 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
 }
 
 void* TrapServer::thread_main(void* argument) {
+  const shim::NoCancellation never;
   const std::unique_ptr<std::shared_ptr<Listener>> hold(static_cast<std::shared_ptr<Listener>*>(argument));
   (*hold)->server.run(*hold);
   return nullptr;

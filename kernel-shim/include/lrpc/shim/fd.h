@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "lrpc/shim/cancellation.h"
+
 namespace lrpc {
 
 /// Owns one file descriptor and closes it; -1 is "none". Move-only.
@@ -26,7 +28,10 @@ class UniqueFd {
   /// Hands the descriptor over to the caller.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   void reset(int fd = -1) noexcept {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) {
+      const shim::NoCancellation never;  // close(2) is a cancellation point, and no destructor may be one
+      ::close(fd_);
+    }
     fd_ = fd;
   }
 

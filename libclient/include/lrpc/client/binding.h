@@ -38,14 +38,15 @@ struct ImportOptions {
   std::chrono::milliseconds call_timeout{0};
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
-  /// Called once, on the watcher's thread, when the binding is revoked because the server is gone. Must not destroy the
-  /// Binding and must not block.
+  /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
+  /// protocol. Must not destroy the Binding and must not block. More can be added later: Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 
 /// Owns a Binding Object: the client's key to one imported interface. Move-only. Any number of threads may call through
 /// it at the same time; destroying it while calls are outstanding is a bug of the caller. A fork child holds no
-/// bindings: there, every call returns Errc::binding_revoked.
+/// bindings: there, every call returns Errc::binding_revoked. Nothing in here, nor a call, is a cancellation point
+/// (pthreads(7)), and none may be made by a signal handler.
 class Binding {
  public:
   /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a
@@ -73,6 +74,17 @@ class Binding {
   [[nodiscard]] client::BindingObject& object() const noexcept { return *object_; }
   /// True once the server is gone: every further call returns Errc::binding_revoked.
   [[nodiscard]] bool revoked() const noexcept { return object_->revoked(); }
+  /// A descriptor that is readable (poll(2), select(2), epoll(7)) from the moment the binding is revoked, and stays so.
+  /// For remote bindings, too. Made by the first call, the same for all, owned by the Binding and closed with it:
+  /// neither read it nor write it. In a fork child it stands for an event of the child's own and is readable, as its
+  /// bindings are revoked; an epoll instance of the parent's does not know that. Errors: not_supported (the watcher was
+  /// declined, or Gate::trap), system_error. Thread-safe. Does not block.
+  [[nodiscard]] Result<int> revocation_fd() const { return object_->revocation_fd(); }
+  /// Has `told` called once when the binding is revoked, on the watcher's thread, after those that were asked for
+  /// before; if they have been called, at once, on this thread. Not after the Binding has been destroyed. The same rules
+  /// as for ImportOptions::on_revoked; exceptions on the watcher's thread are swallowed. Errors: not_supported (the
+  /// watcher was declined, Gate::trap, or a fork child). Thread-safe.
+  Status when_revoked(std::function<void()> told) { return object_->when_revoked(std::move(told)); }
   /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback
   /// interface is to be served; generated code does (serve_callbacks()). Blocks until the server's clerk has accepted,
   /// at most some 10 s. Errors: binding_revoked, peer_gone (it has an offer already, or cannot take one),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrpc/client/astack_list.h"
+#include "lrpc/client/revocation.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/linkage.h"
@@ -112,6 +113,9 @@ class BindingObject {
   void check_server() noexcept;
   /// No more calls; outstanding ones return call-failed. Idempotent.
   void revoke() noexcept;
+  /// See Binding::revocation_fd() and Binding::when_revoked().
+  [[nodiscard]] Result<int> revocation_fd();
+  Status when_revoked(std::function<void()> told);
   /// Tells the watcher that tails were used, so that it gives their pages back once they are idle.
   void note_tail_use() noexcept {
     if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -136,6 +140,7 @@ class BindingObject {
   explicit BindingObject(BindingParts parts);
   Status watch();
   void watcher_saw_end(std::uint64_t watch) noexcept;
+  [[nodiscard]] Status watched() const;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
   void wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept;
   void schedule_trim() noexcept;
@@ -168,7 +173,7 @@ class BindingObject {
   std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine; under quarantine_mutex_.
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
-  bool told_ = false;  ///< on_revoked has been called; the watcher's.
+  RevocationNews news_;
 };
 
 }  // namespace lrpc::client

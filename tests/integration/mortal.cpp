@@ -1,0 +1,66 @@
+// A domain that ends as it is told: mortal server NAMESERVER NAME, or mortal client NAMESERVER NAME GATE ENDING.
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/server.h"
+#include "mortal_service.h"
+
+namespace {
+
+using namespace testing_lrpc;
+
+void say(const char* what) {
+  std::puts(what);
+  std::fflush(stdout);
+}
+
+int serve(const std::string& nameserver, const std::string& name) {
+  MortalService service;
+  lrpc::Server server({.nameserver = nameserver});
+  if (auto exported = Mortal::export_to(server, name, service); !exported) {
+    std::fprintf(stderr, "%s\n", exported.error().message().c_str());
+    return 1;
+  }
+  say("ready");
+  wait_for_the_end();
+}
+
+/// Has a handle, a call that the server holds, and two threads that call back to back, then ends. Negative: ends while
+/// it imports.
+int call(const std::string& nameserver, const std::string& name, lrpc::Gate gate, int ending) {
+  const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = std::chrono::seconds(20), .gate = gate};
+  if (ending < 0) {
+    say("ready");
+    for (;;) (void)Mortal::Client::import(name, options);
+  }
+  auto client = Mortal::Client::import(name, options);
+  if (!client || !client->Own()) {
+    if (!client) std::fprintf(stderr, "%s\n", client.error().message().c_str());
+    return 1;
+  }
+  std::atomic<int> calls{0};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] { (void)client->Hold(); });
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (client->Null()) ++calls;
+    });
+  }
+  while (calls < 200) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  say("ready");
+  meet(static_cast<Ending>(ending));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == kStay) wait_for_the_end();
+  if (what == "server" && argc == 4) return serve(argv[2], argv[3]);
+  if (what == "client" && argc == 6)
+    return call(argv[2], argv[3], static_cast<lrpc::Gate>(std::stoi(argv[4])), std::stoi(argv[5]));
+  return 64;
+}

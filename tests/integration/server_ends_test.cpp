@@ -1,0 +1,127 @@
+// A server domain ends, in each way that there is, while calls run through every gate (LRPC §5.3).
+#include <atomic>
+#include <list>
+#include <vector>
+
+#include "mortal_test.h"
+
+namespace testing_lrpc {
+namespace {
+
+/// A client's binding of one gate, with callers: one whose call the server holds, one that calls back to back, and one
+/// call that was started and is to be finished.
+class Callers {
+ public:
+  explicit Callers(lrpc::Result<Mortal::Client> client)
+      : client_(*std::move(client)),
+        held_([this] { held_end = client_.Hold().code(); }),
+        busy_([this] {
+          while (call(calls.load())) ++calls;
+        }),
+        started_([this] {
+          auto pending = client_.start().Hold();
+          started_end = pending.finish().code();
+        }) {}
+  void join() {
+    held_.join();
+    busy_.join();
+    started_.join();
+  }
+  [[nodiscard]] Mortal::Client& client() noexcept { return client_; }
+
+  std::atomic<int> calls{0};
+  std::atomic<int> wrong{0};
+  Errc held_end{};
+  Errc busy_end{};
+  Errc started_end{};
+
+ private:
+  bool call(int number) {
+    const auto sum = client_.Add(number, 1);
+    if (sum && *sum != number + 1) ++wrong;
+    busy_end = sum.code();
+    return sum.has_value();
+  }
+
+  Mortal::Client client_;
+  std::thread held_;
+  std::thread busy_;
+  std::thread started_;
+};
+
+class ServerEnds : public testing::TestWithParam<Ending> {};
+
+TEST_P(ServerEnds, every_call_through_every_gate_has_call_failed_and_the_name_goes) {
+  World world;
+  Process server({LRPC_TEST_MORTAL, "server", world.nameserver(), "mortal"});
+  std::list<Callers> callers;
+  for (const Gate gate : kEveryGate) {
+    auto client = Mortal::Client::import("mortal", {.nameserver = world.nameserver(), .gate = gate});
+    ASSERT_TRUE(client) << client.error().message();
+    callers.emplace_back(std::move(client));
+  }
+  for (auto& one : callers) {
+    EXPECT_TRUE(eventually([&] { return one.calls >= 100; }));
+  }
+  EXPECT_TRUE(eventually([&] { return callers.front().client().Held().value() == 8; }));
+  Errc met{};
+  std::thread meeting([&] { met = callers.front().client().Meet(GetParam()).code(); });
+  if (GetParam() == Ending::StopThenKill) {
+    wait_until_stopped(server.pid());
+    std::this_thread::sleep_for(250ms);
+    EXPECT_FALSE(callers.front().client().binding().revoked()) << "who is stopped is not dead";
+    server.kill_and_wait();
+  }
+  const auto ending = std::chrono::steady_clock::now();
+  meeting.join();
+  for (auto& one : callers) one.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - ending, kChildLife / 2) << "a child that lives on is not the server";
+  EXPECT_EQ(met, Errc::call_failed);
+  for (auto& one : callers) {
+    EXPECT_EQ(one.held_end, Errc::call_failed);
+    EXPECT_EQ(one.started_end, Errc::call_failed);
+    EXPECT_TRUE(one.busy_end == Errc::call_failed || one.busy_end == Errc::binding_revoked)
+        << static_cast<int>(one.busy_end);
+    EXPECT_EQ(one.wrong, 0);
+    EXPECT_EQ(one.client().Null().code(), Errc::binding_revoked);
+  }
+  if (name_of(GetParam()).starts_with("exec")) {
+    EXPECT_FALSE(has_ended(server.pid())) << "the process lives on, and is another domain";
+  }
+  EXPECT_TRUE(eventually([&] {
+    return Mortal::Client::import("mortal", {.nameserver = world.nameserver()}).code() == Errc::name_unknown;
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(by, ServerEnds, testing::ValuesIn(kEveryEnding), name_of_ending);
+
+TEST(ServerStops, its_callers_wait_and_go_on_with_right_answers) {
+  World world;
+  const Process server({LRPC_TEST_MORTAL, "server", world.nameserver(), "mortal"});
+  std::vector<std::thread> callers;
+  std::atomic<int> calls{0};
+  std::atomic<int> wrong{0};
+  std::atomic<bool> enough{false};
+  for (const Gate gate : kEveryGate) {
+    callers.emplace_back([&, gate] {
+      auto client = Mortal::Client::import("mortal", {.nameserver = world.nameserver(), .gate = gate});
+      for (int i = 0; !enough; ++i, ++calls) {
+        const auto sum = client ? client->Add(i, i) : lrpc::Result<std::int32_t>(client.error());
+        if (!sum || *sum != 2 * i) ++wrong;
+      }
+    });
+  }
+  for (int round = 0; round < 5; ++round) {
+    const int before = calls;
+    EXPECT_TRUE(eventually([&] { return calls > before + 100; }));
+    server.send(SIGSTOP);
+    std::this_thread::sleep_for(60ms);
+    server.send(SIGCONT);
+  }
+  enough = true;
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace testing_lrpc
