@@ -52,7 +52,9 @@ void EStack::serve_astack() {
   astack_->head->attached.store(1, std::memory_order_seq_cst);
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
-    if (pool_.any_waiting_.load(std::memory_order_relaxed)) break;  // somebody has a call and no E-stack; we have none
+    // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests.
+    at_rest_.store(true, std::memory_order_seq_cst);
+    if (pool_.any_waiting_.load(std::memory_order_seq_cst)) break;
     const std::uint64_t now = shim::ticks();
     // The poller has the calls: one that it misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
@@ -64,7 +66,9 @@ void EStack::serve_astack() {
     // T11, T12
     shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
                       pool_.options_.estack_idle);
+    at_rest_.store(false, std::memory_order_relaxed);
   }
+  at_rest_.store(false, std::memory_order_relaxed);
 }
 
 bool EStack::served_one() {
@@ -218,12 +222,12 @@ void* EStackPool::thread_main(void* estack) {
 }
 
 void EStackPool::reclaim_locked() {
-  // The one unused for longest (LRPC §3.2) that does not execute a call now; those look at any_waiting_ when they are
-  // done.
+  // T14 · the one unused for longest (LRPC §3.2) that does not execute a call now; those look at any_waiting_ when they
+  // are done. One whose A-stack is being served by a poller sleeps, and nobody would wake it to look.
   EStack* victim = nullptr;
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
-    if (estack->astack_->linkage.next_generation() == 0) continue;
+    if (!estack->at_rest_.load(std::memory_order_seq_cst) && estack->astack_->linkage.next_generation() == 0) continue;
     if (victim == nullptr || estack->last_used_.load() < victim->last_used_.load()) victim = estack.get();
   }
   if (victim == nullptr) return;
