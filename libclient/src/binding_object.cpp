@@ -127,6 +127,7 @@ Status BindingObject::watch() {
   return {};
 }
 
+// B20
 void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
   Library::get().watcher.unwatch(watch);
   revoke();
@@ -235,7 +236,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::chrono::nanoseconds lim
     if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
     shim::poll_delay();
   }
-  shim::FutexWait sent{&head->word, 0, true};
+  shim::FutexWait sent{&head->word, 0, true};  // T3
   if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
   const auto until = std::chrono::steady_clock::now() + limit;
   list.wait(limit, sent);

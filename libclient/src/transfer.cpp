@@ -106,7 +106,7 @@ namespace {
 /// The deadline passed: leave the A-stack to the server, or take the result that came at the last moment.
 std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
-  if (!shim::abandon(head, linkage.generation)) {
+  if (!shim::abandon(head, linkage.generation)) {  // T15
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation)) return word.status();
   }
@@ -129,7 +129,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
       return failed(Errc::call_failed);
     }
     if (!word.is(Turn::called, linkage.generation)) return peer_broke_protocol(binding, linkage);
-    std::chrono::nanoseconds limit = shim::kBoundedSleep;
+    std::chrono::nanoseconds limit = shim::kBoundedSleep;  // of T3
     if (limited) {
       const auto left = deadline - Clock::now();
       if (left.count() <= 0) return abandon_call(linkage);
@@ -158,7 +158,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (yield) called = called.with(CallWord::kCallerYields);
 
   // 4 · ring, and trap only if the transfer needs it.
-  const bool parked = !rung && shim::ring_handoff(head, called);
+  const bool parked = !rung && shim::ring_handoff(head, called);  // T2
   // Nobody attached: an E-stack may have left without a trace in the word; waking finds that out and rings the bell.
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(binding, linkage);

@@ -40,6 +40,7 @@ Status Core::may_export(Connection& peer, const shim::ExportRequest& body) {
   return options_.policy->may_export(peer.peer, body.name);
 }
 
+// B2
 void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body) {
   if (auto allowed = may_export(peer, body); !allowed) return fail(peer, request, allowed.error());
   auto layout = shim::RegionLayout::of(body.classes);
@@ -90,7 +91,8 @@ void Core::on(Connection& peer, std::uint32_t request, const shim::WakeAllocator
   allocator_->wake();
 }
 
-/// The process that connected is the one that exports: when it ends the name goes, whoever else still holds the socket.
+/// B5. The process that connected is the one that exports: when it ends the name goes, whoever else still holds the
+/// socket.
 Status Core::watch_process(Connection& server) {
   if (server.pidfd) return {};
   auto pidfd = shim::peer_pidfd(server.socket.get());
@@ -105,6 +107,7 @@ Status Core::watch_process(Connection& server) {
   return {};
 }
 
+// B6
 void Core::on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body) {
   if (!peer.exports.contains(body.export_id)) {
     return fail(peer, request, {Errc::invalid_argument, "this connection has no such export"});
@@ -138,6 +141,7 @@ void Core::remove_export(Connection& server, ExportId id) {
   }
 }
 
+// B7
 void Core::remove_exports(Connection& server) {
   while (!server.exports.empty()) remove_export(server, server.exports.begin()->first);
 }

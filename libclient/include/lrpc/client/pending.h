@@ -76,7 +76,7 @@ class PendingCall {
     if (may_block || head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
       return ring_slow();
     }
-    shim::ring_exchange(head, called_);
+    shim::ring_exchange(head, called_);  // T1
     linkage.estack_may_sleep = true;
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
     // last look, or we see here that the hint is off (T4).
