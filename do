@@ -12,7 +12,7 @@ usage() {
       --quick                 that, and without the slow labels (model, simulation, fuzz)
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
-./do model                  check the model of the call word with spin
+./do model                  check the models with spin (docs/MODELS.md)
 ./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
 ./do fmt                    format the sources
 ./do lint                   check the format, and the sources with clang-tidy

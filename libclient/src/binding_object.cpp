@@ -154,6 +154,7 @@ Status BindingObject::watch() {
   return {};
 }
 
+// B20
 void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
   Library::get().watcher.unwatch(watch);
   revoke();
@@ -286,7 +287,7 @@ void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std:
     if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
     shim::poll_delay();
   }
-  shim::FutexWait sent{&head->word, 0, true};
+  shim::FutexWait sent{&head->word, 0, true};  // T3
   if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
   const auto until = std::chrono::steady_clock::now() + limit;
   wait_for_put(list, waiting, limit, sent);
@@ -341,9 +342,10 @@ void BindingObject::revoke() noexcept {
 Status BindingObject::watched() const {
   if (owner_ != getpid()) return Error{Errc::not_supported, "bindings do not survive fork"};
   if (parts_.watched) return {};
-  return Error{Errc::not_supported,
-               "nobody watches a server for a binding whose watcher was declined, nor for a sealed domain's: its end is "
-               "seen by calls alone"};
+  return Error{
+      Errc::not_supported,
+      "nobody watches a server for a binding whose watcher was declined, nor for a sealed domain's: its end is "
+      "seen by calls alone"};
 }
 
 Result<int> BindingObject::revocation_fd() {

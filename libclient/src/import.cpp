@@ -60,7 +60,7 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   return std::move(**answer);
 }
 
-/// Checks what came back against what this client was compiled for; nothing of it is believed.
+/// B19: checks what came back against what this client was compiled for; nothing of it is believed.
 Result<client::BindingParts> accept(shim::BinderMessage answer, const ImportWish& wish, const ImportOptions& options,
                                     std::vector<AStackClass>* classes) {
   const bool is_private = wish.is_private;
@@ -156,7 +156,8 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
   if (bound || options.timeout.count() == 0) return bound;
 
-  // Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their names.
+  // B18. Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their
+  // names.
   const milliseconds wait =
       options.timeout.count() < 0 ? milliseconds::max() : milliseconds(wire_timeout(options.timeout));
   milliseconds pause = kFirstPause;

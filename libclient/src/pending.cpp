@@ -84,7 +84,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
     (void)transfer_trap(*binding_, linkage, called_, false);
     return true;
   }
-  const bool parked = shim::ring_handoff(head, called_);
+  const bool parked = shim::ring_handoff(head, called_);  // T2
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(*binding_, linkage);
   return true;

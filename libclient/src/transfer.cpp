@@ -107,7 +107,7 @@ namespace {
 /// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the last moment.
 std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
-  if (!shim::abandon(head, linkage.generation)) {
+  if (!shim::abandon(head, linkage.generation)) {  // T15
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation)) return word.status();
   }
@@ -123,7 +123,8 @@ shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage
   if (!waiting.cancellable()) return shim::sleep_for_return(head, linkage.generation, binding.revoked_flag(), limit);
   // T3 as ever, but on more than one word.
   shim::FutexWait word{&head.word, 0, true};
-  if (!shim::announce_sleep(head, linkage.generation, binding.revoked_flag(), word.expected)) return shim::Wake::changed;
+  if (!shim::announce_sleep(head, linkage.generation, binding.revoked_flag(), word.expected))
+    return shim::Wake::changed;
   return waiting.sleep<1>({word}, limit);
 }
 
@@ -163,7 +164,8 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
     left = std::min(left, timeout < most ? std::chrono::nanoseconds(timeout).count() : most.count());
   }
   if (left == shim::Deadline::kNever) return called;
-  linkage.astack.limit->store(static_cast<std::uint64_t>(left), std::memory_order_relaxed);  // before the ring's release
+  linkage.astack.limit->store(static_cast<std::uint64_t>(left),
+                              std::memory_order_relaxed);  // before the ring's release
   return called.with(CallWord::kLimited);
 }
 
@@ -213,7 +215,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (yield) called = called.with(CallWord::kCallerYields);
 
   // 4 · ring, and trap only if the transfer needs it.
-  const bool parked = !rung && shim::ring_handoff(head, called);
+  const bool parked = !rung && shim::ring_handoff(head, called);  // T2
   // Nobody attached: an E-stack may have left without a trace in the word; waking finds that out and rings the bell.
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(binding, linkage);

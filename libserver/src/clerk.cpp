@@ -133,13 +133,14 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
     id = ++last_export_;
     exports_.emplace(id, std::move(exported));
   }
-  auto answer = ask(**link, id, std::move(request));
+  auto answer = ask(**link, id, std::move(request));  // B1
   if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
   std::lock_guard lock(mutex_);
   exports_.erase(id);
   return answer ? why_not(*answer) : answer.error();
 }
 
+// B6
 Status Clerk::withdraw(ExportId id) {
   if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::shared_ptr<Link> link;
@@ -237,6 +238,7 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
   register_missing();
 }
 
+// B3
 void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered,
                                std::vector<News>& news) {
   const auto found = exports_.find(asked.export_id);
@@ -256,6 +258,7 @@ void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& a
   change_locked(exported, {}, news);
 }
 
+// B16
 void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why) {
   domain_.watcher().unwatch(watch);
   ::shutdown(link->fd.get(), SHUT_RDWR);
@@ -322,6 +325,7 @@ void Clerk::retry_later_locked() {
   pause_ = std::min(pause_ * 2, kLongestPause);
 }
 
+// B4
 void Clerk::on_retry() {
   std::vector<std::string> sockets;
   {
@@ -395,6 +399,7 @@ std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
   return registered != 0 && found != exports_.end() ? found->second.interface : nullptr;
 }
 
+// B11
 void Clerk::on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
   auto& request = std::get<shim::BindRequest>(message.body);
   const Status bound = bind(request, message);

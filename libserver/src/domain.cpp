@@ -115,6 +115,7 @@ Status Domain::add_binding(ServedParts parts) {
   return {};
 }
 
+// B17
 void Domain::end_binding(std::uint64_t id) {
   const auto binding = remove(id);
   if (binding == nullptr) return;

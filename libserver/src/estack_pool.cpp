@@ -56,8 +56,9 @@ void EStack::serve_astack() {
   astack_->head->attached.store(1, std::memory_order_seq_cst);
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
-    // Somebody has a call and no E-stack, we have none.
-    if (pool_.any_waiting_.load(std::memory_order_relaxed) && pool_.is_wanted(*this)) break;
+    // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests.
+    at_rest_.store(true, std::memory_order_seq_cst);
+    if (pool_.any_waiting_.load(std::memory_order_seq_cst) && pool_.is_wanted(*this)) break;
     const std::uint64_t now = shim::ticks();
     // The poller has the calls: one that it misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
@@ -69,7 +70,9 @@ void EStack::serve_astack() {
     // T11, T12
     shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
                       pool_.options_.estack_idle);
+    at_rest_.store(false, std::memory_order_relaxed);
   }
+  at_rest_.store(false, std::memory_order_relaxed);
 }
 
 bool EStack::served_one() {
@@ -243,14 +246,15 @@ std::optional<EStackPool::Waiting> EStackPool::take_waiting_locked() {
 }
 
 void EStackPool::reclaim_locked(uid_t user) {
-  // The one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute a
-  // call now; those look at any_waiting_ when they are done.
+  // T14 · the one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute a
+  // call now; those look at any_waiting_ when they are done. One whose A-stack is being served by a poller sleeps, and
+  // nobody would wake it to look.
   const std::size_t share = shares_.share(waiting_users_locked());
   EStack* victim = nullptr;
   bool victim_has_more = false;
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
-    if (estack->astack_->linkage.next_generation() == 0) continue;
+    if (!estack->at_rest_.load(std::memory_order_seq_cst) && estack->astack_->linkage.next_generation() == 0) continue;
     const uid_t holder = user_of(*estack->binding_);
     if (!shares_.may_take(user, holder, share)) continue;
     const bool has_more = shares_.held(holder) > share;

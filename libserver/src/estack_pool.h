@@ -46,6 +46,7 @@ class EStack {
   EStackPool& pool_;
   Poller& poller_;
   std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
+  std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks at any_waiting_ and leave_ before it sleeps.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
   CallContext context_;
   std::uint16_t seen_processor_ = 0;

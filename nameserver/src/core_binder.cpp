@@ -72,6 +72,7 @@ bool Core::is_network_domain(const Connection& peer) const {
   return ::poll(&alive, 1, 0) == 0;
 }
 
+// B8
 void Core::wait_for_name(ImportId id, Import& import) {
   waiting_[import.wanted.name].insert(id);
   loop_.cancel(import.timer);
@@ -122,7 +123,7 @@ void Core::ask_again_soon(Connection& server) {
   });
 }
 
-// 3. The kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
+// 3. B9: the kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
 Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exported) {
   Connection& server = *exported.server;
   const std::string& name = import.wanted.name;
@@ -200,7 +201,7 @@ void Core::on(Connection& peer, std::uint32_t request, shim::BindReply body) {
   serve_waiting_of(peer);
 }
 
-// 5. The client gets its half. With the end of this function the nameserver holds nothing of the binding.
+// 5. B12: the client gets its half. With the end of this function the nameserver holds nothing of the binding.
 void Core::introduce(ImportId id, Import& import) {
   Connection& client = *import.client;
   PendingBind& bind = *import.bind;
@@ -220,7 +221,7 @@ void Core::introduce(ImportId id, Import& import) {
   erase_import(id);
 }
 
-/// An import's time is over: of waiting for its name, or its clerk's to answer.
+/// B10: an import's time is over: of waiting for its name, or its clerk's to answer.
 void Core::on_time_over(ImportId id) {
   const auto found = imports_.find(id);
   if (found == imports_.end()) return;
@@ -240,7 +241,7 @@ void Core::on_time_over(ImportId id) {
   reap();
 }
 
-/// The clerk's answer does not matter any more; region and bell are closed.
+/// B14: the clerk's answer does not matter any more; region and bell are closed.
 void Core::end_bind(ImportId id, Import& import) {
   if (!import.bind) return;
   binds_.erase(import.bind->id);
@@ -270,7 +271,7 @@ void Core::erase_import(ImportId id) {
   imports_.erase(id);
 }
 
-/// The client is gone: nobody waits for these any more. Their servers may be asked by others instead.
+/// B15: the client is gone: nobody waits for these any more. Their servers may be asked by others instead.
 void Core::drop_imports(Connection& client) {
   while (!client.imports.empty()) {
     const ImportId id = *client.imports.begin();
@@ -281,7 +282,7 @@ void Core::drop_imports(Connection& client) {
   }
 }
 
-/// The server is gone while its clerk was being asked: the import waits for the name again if it has time left.
+/// B13: the server is gone while its clerk was being asked: the import waits for the name again if it has time left.
 void Core::orphan_binds(Connection& server) {
   const std::set<ImportId> ids = server.binds;
   for (const ImportId id : ids) {

@@ -32,6 +32,7 @@ Status Core::room_for_export(const Connection& peer, const shim::ExportRequest& 
   return accounts_.room(peer.peer.uid, Quota::declaration_bytes, bytes);
 }
 
+// B2
 void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body) {
   if (auto allowed = may_export(peer, body); !allowed) return fail(peer, request, allowed.error());
   if (auto room = room_for_export(peer, body); !room) return fail(peer, request, room.error());
@@ -85,7 +86,8 @@ void Core::on(Connection& peer, std::uint32_t request, const shim::WakeAllocator
   allocator_->wake();
 }
 
-/// The process that connected is the one that exports: when it ends the name goes, whoever else still holds the socket.
+/// B5. The process that connected is the one that exports: when it ends the name goes, whoever else still holds the
+/// socket.
 Status Core::watch_process(Connection& server) {
   if (server.pidfd) return {};
   auto pidfd = shim::peer_pidfd(server.socket.get());
@@ -100,6 +102,7 @@ Status Core::watch_process(Connection& server) {
   return {};
 }
 
+// B6
 void Core::on(Connection& peer, std::uint32_t request, const shim::WithdrawRequest& body) {
   if (!peer.exports.contains(body.export_id)) {
     return fail(peer, request, {Errc::invalid_argument, "this connection has no such export"});
@@ -135,6 +138,7 @@ void Core::remove_export(Connection& server, ExportId id) {
   }
 }
 
+// B7
 void Core::remove_exports(Connection& server) {
   while (!server.exports.empty()) remove_export(server, server.exports.begin()->first);
 }

@@ -12,8 +12,8 @@
 namespace testing_lrpc {
 namespace {
 
-using lrpc::Cancellation;
 using lrpc::CallScope;
+using lrpc::Cancellation;
 using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
@@ -314,8 +314,7 @@ TEST_P(Cancelled, deadlines_and_cancellations_in_one_storm_leave_nothing_behind)
   EXPECT_FALSE(CallScope::remaining());
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Cancelled,
-                         testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
+INSTANTIATE_TEST_SUITE_P(gates, Cancelled, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
                          [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace

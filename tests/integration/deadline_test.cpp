@@ -262,8 +262,7 @@ TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
   const CallScope scope{50ms};
   EXPECT_EQ(client_.HoldBehind(60'000).code(), Errc::call_aborted);
   EXPECT_TRUE(LimitsService::eventually([&] { return last.service.abandonments == 1; }));
-  EXPECT_TRUE(LimitsService::eventually(
-      [&] { return service_.behind_ended == static_cast<int>(Errc::call_aborted); }));
+  EXPECT_TRUE(LimitsService::eventually([&] { return service_.behind_ended == static_cast<int>(Errc::call_aborted); }));
   EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0; }));
 }
 
@@ -329,8 +328,7 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
   EXPECT_TRUE(LimitsService::eventually([&] { return other.service.abandonments == 1; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Deadlines,
-                         testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
+INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
                          [](const auto& tested) { return name_of(tested.param); });
 
 TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {

@@ -40,33 +40,8 @@
 #ifndef FATE
 #define FATE 0 /* 0 nothing, 1 the server dies, 2 the client dies, 3 hang-up */
 #endif
-#ifdef BROKEN_NO_GENERATION
-#define GENERATIONS 1
-#else
-#define GENERATIONS 2 /* the word's modulus, 2^24 in the code; even 2 is enough */
-#endif
 
-/* The word. */
-#define RETURNED 0
-#define CALLED 1
-#define ABANDONED 2
-#define SLEEPS 4
-#define PARKED 8
-#define REVOKED 16
-#define WORD(turn, n) ((turn) | (((n) % GENERATIONS) << 5))
-#define IS(w, turn, n) ((((w) ^ WORD(turn, n)) & ~(SLEEPS | PARKED | REVOKED)) == 0)
-
-/* The server's half of the linkage record: generation (full) and whether it is claimed. */
-#define FREE(g) ((g) << 1)
-#define CLAIMED(g) (((g) << 1) | 1)
-#define GENERATION(l) ((l) >> 1)
-#define IS_CLAIMED(l) ((l) & 1)
-
-#ifdef BROKEN_SCAN_CALLED_ONLY
-#define FOR_ME(w, l) (!IS_CLAIMED(l) && IS(w, CALLED, GENERATION(l) + 1))
-#else
-#define FOR_ME(w, l) (!IS_CLAIMED(l) && (IS(w, CALLED, GENERATION(l) + 1) || IS(w, ABANDONED, GENERATION(l) + 1)))
-#endif
+#include "word.pml"
 
 /* In the region. */
 byte word = WORD(RETURNED, 0);
@@ -242,7 +217,7 @@ proctype estack(byte me) {
       :: !(server_revoked || detach[me])
       fi
     }
-    /* T11: park, whatever the turn is */
+    /* T11: park, whatever the turn is; a call that somebody else has (T12) is no reason not to */
 #ifdef BROKEN_LINKAGE_BEFORE_WORD
     l = linkage;
 #endif
@@ -411,11 +386,11 @@ proctype client() {
       :: atomic { ((w & PARKED) || may_sleep || !attached) && !buffered -> w = 0; may_sleep = 0; wake_estack(woken) }
       fi;
       if
-      :: atomic { !woken && !attached -> woken = 1 }
+      :: atomic { !attached -> woken = 0 } /* whoever was woken: how many sleepers of what kind says nothing */
 #ifndef BROKEN_NO_BELL
         bell = 1
 #endif
-      :: woken || attached
+      :: attached
       fi;
 
     wait: /* step 5: each turn is one look, or one step towards sleep; how long one looks is not said */

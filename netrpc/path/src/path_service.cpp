@@ -249,7 +249,8 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   std::uint32_t left_ms = 0;
   if (const auto left = context.remaining()) {
     const auto rounded = std::chrono::ceil<milliseconds>(*left).count();
-    left_ms = static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
+    left_ms =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
   }
   encode_prologue({path.key, path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);

@@ -25,7 +25,8 @@ class Deadline {
   static constexpr std::uint64_t kTrustedUs = 10'000;
 
   /// Never.
-  Deadline() noexcept : trusted_(kTrustedUs * ticks_per_microsecond()), scale_((1000ULL << 32) / ticks_per_microsecond()) {}
+  Deadline() noexcept
+      : trusted_(kTrustedUs * ticks_per_microsecond()), scale_((1000ULL << 32) / ticks_per_microsecond()) {}
   /// At `until`; time_point::max() is never.
   explicit Deadline(Clock::time_point until) noexcept : Deadline() {
     if (until == Clock::time_point::max()) return;

@@ -96,8 +96,8 @@ class Call {
     shim::AStackHead& head = *linkage.astack.head;
     if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]]
       return false;
-    shim::ring_exchange(head, called);
-    linkage.estack_may_sleep = true;  // the plain store may have hidden that its E-stack is parked
+    shim::ring_exchange(head, called);  // T1
+    linkage.estack_may_sleep = true;    // the plain store may have hidden that its E-stack is parked
     return true;
   }
   /// 5 · waits for the return of a call so rung.

@@ -84,7 +84,7 @@ class PendingCall {
   bool ring_polled() noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
-    shim::ring_exchange(head, called_);
+    shim::ring_exchange(head, called_);  // T1
     linkage.estack_may_sleep = true;
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
     // last look, or we see here that the hint is off (T4).
