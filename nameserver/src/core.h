@@ -153,6 +153,7 @@ class Core {
   enum class Asked : std::uint8_t { yes, not_now };
   Result<Asked> ask_clerk(ImportId id, Import& import, Export& exported);
   void ask_again_soon(Connection& server);
+  void on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server);
   void introduce(ImportId id, Import& import);
   void wait_for_name(ImportId id, Import& import);
   void on_time_over(ImportId id);

@@ -190,6 +190,8 @@ void Core::on(Connection& peer, std::uint32_t request, shim::BindReply body) {
   const ImportId id = pending->second;
   if (body.code == Errc::ok) {
     introduce(id, *import);
+  } else if (body.code == Errc::name_unknown) {
+    return on_withdrawn_meanwhile(id, *import, peer);
   } else {
     const bool own_trouble =
         body.code == Errc::limit_reached || body.code == Errc::system_error || body.code == Errc::not_supported;
@@ -199,6 +201,20 @@ void Core::on(Connection& peer, std::uint32_t request, shim::BindReply body) {
                        sanitized("the server of '" + name + "' refused: " + text)});
   }
   serve_waiting_of(peer);
+}
+
+/// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a name
+/// waits on for the next who exports it.
+void Core::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
+  end_bind(id, import);
+  const std::string name = import.wanted.name;
+  if (import.deadline && *import.deadline <= Clock::now()) {
+    answer_import(id, {Errc::name_unknown, "'" + name + "' was withdrawn"});
+  } else {
+    wait_for_name(id, import);
+  }
+  // Not at once: a server that keeps such a name, and says this of it for ever, must not keep us busy.
+  ask_again_soon(server);
 }
 
 // 5. B12: the client gets its half. With the end of this function the nameserver holds nothing of the binding.

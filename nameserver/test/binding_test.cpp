@@ -258,6 +258,37 @@ TEST_P(Binding, a_withdrawal_lets_a_clerk_that_was_asked_answer) {
   EXPECT_TRUE(client.next_as<shim::Bound>());
 }
 
+TEST_P(Binding, an_import_that_waits_goes_on_waiting_when_its_clerk_has_just_withdrawn_the_name) {
+  START_NAMESERVER();
+  TestPeer server(path());
+  TestPeer client(path());
+  const auto id = server.export_name("files");
+  const auto request = client.import("files", 60'000);
+  const auto asked = server.next_as<shim::BindRequest>();
+  ASSERT_TRUE(asked);
+  // The clerk has taken the name back already, and says so before the nameserver has heard of it.
+  server.ask(shim::BindReply{asked->binding_id, Errc::name_unknown, "the name has been withdrawn"});
+  server.ask(shim::WithdrawRequest{id});
+  EXPECT_TRUE(client.quiet());
+  TestPeer next(path());
+  next.export_name("files");
+  next.answer_bind();
+  EXPECT_TRUE(client.next_as<shim::Bound>());
+  EXPECT_EQ(client.last_answer, request);
+}
+
+TEST_P(Binding, an_import_that_does_not_wait_finds_a_name_unknown_that_its_clerk_has_just_withdrawn) {
+  START_NAMESERVER();
+  TestPeer server(path());
+  TestPeer client(path());
+  server.export_name("files");
+  client.import("files");
+  const auto asked = server.next_as<shim::BindRequest>();
+  ASSERT_TRUE(asked);
+  server.ask(shim::BindReply{asked->binding_id, Errc::name_unknown, "the name has been withdrawn"});
+  EXPECT_EQ(client.next_failure(), Errc::name_unknown);
+}
+
 TEST_P(Binding, two_servers_and_several_clients_are_kept_apart) {
   START_NAMESERVER();
   TestPeer files(path());
