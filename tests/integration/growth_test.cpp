@@ -188,8 +188,8 @@ TEST(GrowthLimits, do_not_hold_a_caller_beyond_its_time) {
 
 // ---- Coming and going ----
 
-TEST(GrowthStorm, of_bursts_that_come_and_go_loses_no_call) {
-  LocalBurst burst({.supply = AStackSupply::grow, .grown_idle = 1ms});
+TEST_P(Growth, by_bursts_that_come_and_go_loses_no_call) {
+  LocalBurst burst({.gate = GetParam(), .supply = AStackSupply::grow, .grown_idle = 1ms});
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(burst.client->Null());
   const Holdings before = Holdings::of();
   const std::vector<std::byte> data(100'000, std::byte{1});
@@ -218,7 +218,7 @@ TEST(GrowthStorm, of_bursts_that_come_and_go_loses_no_call) {
       }
     });
   }
-  std::this_thread::sleep_for(2s);
+  std::this_thread::sleep_for(1s);
   stop = true;
   for (auto& thread : threads) thread.join();
   EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
@@ -256,6 +256,25 @@ TEST(GrowthEnd, by_the_server_fails_the_calls_on_secondary_astacks) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(failed, 20);
   EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+}
+
+TEST(GrowthEnd, of_the_server_waits_for_what_runs_on_secondary_astacks) {
+  BurstService service;
+  auto server = std::make_unique<lrpc::Server>();
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Burst::serve_over(*server, std::move(ends->first), service));
+  auto client = Burst::Client::import_over(std::move(ends->second), growing());
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<decltype(client->start().NapFor(1))> naps;
+  for (int i = 0; i < 20; ++i) naps.push_back(client->start().NapFor(500));
+  server.reset();
+  for (auto& nap : naps) {
+    const Errc outcome = nap.finish().code();
+    EXPECT_TRUE(outcome == Errc::ok || outcome == Errc::call_failed || outcome == Errc::binding_revoked);
+  }
+  EXPECT_TRUE(comes_true([&] { return client->binding().revoked(); }));
+  EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
 }
 
 // ---- Deaths ----
