@@ -105,8 +105,8 @@ World::World() {
   options_.socket_path = directory + "/sock";
   options_.policy = default_policy(ExportRule::anyone);
   // Small, so that inputs reach them; together they leave room for the honest.
-  options_.limits = {.max_connections = 16,
-                     .max_connections_per_user = 4,
+  options_.limits = {.user = {.connections = 4},
+                     .max_connections = 16,
                      .max_exports_per_connection = 4,
                      .max_export_bytes_per_connection = 4096,
                      .max_imports_per_connection = 4,
