@@ -11,6 +11,7 @@
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::server {
 namespace {
@@ -138,6 +139,7 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
     return;
   }
   if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
+  LRPC_STEP("T13");
   // c, T13 · find the E-stack of each A-stack with a call; associate one where there is none.
   for (ServedAStack& astack : binding->astacks()) {
     if (astack.estack.load() != nullptr) continue;

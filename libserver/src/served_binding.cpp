@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::server {
 
@@ -63,6 +64,7 @@ ServedBinding::ServedBinding(ServedParts parts)
 
 bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  LRPC_STEP("T18");
   (void)inline_left.load(std::memory_order_acquire);
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18

@@ -9,6 +9,7 @@
 
 #include "call_path.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/step.h"
 #include "lrpc/shim/thread.h"
 #include "stack.h"
 
@@ -68,6 +69,7 @@ int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept 
   const shim::TrapRegisters& registers = trap.registers;
   if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size())
     return EINVAL;
+  LRPC_STEP("server c trap");
   ServedAStack& astack = binding.astacks()[registers.astack];
   if (registers.generation != astack.linkage.next_generation())
     return 0;  // executed already: the word says how it went
