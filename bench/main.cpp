@@ -2,11 +2,14 @@
 // and what scale and idleness cost, on this machine.
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 
+#include "helper.h"
 #include "interrupt.h"
 #include "session.h"
 
@@ -43,10 +46,26 @@ int run(const std::string& what, Session& session) {
   return session.failed() ? 1 : 0;
 }
 
+/// `storm` is a program of its own: what it forks must not carry the benches along. Returns only if it cannot be run.
+int become_the_storm(char** argv) {
+  const auto program = helper_path("storm/lrpc-storm");
+  if (!program) {
+    fmt::print(stderr, "lrpc-bench: {}\n", program.error().message());
+    return 2;
+  }
+  ::execv(program->c_str(), argv + 1);
+  fmt::print(stderr, "lrpc-bench: cannot run {}\n", *program);
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"The benches of lrpc: each prints a table (bench/README.md says what its numbers mean).", "lrpc-bench"};
+  if (argc > 1 && std::string_view(argv[1]) == "storm") return become_the_storm(argv);
+  CLI::App app{
+      "The benches of lrpc: each prints a table (bench/README.md says what its numbers mean). storm, which has options "
+      "of its own, must be the first argument.",
+      "lrpc-bench"};
   std::string what = "all";
   std::string json_path;
   bool quick = false;

@@ -22,12 +22,14 @@ bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomi
   if (!word.is(Turn::called, generation) || word.revoked()) return false;
   if (!word.caller_sleeps()) {
     const CallWord sleeping = word.with(CallWord::kCallerSleeps);
+    LRPC_STEP("T3");
     // CAS, not or: if the server returned meanwhile, its word must stand.
     if (!head.word.compare_exchange_strong(seen, sleeping.bits(), std::memory_order_acq_rel)) return false;
     word = sleeping;
   }
   // Not the word's revoked bit alone: our own ring may have been stored over it.
   if (revoked.load(std::memory_order_seq_cst)) return false;
+  LRPC_STEP("T3 sleep");
   expected = word.futex_value();
   return true;
 }
@@ -40,6 +42,7 @@ Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::ato
 }
 
 bool abandon(AStackHead& head, std::uint64_t generation) noexcept {
+  LRPC_STEP("T15");
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   while (CallWord(seen).is(Turn::called, generation)) {
     const std::uint64_t abandoned =
@@ -50,6 +53,7 @@ bool abandon(AStackHead& head, std::uint64_t generation) noexcept {
 }
 
 void wake_sleepers(AStackHead& head, CallWord old) noexcept {
+  LRPC_STEP("T9 wake");
   if (old.caller_sleeps()) futex_wake(head.word, Sleeper::caller);
   if (old.estack_parked()) futex_wake(head.word, Sleeper::estack);
 }
@@ -59,6 +63,7 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   CallWord word(seen);
   if (!word.estack_parked()) {
+    LRPC_STEP("T11");
     const CallWord parked = word.with(CallWord::kEStackParked);
     if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_acq_rel)) return;
     word = parked;
@@ -71,15 +76,18 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   // Whoever sets one of the flags clears the parked flag after it: either the load here sees the flag, or the futex
   // sees the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
   if (leave.load(std::memory_order_seq_cst) || revoked.load(std::memory_order_seq_cst)) return;
+  LRPC_STEP("T11 sleep");
   futex_wait(head.word, word.futex_value(), Sleeper::estack, std::min<std::chrono::nanoseconds>(limit, kParkedSleep));
 }
 
 void unpark_estack(AStackHead& head) noexcept {
+  LRPC_STEP("T14 unpark");
   head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_acq_rel);
   futex_wake(head.word, Sleeper::estack);
 }
 
 void revoke_word(AStackHead& head, Sleeper who) noexcept {
+  LRPC_STEP("T17 T18 word");
   head.word.fetch_or(CallWord::kRevoked, std::memory_order_acq_rel);
   // The bit may have been set before, by the other side; then only this changes the word under a parking E-stack.
   if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_acq_rel);

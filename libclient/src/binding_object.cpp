@@ -191,6 +191,7 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
   Waiting waiting;
   waiting.at_most(parts_.call_timeout);
   for (;;) {
+    LRPC_STEP("client 2 slow");
     if (revoked()) return nullptr;
     if (shim::LinkageRecord* record = list.take_any()) return record;
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
@@ -241,6 +242,7 @@ bool BindingObject::release_quarantined(AStackList& list) noexcept {
   std::erase_if(quarantined_, [&](shim::LinkageRecord* record) {
     if (&lists_[record->astack.astack_class] != &list) return false;
     if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation)) return false;  // T16
+    LRPC_STEP("T16");
     record->quarantined = false;
     list.put_shared(*record);
     return released = true;
@@ -326,6 +328,7 @@ void BindingObject::check_server() noexcept {
 void BindingObject::revoke() noexcept {
   if (revoked()) return;
   const shim::NoCancellation never;
+  LRPC_STEP("T17");
   // The lists first: whoever finds the binding revoked finds them closed, and the call path need not ask for both.
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return;

@@ -6,6 +6,7 @@
 
 #include "lrpc/client/call.h"
 #include "lrpc/shim/cancellation.h"
+#include "lrpc/shim/step.h"
 #include "transfer.h"
 #include "transfer_trap.h"
 #include "waiting.h"
@@ -88,6 +89,7 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
 }  // namespace
 
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  LRPC_STEP("T4");
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = false;
   // How many were woken says nothing: a completion queue that sleeps on several words counts for every kind of sleeper.
@@ -220,6 +222,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(binding, linkage);
 
+  LRPC_STEP("client 5 slow");
   // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to
   // yield.
   CallWord word;

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/step.h"
 #include "lrpc/shim/trap.h"
 #include "transfer.h"
 
@@ -22,6 +23,7 @@ std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage
                                       .astack = linkage.index,
                                       .generation = linkage.generation};
   for (;;) {
+    LRPC_STEP("client 5 trap");
     // 5 · wait: the kernel does.
     const long outcome = shim::trap(registers);
     const shim::CallWord word = shim::load_word(head);

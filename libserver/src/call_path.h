@@ -7,6 +7,7 @@
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/step.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -47,8 +48,10 @@ inline constexpr std::uint64_t kCalledOrAbandoned =
 
 /// f and g: the end of every claimed call.
 inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
+  LRPC_STEP("server f");
   // f · release the linkage (T8): after g the client may ring again at once.
   const std::uint64_t returned = astack.linkage.release_claimed();
+  LRPC_STEP("server g");
   // g · return (T9, T10).
   shim::return_to_caller(*astack.head, shim::CallWord(returned | std::uint64_t{status} << 32));
 }
@@ -75,6 +78,7 @@ inline std::uint16_t enter_limited(const ServedAStack& astack, EntryStub stub, C
 
 /// A claimed call that is not to be executed. Cold.
 [[gnu::cold, gnu::noinline]] inline Served decline(ServedAStack& astack, shim::CallWord word, Errc refusal) noexcept {
+  LRPC_STEP("T6 T7");
   const std::uint64_t generation = astack.linkage.claimed_generation();
   if (word.is(shim::Turn::abandoned, generation))
     refusal = Errc::call_aborted;  // T6: the quarantine must end all the same
@@ -105,10 +109,12 @@ inline Served serve_seen(ServedAStack& astack, CallContext& context, const Sight
     }
   }
 
+  LRPC_STEP("server a");
   // a · claim (T5). From here on nobody else can execute this generation, and no later one can be claimed before we
   // release.
   if (!astack.linkage.claim_from(seen)) return Served::nothing;
 
+  LRPC_STEP("server b");
   // b · load the word once; validate the copy.
   const shim::CallWord word = shim::load_word(*astack.head);
   if (!(kLimited ? word.same_turn(call) : word.same_unlimited_turn(call))) [[unlikely]]
@@ -122,6 +128,7 @@ inline Served serve_seen(ServedAStack& astack, CallContext& context, const Sight
   }
 
   // ---- the point of no return ----
+  LRPC_STEP("server d");
   // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
   context.prime(astack, word);
   const EntryStub stub = astack.entries[word.procedure()].stub;

@@ -11,6 +11,7 @@
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::server {
 namespace {
@@ -169,6 +170,7 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
     return;
   }
   if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
+  LRPC_STEP("T13");
   associate_callers(binding, binding->astacks());
   for (const auto& region : binding->secondary())
     associate_callers(SecondaryRegion::as_binding(region), region->astacks());

@@ -10,6 +10,7 @@
 #include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/step.h"
 #include "poller.h"
 #include "stack.h"
 #include "to_ticks.h"
@@ -150,6 +151,7 @@ void EStack::leave_processor(std::uint64_t now) {
 
 void EStack::detach() {
   leave_processor(shim::ticks());
+  LRPC_STEP("T14");
   // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
   // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another
   // E-stack.
@@ -160,6 +162,7 @@ void EStack::detach() {
     --pool_.associated_;
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  LRPC_STEP("T14 last look");
   (void)serve(*astack_, context_);
 
   std::shared_ptr<ServedBinding> last;  // let go of outside the lock: it may unmap
@@ -190,6 +193,7 @@ void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
 }
 
 void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  LRPC_STEP("server c");
   estack.binding_ = binding;
   estack.astack_ = &astack;
   estack.last_used_.store(shim::ticks());

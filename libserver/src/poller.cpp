@@ -8,6 +8,7 @@
 #include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/step.h"
 #include "stack.h"
 #include "to_ticks.h"
 
@@ -197,6 +198,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
 /// For a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
 /// not wakes the E-stack itself (T4).
 void Poller::last_look(const Hot& hot) {
+  LRPC_STEP("poller last look");
   (void)serve<Scanner::poller>(*hot.astack, context_);
   hot.astack->polled.store(false);
 }

@@ -8,6 +8,7 @@
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/growth.h"
 #include "secondary_regions.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::server {
 
@@ -68,6 +69,7 @@ void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noex
 
 bool ServedBinding::revoke() noexcept {
   if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  LRPC_STEP("T18");
   (void)inline_left.load(std::memory_order_acquire);
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18

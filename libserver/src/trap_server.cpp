@@ -11,6 +11,7 @@
 #include "estack_shares.h"
 #include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/step.h"
 #include "lrpc/shim/thread.h"
 #include "stack.h"
 
@@ -77,6 +78,7 @@ int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept 
   const shim::TrapRegisters& registers = trap.registers;
   if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size())
     return EINVAL;
+  LRPC_STEP("server c trap");
   ServedAStack& astack = binding.astacks()[registers.astack];
   if (registers.generation != astack.linkage.next_generation())
     return 0;  // executed already: the word says how it went

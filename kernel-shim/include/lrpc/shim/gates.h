@@ -10,6 +10,7 @@
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::shim {
 
@@ -27,6 +28,7 @@ inline constexpr std::chrono::seconds kParkedSleep{30};
 /// T1: rings by a plain release store, so that the poller sees the arguments only together with the word. It may
 /// overwrite a parked flag: the caller must remember that an E-stack may sleep.
 inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
+  LRPC_STEP("T1");
   head.word.store(called.bits(), std::memory_order_release);
 }
 
@@ -48,6 +50,7 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 
 /// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken.
 [[nodiscard]] inline bool ring_handoff(AStackHead& head, CallWord called) noexcept {
+  LRPC_STEP("T2");
   return CallWord(head.word.exchange(called.bits(), std::memory_order_acq_rel)).estack_parked();
 }
 
@@ -80,6 +83,7 @@ void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 /// anew.
 inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel));
+  LRPC_STEP("T9 returned");
   if (old.caller_sleeps() || old.estack_parked()) [[unlikely]]
     wake_sleepers(head, old);
 }

@@ -13,6 +13,7 @@
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/growth.h"
 #include "lrpc/shim/linkage.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::client {
 
@@ -91,6 +92,7 @@ class AStackList {
   /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once
   /// the list is closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
+    LRPC_STEP("client 2");
     if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return nullptr;
     lease.in_call.store(1, std::memory_order_relaxed);
@@ -118,6 +120,7 @@ class AStackList {
   }
   /// The top one of this thread's spares, or null. It is nobody's lease any more.
   [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
+    LRPC_STEP("client 2 started");
     Lease& lease = own_lease();
     lease.moving.store(1, std::memory_order_relaxed);
     shim::light_fence();

@@ -15,6 +15,7 @@
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/region.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc {
 
@@ -76,7 +77,10 @@ class BindingObject {
   ~BindingObject();
 
   /// The remote bit: set, calls go over the network path (LRPC §5.1).
-  [[nodiscard]] bool remote() const noexcept { return remote_; }
+  [[nodiscard]] bool remote() const noexcept {
+    LRPC_STEP("client 1");
+    return remote_;
+  }
   /// Null unless remote().
   [[nodiscard]] RemotePath* remote_path() const noexcept { return parts_.remote.get(); }
   [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }

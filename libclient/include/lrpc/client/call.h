@@ -10,6 +10,7 @@
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::client {
 
@@ -49,6 +50,7 @@ class Call {
     }
     linkage_->below = thread_linkages;
     thread_linkages = linkage_;
+    LRPC_STEP("client 3");
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -57,6 +59,7 @@ class Call {
   ~Call() {
     if (linkage_ == nullptr) [[unlikely]]
       return;
+    LRPC_STEP("client 7");
     thread_linkages = linkage_->below;
     if (put_aside_) [[unlikely]] {
       quarantine_astack(binding_, *linkage_);
@@ -80,6 +83,7 @@ class Call {
   /// 4 · ring, and 5 · wait. Returns the call status: 0, a declared error's index, or a failure (see failure()).
   /// May block for as long as the procedure runs, at most for what a CallScope or the binding's call_timeout leaves.
   [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
+    LRPC_STEP("client 4");
     const shim::CallWord called = next_call(*linkage_, procedure);
     if (shim::thread_limits != nullptr) [[unlikely]]
       return transfer_limited(called);
@@ -102,10 +106,12 @@ class Call {
   }
   /// 5 · waits for the return of a call so rung.
   [[nodiscard]] std::uint16_t wait(shim::CallWord called) noexcept {
+    LRPC_STEP("client 5");
     shim::LinkageRecord& linkage = *linkage_;
     shim::CallWord word;
     if (shim::poll_return(*linkage.astack.head, called, binding_.exchange_looks(), word)) [[likely]] {
       linkage.exchange.succeeded();
+      LRPC_STEP("client 6");
       return word.status();
     }
     linkage.exchange.failed();
@@ -125,6 +131,7 @@ class Call {
   [[nodiscard]] std::uint16_t slow(shim::CallWord called, bool rung) noexcept {
     const std::uint16_t status = transfer_slow(binding_, *linkage_, called, rung);
     put_aside_ = linkage_->quarantined;
+    LRPC_STEP("client 6 slow");
     return status;
   }
 

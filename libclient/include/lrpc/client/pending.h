@@ -8,6 +8,7 @@
 
 #include "lrpc/client/call.h"
 #include "lrpc/shim/asymmetric_fence.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc {
 
@@ -27,6 +28,7 @@ class PendingCall {
       : binding_(&binding), linkage_(binding.astacks(astack_class).take_spare()) {
     if (linkage_ == nullptr) [[unlikely]]
       take_slow(astack_class);
+    LRPC_STEP("client 3 started");
   }
   /// A call that cannot be made, and why.
   explicit PendingCall(Errc error) noexcept : error_(error) {}
@@ -72,6 +74,7 @@ class PendingCall {
   bool ring(std::uint16_t procedure, bool may_block = false) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
+    LRPC_STEP("client 4 started");
     called_ = Call::next_call(linkage, procedure);
     if (shim::thread_limits != nullptr) [[unlikely]]
       return ring_slow(may_block);
@@ -108,6 +111,7 @@ class PendingCall {
   /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most the binding's call_timeout,
   /// counted from when this sleeps first, and what CallScopes leave. Precondition: rung.
   [[nodiscard]] std::uint16_t wait() noexcept {
+    LRPC_STEP("client 5 started");
     shim::LinkageRecord& linkage = *linkage_;
     if (binding_->revoked() || queue_ != nullptr) [[unlikely]]
       return wait_slow();
@@ -118,6 +122,7 @@ class PendingCall {
   }
   /// 7 · puts the A-stack back, or in quarantine if the call did not come to its end.
   void put_back() noexcept {
+    LRPC_STEP("client 7 started");
     shim::LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
     error_ = Errc::invalid_argument;
     if (linkage.limited) [[unlikely]]

@@ -7,6 +7,7 @@
 
 #include "lrpc/shim/call_word.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc::server {
 
@@ -19,6 +20,7 @@ namespace lrpc::server {
 /// or lrpc::raise(...), whatever converts.
 template <class ResultType, class Body>
 [[nodiscard]] inline ResultType run(Body&& body) {
+  LRPC_STEP("server e");
   if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
     std::forward<Body>(body)();
     return ResultType();

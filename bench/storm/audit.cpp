@@ -1,0 +1,239 @@
+// What must hold: while the storm goes on, when a round has drained, and at the end.
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <span>
+#include <string>
+
+#include "conductor.h"
+
+namespace lrpc::storm {
+namespace {
+
+/// Under a sanitizer everything takes longer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kSlow = 4;
+#else
+constexpr double kSlow = 1;
+#endif
+
+/// No call of the storm takes so long, whatever dies; an export may wait 10 s for a nameserver.
+constexpr double kMostSeconds = 10 * kSlow;
+constexpr double kMostExportSeconds = 16 * kSlow;
+/// What a survivor may grow by: memory that malloc keeps for threads, by their greatest number ever.
+constexpr std::uint64_t kMostGrowthKib = 16 * 1024;
+
+}  // namespace
+
+void Conductor::wrong(const char* format, ...) {
+  ++wrongs_;
+  std::printf("WRONG, round %u: ", round_);
+  va_list arguments;
+  va_start(arguments, format);
+  std::vprintf(format, arguments);
+  va_end(arguments);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void Conductor::print_complaints() {
+  const std::uint32_t all = ledger().complained.load();
+  for (; complaints_printed_ < std::min<std::uint32_t>(all, kMostComplaints); ++complaints_printed_) {
+    Complaint& one = ledger().complaints[complaints_printed_];
+    // Whoever writes it may be killed at it.
+    for (int i = 0; i < 100 && !one.ready.load(std::memory_order_acquire); ++i) usleep(1000);
+    wrong("%.*s", static_cast<int>(sizeof one.text), one.ready.load() ? one.text : "(its writer died)");
+  }
+}
+
+void Conductor::watch_for_hangs(std::uint64_t now) {
+  // What kept the conductor from its work kept everybody.
+  const double late = static_cast<double>(late_ns_) / 1e9;
+  late_ns_ -= late_ns_ / 50;
+  for (auto& [pid, process] : processes_) {
+    if (process.role == Role::nameserver || process.hang_reported) continue;
+    for (const Waiting& one : ledger().places[process.place].threads) {
+      const std::uint64_t since = one.since.load(std::memory_order_acquire);
+      if (since == 0 || since > now) continue;
+      const char* const what = one.what.load();
+      const bool exporting = what != nullptr && (std::string(what) == "export" || std::string(what) == "withdraw");
+      const double waited = static_cast<double>(now - since) / 1e9;
+      if (waited < (exporting ? kMostExportSeconds : kMostSeconds) + late) continue;
+      const std::string file = options_.directory + "/hang-" + std::to_string(pid) + ".txt";
+      wrong("a %s (%d) hangs: thread %d has been in %s (call %llu) for %.1f s; see %s", name_of(process.role), pid,
+            one.thread.load(), what != nullptr ? what : "?", static_cast<unsigned long long>(one.call.load()), waited,
+            file.c_str());
+      process.hang_reported = true;
+      dump_process(pid, file);
+      break;
+    }
+  }
+}
+
+/// Ends the round: mortals end, survivors let go, then everything must be as it was.
+void Conductor::drain(bool last) {
+  if (wrongs_ != 0) return;
+  draining_ = true;
+  ledger().draining.store(true);
+  // Clients end by themselves, servers because they are asked to: the ordinary ways out belong to the storm, too.
+  for (auto& [pid, process] : processes_) {
+    if (process.role != Role::server && process.role != Role::client && process.role != Role::sealed_client) continue;
+    process.stop_at = 0;
+    process.end_at = 0;
+    if (process.role == Role::server) {
+      process.end_signal = random_.chance(70) ? SIGTERM : SIGKILL;
+      send(pid, process, process.end_signal);
+    }
+  }
+  const auto mortals = [&] { return count(Role::client) + count(Role::server) + count(Role::sealed_client); };
+  if (!wait_until([&] { return mortals() == 0 || wrongs_ != 0; }, 2 * kMostExportSeconds)) {
+    for (const auto& [pid, process] : processes_) {
+      if (process.role == Role::nameserver || process.role == Role::survivor_client ||
+          process.role == Role::survivor_server)
+        continue;
+      const std::string file = options_.directory + "/hang-" + std::to_string(pid) + ".txt";
+      wrong("a %s (%d) does not end; see %s", name_of(process.role), pid, file.c_str());
+      dump_process(pid, file);
+    }
+  }
+  if (wrongs_ != 0) return;
+  std::printf("round %u: %llu killed, %llu calls\n", round_, static_cast<unsigned long long>(kills_.all()),
+              static_cast<unsigned long long>(ledger().next_call.load()));
+  audit_survivors(last);
+  audit_nameserver();
+  audit_calls();
+  std::fflush(stdout);
+}
+
+void Conductor::audit_survivors(bool last) {
+  const auto find = [&](Role role) -> const Place* {
+    const auto found = std::ranges::find_if(processes_, [&](const auto& one) { return one.second.role == role; });
+    return found == processes_.end() ? nullptr : &ledger().places[found->second.place];
+  };
+  const Place* const server = find(Role::survivor_server);
+  const Place* const client = find(Role::survivor_client);
+  if (server == nullptr || client == nullptr) return wrong("there is no survivor");
+  if (!wait_until([&] { return server->quiet.load() && client->quiet.load(); }, 3 * kMostSeconds))
+    return wrong("the surviving %s does not let go", server->quiet.load() ? "client" : "server");
+  // One binding is left, the surviving client's, whose E-stacks are idle.
+  const auto at_rest = [&] {
+    const bool estacks = (!last && round_ != 0) || server->estacks.load() == 0;
+    return server->bindings.load() == 1 && server->handles.load() == 0 && server->associated.load() == 0 &&
+           server->trap_listeners.load() == 0 && estacks;
+  };
+  if (!wait_until(at_rest, 2 * kMostSeconds)) {
+    wrong("the surviving server has %llu bindings (1), %llu handles, %llu trap listeners, %llu E-stacks, %llu of them "
+          "associated",
+          static_cast<unsigned long long>(server->bindings.load()),
+          static_cast<unsigned long long>(server->handles.load()),
+          static_cast<unsigned long long>(server->trap_listeners.load()),
+          static_cast<unsigned long long>(server->estacks.load()),
+          static_cast<unsigned long long>(server->associated.load()));
+  }
+  audit_counts(server_, server->pid.load(), "surviving server", server->estacks.load(), last);
+  audit_counts(client_, client->pid.load(), "surviving client", 0, last);
+}
+
+/// The first time: takes them down. Afterwards they must be the same. `estacks`: threads that come and go by need.
+/// `last`: these have gone, so that memory can be compared, too.
+void Conductor::audit_counts(Baseline& baseline, pid_t pid, const char* who, std::uint64_t estacks, bool last) {
+  ProcessCounts now = counts_of(pid);
+  now.threads -= std::min(now.threads, estacks);
+  if (round_ == 0 || baseline.pid != pid) {
+    baseline = {pid, now};
+    return;
+  }
+  const ProcessCounts& then = baseline.counts;
+  const auto same = [&] {
+    now = counts_of(pid);
+    now.threads -= std::min(now.threads, estacks);
+    return now.descriptors == then.descriptors && now.threads <= then.threads && now.mappings == then.mappings;
+  };
+  if (!wait_until(same, kMostSeconds)) {
+    wrong("the %s has %llu descriptors (%llu after the first round), %llu threads (%llu), %llu mappings of regions and "
+          "pages (%llu)",
+          who, static_cast<unsigned long long>(now.descriptors.value_or(0)),
+          static_cast<unsigned long long>(then.descriptors.value_or(0)), static_cast<unsigned long long>(now.threads),
+          static_cast<unsigned long long>(then.threads), static_cast<unsigned long long>(now.mappings.value_or(0)),
+          static_cast<unsigned long long>(then.mappings.value_or(0)));
+  }
+  std::printf("  %-17s %llu descriptors, %llu threads, %llu KiB\n", who,
+              static_cast<unsigned long long>(now.descriptors.value_or(0)),
+              static_cast<unsigned long long>(now.threads), static_cast<unsigned long long>(now.resident_kib));
+  if (last && kSlow == 1 && now.resident_kib > then.resident_kib + then.resident_kib / 4 + kMostGrowthKib) {
+    wrong("the %s has %llu KiB of memory, %llu after the first round", who,
+          static_cast<unsigned long long>(now.resident_kib), static_cast<unsigned long long>(then.resident_kib));
+  }
+}
+
+void Conductor::audit_nameserver() {
+  std::vector<std::string> names;
+  // A nameserver that was killed is told again by whoever exports.
+  const auto known = [&] {
+    auto answer = names_at(socket_);
+    names = answer ? *std::move(answer) : std::vector<std::string>{"(no answer)"};
+    return names == std::vector<std::string>{"survivor"};
+  };
+  if (!wait_until(known, 2 * kMostSeconds)) {
+    wrong("lrpcd knows %zu names, the first is %s; there is one exporter, of 'survivor'", names.size(),
+          names.empty() ? "none" : names.front().c_str());
+  }
+  // A socket each: the one that listens, and the connections of exporters and of importers that wait.
+  std::uint64_t sockets = 0;
+  if (round_ == 0) {
+    (void)wait_until([&] { return false; }, 0.3);
+    lrpcd_sockets_ = sockets_at(socket_);
+  }
+  if (!wait_until([&] { return (sockets = sockets_at(socket_)) == lrpcd_sockets_; }, kMostSeconds)) {
+    wrong("lrpcd has %llu connections, %llu after the first round", static_cast<unsigned long long>(sockets),
+          static_cast<unsigned long long>(lrpcd_sockets_));
+  }
+  if (nameserver_ != 0) audit_counts(lrpcd_, nameserver_, "nameserver", 0, true);
+}
+
+/// Each call of the round: executed at most once, if it was answered just once, if it was not made never.
+void Conductor::audit_calls() {
+  const std::uint64_t end = std::min(ledger().next_call.load(), kMostCalls);
+  for (std::uint64_t call = calls_audited_; call < end; ++call) {
+    const std::uint32_t times = ledger().executed[call].load(std::memory_order_relaxed);
+    const Fate fate = ledger().fates[call].load(std::memory_order_relaxed);
+    executed_ += times;
+    const bool lost = fate == Fate::answered && times == 0;
+    const bool too_often = times > 1;
+    const bool made_up = (fate == Fate::not_made || fate == Fate::none) && times != 0;
+    if (!lost && !too_often && !made_up) continue;
+    wrong("call %llu of process %d was executed %u times; its caller %s", static_cast<unsigned long long>(call),
+          ledger().callers[call / kCallsOfBlock].load(), times,
+          fate == Fate::answered   ? "has its answer"
+          : fate == Fate::not_made ? "was told that it was not made"
+          : fate == Fate::none     ? "never made it"
+                                   : "does not know");
+    if (wrongs_ > 20) break;
+  }
+  // The pages that are wholly behind us go back to the system.
+  const auto give_back = [&](void* from, void* to) {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(from) + page - 1) / page * page;
+    const std::uintptr_t last = reinterpret_cast<std::uintptr_t>(to) / page * page;
+    if (first < last) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_REMOVE);
+  };
+  give_back(ledger().executed.data() + calls_audited_, ledger().executed.data() + end);
+  give_back(ledger().fates.data() + calls_audited_, ledger().fates.data() + end);
+  calls_audited_ = end;
+}
+
+void Conductor::end_survivors() {
+  ledger().ending.store(true);
+  ledger().draining.store(true);
+  if (wrongs_ != 0) return;
+  for (const Role role : {Role::survivor_client, Role::survivor_server}) {
+    if (wait_until([&] { return count(role) == 0; }, 3 * kMostSeconds)) continue;
+    wrong("the %s does not end", name_of(role));
+  }
+}
+
+}  // namespace lrpc::storm

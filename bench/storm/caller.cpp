@@ -1,0 +1,244 @@
+#include "caller.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+
+#include "lrpc/client.h"
+#include "made_call.h"
+
+namespace lrpc::storm {
+
+std::string mortal_name(std::uint32_t number) { return "mortal-" + std::to_string(number); }
+
+std::string some_name(Random& random) {
+  return random.chance(20) ? std::string(kSurvivorName) : mortal_name(random.below(kNames));
+}
+
+std::shared_ptr<Client> import_or_not(const std::string& name, const ImportOptions& options) {
+  auto imported = [&] {
+    const InCall waiting("import", 0, nullptr);
+    return Client::import(name, options);
+  }();
+  if (imported) return std::make_shared<Client>(*std::move(imported));
+  switch (imported.code()) {
+    case Errc::name_unknown:
+    case Errc::timed_out:
+    case Errc::peer_gone:
+    case Errc::no_nameserver:
+    case Errc::limit_reached: break;
+    default: complain("import of %s: %s", name.c_str(), imported.error().message().c_str());
+  }
+  return nullptr;
+}
+
+bool Caller::call(Client& client, const Terms& terms) {
+  const std::uint32_t kind = random_.below(100);
+  if (kind < 50) return simple(client, terms);
+  if (kind < 65) return large(client, terms);
+  if (kind < 80 || terms.sealed) return handles(client, terms);
+  return uncommon(client, terms);
+}
+
+bool Caller::simple(Client& client, const Terms& terms) {
+  const auto a = static_cast<std::int32_t>(random_.below(1'000'000));
+  const auto b = static_cast<std::int32_t>(random_.below(1'000'000));
+  switch (random_.below(8)) {
+    case 0: {
+      std::array<std::byte, 200> data{};
+      for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * static_cast<std::size_t>(a));
+      auto expected = data;
+      std::ranges::reverse(expected);
+      const MadeCall made("Reverse", client.binding());
+      const auto done = client.Reverse(made.number(), data);
+      return made.judge(done, terms, data == expected);
+    }
+    case 1: {
+      Storm::Shape shape{};
+      for (auto& corner : shape.corners) corner = {a, b};
+      shape.turn = Storm::Turn::Left;
+      shape.name = "storm";
+      const MadeCall made("Mirror", client.binding());
+      const auto sum = client.Mirror(made.number(), shape);
+      const bool mirrored = shape.corners[2].x == b && shape.corners[2].y == a && shape.turn == Storm::Turn::Right &&
+                            shape.name == "storm";
+      return made.judge(sum, terms, sum && *sum == 3 * (std::int64_t{a} + b) && mirrored);
+    }
+    case 2: {
+      const auto value = static_cast<std::uint32_t>(a);
+      const MadeCall made("Check", client.binding());
+      const auto doubled = client.Check(made.number(), value);
+      if (const auto* refused = doubled.raised<Storm::Refused>())
+        return made.answered(value % 2 == 1 && refused->reason == 7 && refused->call == made.number());
+      return made.judge(doubled, terms, doubled && value % 2 == 0 && *doubled == 2 * value);
+    }
+    case 3: {
+      const MadeCall made("Throw", client.binding());
+      const auto thrown = client.Throw(made.number());
+      if (thrown.code() == Errc::exception_escaped) return made.answered(true);
+      return thrown ? made.answered(false) : made.failed(thrown.code(), terms);
+    }
+    default: {
+      const MadeCall made("Add", client.binding());
+      const auto sum = client.Add(made.number(), a, b);
+      return made.judge(sum, terms, sum && *sum == a + b);
+    }
+  }
+}
+
+bool Caller::large(Client& client, const Terms& terms) {
+  const std::uint32_t kind = random_.below(4);
+  if (kind == 0) {
+    const std::string first(random_.below(2001), 'a');
+    const std::string second(random_.below(2001), 'b');
+    const MadeCall made("Join", client.binding());
+    const auto both = client.Join(made.number(), first, second);
+    return made.judge(both, terms, both && both->view() == second + first);
+  }
+  const std::uint32_t size = random_.chance(70) ? random_.below(600) : random_.below(100'001);
+  if (kind == 1) {
+    std::vector<std::byte> memory(100'000);
+    Buffer data(memory);
+    const auto first = static_cast<std::uint8_t>(random_.below(256));
+    const MadeCall made("Fill", client.binding());
+    const auto filled = client.Fill(made.number(), size, first, data);
+    bool right = data.contents().size() == size;
+    for (std::size_t i = 0; right && i < size; i += 97)
+      right = data.contents()[i] == static_cast<std::byte>(first + i);
+    return made.judge(filled, terms, right);
+  }
+  const std::vector<std::byte> data(size, static_cast<std::byte>(random_.below(256)));
+  const std::uint64_t expected = data.empty() ? 0 : size * std::to_integer<std::uint64_t>(data.front());
+  const MadeCall made(kind == 2 ? "Sum" : "SumInPlace", client.binding());
+  const auto sum = kind == 2 ? client.Sum(made.number(), data) : client.SumInPlace(made.number(), data);
+  return made.judge(sum, terms, sum && *sum == expected);
+}
+
+bool Caller::handles(Client& client, const Terms& terms) {
+  const std::int64_t start = random_.below(1000);
+  std::optional<Storm::Counter> counter;
+  {
+    const MadeCall made("Open", client.binding());
+    const auto opened = client.Open(made.number(), start);
+    if (!opened) return made.failed(opened.code(), terms);
+    made.answered(true);
+    counter = *opened;
+  }
+  std::int64_t value = start;
+  bool sure = true;  // whether an aborted call was executed nobody knows
+  for (std::uint32_t i = random_.below(4); i > 0; --i) {
+    const std::int64_t by = random_.below(1000);
+    const MadeCall made("Advance", client.binding());
+    const auto advanced = client.Advance(made.number(), *counter, by);
+    value += by;
+    if (!made.judge(advanced, terms, advanced && (!sure || *advanced == value))) return false;
+    sure = sure && advanced;
+  }
+  if (!terms.lasting && random_.chance(20)) return true;  // left for the rundown
+  const MadeCall made("Close", client.binding());
+  const auto last = client.Close(made.number(), *counter);
+  return made.judge(last, terms, last && (!sure || *last == value));
+}
+
+bool Caller::uncommon(Client& client, const Terms& terms) {
+  switch (random_.below(6)) {
+    case 0: {
+      const std::uint32_t time = random_.chance(80) ? random_.below(300) : random_.below(12'000);
+      const MadeCall made("Nap", client.binding());
+      const auto slept = client.Nap(made.number(), time);
+      return made.judge(slept, terms, slept && *slept == time);
+    }
+    case 1: {
+      const MadeCall made("Tell", client.binding());
+      const auto told = client.Tell(made.number(), random_.seed());
+      if (!told) return made.failed(told.code(), terms);
+      made.fate(Fate::unknown);
+      return true;
+    }
+    case 2: {
+      if (!terms.callbacks) return simple(client, terms);
+      const std::uint32_t question = random_.below(1'000'000);
+      const MadeCall made("Ask", client.binding());
+      const auto answer = client.Ask(made.number(), question);
+      if (answer.raised<Storm::Refused>() != nullptr) return made.answered(true);
+      return answer ? made.answered(*answer == 3 * question) : made.failed(answer.code(), terms, true);
+    }
+    case 3: {
+      const auto a = static_cast<std::int32_t>(random_.below(1000));
+      const auto b = static_cast<std::int32_t>(random_.below(1000));
+      const std::string name = some_name(random_);
+      const std::uint32_t depth = random_.below(3);
+      const MadeCall made("Through", client.binding());
+      const auto sum = client.Through(made.number(), name, depth, a, b);
+      if (sum.raised<Storm::Refused>() != nullptr) return made.answered(true);
+      return sum ? made.answered(*sum == a + b) : made.failed(sum.code(), terms, true);
+    }
+    default: return call_several(client, terms);
+  }
+}
+
+bool Caller::call_several(Client& client, const Terms& terms) {
+  struct Started {
+    std::optional<MadeCall> made;
+    std::optional<Pending<Storm::Add_outcome>> pending;
+    std::int32_t expected = 0;
+  };
+  // At most as many as there are A-stacks: the next would wait for one that only this thread gives back.
+  std::vector<Started> all(terms.shared ? 1 : random_.between(1, 3));
+  auto queue = random_.chance(50) ? CompletionQueue::create() : Result<std::unique_ptr<CompletionQueue>>(nullptr);
+  std::uint32_t told = 0;
+  for (Started& one : all) {
+    const auto a = static_cast<std::int32_t>(random_.below(1000));
+    one.made.emplace("started Add", client.binding());
+    one.expected = a + 5;
+    one.pending.emplace(client.start().Add(one.made->number(), a, 5));
+    one.made->under_way();
+    if (queue && *queue) (void)(*queue)->watch(*one.pending, [&told] { ++told; });
+  }
+  if (queue && *queue) {
+    const InCall waiting("CompletionQueue::wait", 0, &client.binding().object());
+    (void)(*queue)->wait(std::chrono::milliseconds(20));
+  }
+  bool good = true;
+  for (Started& one : all) {
+    if (random_.chance(15)) {  // abandoned
+      one.pending.reset();
+      one.made->fate(Fate::unknown);
+      continue;
+    }
+    one.made->awaited(client.binding());
+    const auto sum = one.pending->finish();
+    good = one.made->judge(sum, terms, sum && *sum == one.expected) && good;
+    one.made->under_way();
+  }
+  all.clear();  // before the queue
+  return good;
+}
+
+Result<std::int32_t> Caller::add(Client& client, std::int32_t a, std::int32_t b) {
+  const MadeCall made("nested Add", client.binding());
+  const auto sum = client.Add(made.number(), a, b);
+  if (!sum) {
+    (void)made.failed(sum.code(), {.may_abort = true}, true);
+    return sum.error();
+  }
+  made.answered(*sum == a + b);
+  return sum;
+}
+
+Result<std::int32_t, Storm::Refused> Caller::through(Client& client, const std::string& name, std::uint32_t depth,
+                                                     std::int32_t a, std::int32_t b) {
+  const MadeCall made("nested Through", client.binding());
+  auto sum = client.Through(made.number(), name, depth, a, b);
+  if (sum.raised<Storm::Refused>() != nullptr) {
+    made.answered(true);
+  } else if (!sum) {
+    (void)made.failed(sum.code(), {.may_abort = true}, true);
+  } else {
+    made.answered(*sum == a + b);
+  }
+  return sum;
+}
+
+}  // namespace lrpc::storm

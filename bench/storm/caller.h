@@ -1,0 +1,51 @@
+// One thread's calls: what it passes, what must come back, what may go wrong.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "made_call.h"
+#include "random.h"
+#include "storm.client.h"
+
+namespace lrpc::storm {
+
+using Client = Storm::Client;
+
+/// The names that servers export: those of mortal ones, and that of the survivor.
+inline constexpr std::uint32_t kNames = 10;
+inline constexpr const char* kSurvivorName = "survivor";
+[[nodiscard]] std::string mortal_name(std::uint32_t number);
+/// One of all names; the survivor's now and then.
+[[nodiscard]] std::string some_name(Random& random);
+
+/// An import that the storm may refuse: null, with a complaint if the error does not fit.
+[[nodiscard]] std::shared_ptr<Client> import_or_not(const std::string& name, const ImportOptions& options);
+
+/// Makes calls at random and judges what comes back. One a thread.
+class Caller {
+ public:
+  explicit Caller(std::uint64_t seed) : random_(seed) {}
+  [[nodiscard]] Random& random() noexcept { return random_; }
+
+  /// One call, or several that belong together. False: the binding is of no use any more.
+  bool call(Client& client, const Terms& terms);
+  /// Starts some calls, finishes most of them, abandons the others.
+  bool call_several(Client& client, const Terms& terms);
+  /// For procedures that call on: what `Through` asks of the next server.
+  Result<std::int32_t> add(Client& client, std::int32_t a, std::int32_t b);
+  Result<std::int32_t, Storm::Refused> through(Client& client, const std::string& name, std::uint32_t depth,
+                                               std::int32_t a, std::int32_t b);
+
+ private:
+  bool simple(Client& client, const Terms& terms);
+  bool large(Client& client, const Terms& terms);
+  bool handles(Client& client, const Terms& terms);
+  bool uncommon(Client& client, const Terms& terms);
+
+  Random random_;
+};
+
+}  // namespace lrpc::storm

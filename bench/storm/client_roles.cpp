@@ -1,0 +1,195 @@
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "caller.h"
+#include "lrpc/sealed.h"
+#include "lrpc/server.h"
+#include "roles.h"
+
+namespace lrpc::storm {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What a client answers when it is asked back.
+struct Listener {
+  std::uint32_t Answer(CallContext&, std::uint64_t call, std::uint32_t question) {
+    execute(call);
+    return 3 * question;
+  }
+};
+
+/// A binding with all that belongs to it.
+struct Bound {
+  std::shared_ptr<Client> client;
+  Terms terms;
+};
+
+void pause_for(std::uint32_t microseconds) {
+  const timespec time{microseconds / 1'000'000, static_cast<long>(microseconds % 1'000'000) * 1000};
+  nanosleep(&time, nullptr);
+}
+
+Bound bind(Random& random, const Orders& orders, bool shared) {
+  const std::string name = some_name(random);
+  ImportOptions options{.nameserver = orders.nameserver, .gate = orders.gate};
+  options.timeout = std::chrono::milliseconds(random.below(150));
+  options.watcher = !random.chance(10);
+  Bound bound;
+  if (random.chance(20)) options.supply = AStackSupply::fail;
+  // Several threads with started calls would wait for one another's A-stacks for ever.
+  if (random.chance(30)) options.call_timeout = std::chrono::milliseconds(random.between(1, 30));
+  bound.terms.survivor = name == kSurvivorName;
+  bound.terms.may_refuse = options.supply == AStackSupply::fail;
+  bound.terms.may_abort = options.call_timeout.count() > 0;
+  bound.terms.shared = shared;
+  bound.client = import_or_not(name, options);
+  return bound;
+}
+
+/// The threads of a client: what they share, and when they end.
+class Crowd {
+ public:
+  Crowd(const Orders& orders, Random& random) : orders_(orders) {
+    const std::uint32_t count = random.between(1, 3);
+    if (count > 1 && random.chance(60)) shared_ = bind(random, orders_, true);
+    if (orders.ends_itself) calls_left_.store(static_cast<std::int64_t>(random.between(1, 400)));
+    end_kind_ = random.below(4);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      threads_.emplace_back([this, seed = random.seed()] { run(seed); });
+    }
+  }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+  ~Crowd() {
+    ending_.store(true);
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  [[nodiscard]] bool ended() const { return ending_.load() || ledger().draining.load(); }
+
+  void run(std::uint64_t seed) {
+    Caller caller(seed);
+    Random& random = caller.random();
+    Listener listener;
+    while (!ended()) {
+      Server own_domain({.nameserver = orders_.nameserver});
+      Bound bound = shared_.client != nullptr && random.chance(50) ? shared_ : bind(random, orders_, false);
+      if (bound.client == nullptr) {
+        pause_for(random.between(200, 5000));
+        continue;
+      }
+      if (!bound.terms.shared && random.chance(20)) serve_callbacks(bound, own_domain, listener);
+      call_for_a_while(caller, bound);
+    }
+  }
+
+  static void serve_callbacks(Bound& bound, Server& own_domain, Listener& listener) {
+    const InCall waiting("serve_callbacks", 0, &bound.client->binding().object());
+    const Status served = bound.client->serve_callbacks(own_domain, listener);
+    bound.terms.callbacks = served.has_value();
+    const bool fits = served || served.code() == Errc::binding_revoked || served.code() == Errc::peer_gone ||
+                      served.code() == Errc::timed_out;
+    if (!fits || (!served && bound.terms.survivor)) complain("serve_callbacks: %s", served.error().message().c_str());
+  }
+
+  void call_for_a_while(Caller& caller, const Bound& bound) {
+    Random& random = caller.random();
+    const bool hurries = random.chance(40);  // back to back, so that pollers take it up
+    for (std::uint32_t i = random.between(1, hurries ? 600 : 60); i > 0 && !ended(); --i) {
+      if (calls_left_.fetch_sub(1) == 1) end_here();
+      if (!caller.call(*bound.client, bound.terms)) return;
+      if (!hurries && random.chance(30)) pause_for(random.below(2000));
+    }
+  }
+
+  void end_here() const {
+    if (end_kind_ == 0) _exit(0);
+    if (end_kind_ == 1) abort();
+    if (end_kind_ == 2) exit(0);
+    std::terminate();  // what an exception that nobody catches comes to
+  }
+
+  const Orders& orders_;
+  Bound shared_;
+  std::atomic<bool> ending_{false};
+  std::atomic<std::int64_t> calls_left_{-1};
+  std::uint32_t end_kind_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+bool fault_is(Fault fault) { return ledger().fault.load() == static_cast<std::uint32_t>(fault); }
+
+/// A client that never comes back from a call.
+void hang(const Binding& binding) {
+  const MadeCall made("Add, that hangs on purpose", binding);
+  for (;;) pause();
+}
+
+}  // namespace
+
+int run_client(const Orders& orders) {
+  block_sigterm();
+  Random random(orders.seed);
+  const Crowd crowd(orders, random);
+  while (!ledger().draining.load() && !sleep_or_end(20'000)) {
+  }
+  return 0;
+}
+
+int run_sealed_client(const Orders& orders) {
+  Caller caller(orders.seed);
+  Random& random = caller.random();
+  const std::string name = some_name(random);
+  auto client = import_or_not(
+      name, {.nameserver = orders.nameserver, .timeout = std::chrono::milliseconds(200), .gate = Gate::trap});
+  if (client == nullptr) return 0;
+  if (const Status sealed = lrpc::seal(client->binding()); !sealed) {
+    const bool fits = sealed.code() == Errc::peer_gone || sealed.code() == Errc::not_supported;
+    if (!fits) complain("seal: %s", sealed.error().message().c_str());
+    return 0;
+  }
+  const Terms terms{.survivor = name == kSurvivorName, .sealed = true};
+  while (!ledger().draining.load()) {
+    if (!caller.call(*client, terms)) break;
+    if (random.chance(10)) pause_for(random.below(500));
+  }
+  return 0;
+}
+
+int run_survivor_client(const Orders& orders) {
+  block_sigterm();
+  Random random(orders.seed);
+  std::shared_ptr<Client> steady;
+  while (steady == nullptr && !ledger().ending.load()) {
+    steady = import_or_not(kSurvivorName, {.nameserver = orders.nameserver, .timeout = std::chrono::seconds(1)});
+  }
+  Caller caller(random.seed());
+  std::vector<std::shared_ptr<Client>> kept;
+  while (!ledger().ending.load()) {
+    place().quiet.store(false);
+    {
+      const Crowd crowd(orders, random);
+      while (!ledger().draining.load() && !ledger().ending.load()) {
+        (void)caller.call(*steady, {.survivor = true, .shared = true, .lasting = true});
+        pause_for(random.below(5000));
+        if (fault_is(Fault::hang) && random.chance(5)) hang(steady->binding());
+        if (fault_is(Fault::kept_binding) && kept.size() < 3)
+          kept.push_back(import_or_not(kSurvivorName, {.nameserver = orders.nameserver, .timeout = 1s}));
+      }
+    }
+    place().quiet.store(true);
+    while (ledger().draining.load() && !ledger().ending.load()) pause_for(5000);
+  }
+  return 0;
+}
+
+}  // namespace lrpc::storm

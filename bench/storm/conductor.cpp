@@ -1,0 +1,313 @@
+#include "conductor.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::storm {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kClientLife = 260 * kMillisecond;  ///< On average.
+constexpr std::uint64_t kServerLife = 600 * kMillisecond;
+
+bool is_client(Role role) { return role == Role::client || role == Role::sealed_client; }
+bool is_mortal(Role role) { return is_client(role) || role == Role::server; }
+
+Column column_of(Gate gate) {
+  switch (gate) {
+    case Gate::exchange: return Column::exchange;
+    case Gate::handoff: return Column::handoff;
+    case Gate::sleep: return Column::sleep;
+    case Gate::trap: return Column::trap;
+    default: return Column::adaptive;
+  }
+}
+
+void become_child(const std::string& log) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  dup2(out, STDOUT_FILENO);
+  dup2(out, STDERR_FILENO);
+  close_range(3, ~0U, 0);
+  sigset_t none_blocked;
+  sigemptyset(&none_blocked);
+  sigprocmask(SIG_SETMASK, &none_blocked, nullptr);
+}
+
+/// The life of a process of the storm.
+[[noreturn]] void live(Role role, const Orders& orders) {
+  while (place().go.load() == 0) syscall(SYS_futex, &place().go, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+  int status = 2;
+  switch (role) {
+    case Role::client: status = run_client(orders); break;
+    case Role::sealed_client: status = run_sealed_client(orders); break;
+    case Role::server: status = run_server(orders); break;
+    case Role::survivor_client: status = run_survivor_client(orders); break;
+    case Role::survivor_server: status = run_survivor_server(orders); break;
+    default: break;
+  }
+  // A sealed process may do little more than end.
+  role == Role::sealed_client ? _exit(status) : exit(status);
+}
+
+}  // namespace
+
+Conductor::Conductor(StormOptions options)
+    : options_(std::move(options)),
+      random_(options_.seed),
+      debugger_(find_steps(), random_.seed()),
+      socket_(options_.directory + "/lrpcd.sock") {}
+
+pid_t Conductor::spawn(Role role) {
+  const auto free = std::ranges::find_if(ledger().places, [](const Place& one) { return one.role.load() == Role::none; });
+  if (free == ledger().places.end()) return 0;
+  Place& place = *free;
+  for (Waiting& one : place.threads) {
+    one.since.store(0);
+    one.thread.store(0);
+  }
+  place.go.store(0);
+  place.quiet.store(false);
+  place.reports.store(0);
+  place.role.store(role);
+
+  constexpr Gate kGates[] = {Gate::adaptive, Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep};
+  Random own(options_.seed * 1'000'003 + ++spawned_);
+  Orders orders{.nameserver = socket_, .seed = own.seed(), .gate = kGates[own.below(std::size(kGates))]};
+  if (role == Role::sealed_client) orders.gate = Gate::trap;
+  if (role == Role::survivor_client) orders.gate = Gate::adaptive;
+  orders.ends_itself = is_mortal(role) && own.chance(5);
+  const auto number = static_cast<std::size_t>(free - ledger().places.begin());
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) {
+    place.role.store(Role::none);
+    return 0;
+  }
+  if (pid == 0) {
+    become_child(options_.directory + "/processes.log");
+    take_place(number);
+    live(role, orders);
+  }
+  place.pid.store(pid);
+  Process process{.place = number, .role = role, .born = monotonic_ns(), .may_abort = orders.ends_itself};
+  const bool is_server = role == Role::server;
+  if (is_mortal(role) && !draining_) {
+    draw_fate(process, pid, orders.ends_itself);
+    if (options_.debugger && !orders.ends_itself && own.chance(50))
+      (void)debugger_.trace(pid, is_server ? Column::server : column_of(orders.gate));
+  }
+  processes_.emplace(pid, process);
+  place.go.store(1);
+  syscall(SYS_futex, &place.go, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  return pid;
+}
+
+/// When and how a process is to end, unless a debugger or its own hand comes first.
+void Conductor::draw_fate(Process& process, pid_t, bool ends_itself) {
+  const std::uint64_t life = is_client(process.role) ? kClientLife : kServerLife;
+  process.end_at = process.born + kMillisecond + random_.time_to_next(ends_itself ? 3 * life : life);
+  const std::uint32_t what = random_.below(100);
+  process.end_signal = what < 84 ? SIGKILL : what < 92 ? SIGABRT : SIGTERM;
+  if (random_.chance(12)) process.stop_at = process.born + random_.time_to_next(life / 2);
+}
+
+std::size_t Conductor::count(Role role) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(processes_, [&](const auto& one) { return one.second.role == role; }));
+}
+
+void Conductor::fill_up() {
+  const std::size_t sealed = options_.clients / 6;
+  // A few at a time: a process that is born must also get to run.
+  for (int i = 0; i < 4; ++i) {
+    if (count(Role::server) < options_.servers) (void)spawn(Role::server);
+    if (count(Role::client) < options_.clients - sealed) (void)spawn(Role::client);
+    if (i == 0 && count(Role::sealed_client) < sealed) (void)spawn(Role::sealed_client);
+  }
+}
+
+void Conductor::send(pid_t pid, Process& process, int signal) {
+  if (signal == SIGABRT) process.may_abort = true;
+  if (process.continue_at != 0 && signal != SIGKILL) ::kill(pid, SIGCONT);
+  ::kill(pid, signal);
+}
+
+void Conductor::tick(bool storming) {
+  const timespec pause{0, kMillisecond};
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  (void)sigtimedwait(&child, nullptr, &pause);
+  const std::uint64_t now = monotonic_ns();
+  if (last_tick_ != 0 && now - last_tick_ > 100 * kMillisecond) late_ns_ += now - last_tick_;
+  last_tick_ = now;
+  reap();
+  debugger_.tick(now);
+  for (auto& [pid, process] : processes_) {
+    if (process.stop_at != 0 && now >= process.stop_at) {
+      process.stop_at = 0;
+      process.continue_at = now + random_.between(1, 40) * kMillisecond;
+      ++kills_.stopped;
+      ::kill(pid, SIGSTOP);
+    }
+    if (process.continue_at != 0 && now >= process.continue_at) {
+      process.continue_at = 0;
+      ::kill(pid, SIGCONT);
+    }
+    if (process.end_at != 0 && now >= process.end_at) {
+      send(pid, process, process.end_signal);
+      // Who is asked to end must do so by itself, but not for ever: watch_for_hangs() sees to that.
+      process.end_at = process.end_signal == SIGTERM ? 0 : now + 1000 * kMillisecond;
+    }
+  }
+  if (storming) {
+    fill_up();
+    disturb_nameserver(now);
+  }
+  if (nameserver_ == 0 && now >= nameserver_again_at_) start_nameserver();
+  if (now - looked_for_hangs_ > 100 * kMillisecond) {
+    looked_for_hangs_ = now;
+    watch_for_hangs(now);
+    print_complaints();
+  }
+}
+
+void Conductor::reap() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, __WALL | WNOHANG);
+    if (pid <= 0) return;
+    if (debugger_.handle(pid, status)) continue;
+    const auto found = processes_.find(pid);
+    if (found == processes_.end()) continue;  // a thread of one that is traced
+    const Process process = found->second;
+    processes_.erase(found);
+    ended(pid, process, status);
+  }
+}
+
+void Conductor::ended(pid_t pid, Process process, int status) {
+  if (process.role != Role::nameserver) ledger().places[process.place].role.store(Role::none);
+  debugger_.forget(pid);
+  const bool survivor = process.role == Role::survivor_client || process.role == Role::survivor_server;
+  if (survivor && !ledger().ending.load()) wrong("the %s has ended, status %#x", name_of(process.role), status);
+  if (process.role == Role::nameserver) {
+    nameserver_ = 0;
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) wrong("lrpcd has ended by itself, status %#x", status);
+    return;
+  }
+  if (WIFEXITED(status)) {
+    if (WEXITSTATUS(status) != 0) wrong("a %s (%d) has ended with status %d", name_of(process.role), pid, WEXITSTATUS(status));
+    ++(process.end_signal == SIGTERM && process.end_at == 0 ? kills_.terminated : kills_.own_end);
+    return;
+  }
+  switch (WTERMSIG(status)) {
+    case SIGKILL: ++kills_.killed; break;
+    case SIGTERM: ++kills_.terminated; break;  // sealed, or not come to block it yet
+    case SIGABRT:
+      if (!process.may_abort) wrong("a %s (%d) has aborted", name_of(process.role), pid);
+      ++(process.end_signal == SIGABRT ? kills_.aborted : kills_.own_end);
+      break;
+    default: wrong("a %s (%d) has died of signal %d", name_of(process.role), pid, WTERMSIG(status));
+  }
+}
+
+void Conductor::start_nameserver() {
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) return;
+  if (pid == 0) {
+    become_child(options_.directory + "/lrpcd.log");
+    execl(options_.lrpcd.c_str(), options_.lrpcd.c_str(), "--socket", socket_.c_str(), "--log-level", "warning", nullptr);
+    _exit(127);
+  }
+  nameserver_ = pid;
+  processes_.emplace(pid, Process{.place = kMostProcesses, .role = Role::nameserver, .born = monotonic_ns()});
+}
+
+/// Every other round lrpcd is killed, or stopped, now and then; in the rounds between it must live on.
+void Conductor::disturb_nameserver(std::uint64_t now) {
+  if (round_ % 2 == 0 || nameserver_ == 0) return;
+  if (disturb_nameserver_at_ == 0) disturb_nameserver_at_ = now + random_.time_to_next(2000 * kMillisecond);
+  if (now < disturb_nameserver_at_) return;
+  disturb_nameserver_at_ = 0;
+  if (random_.chance(70)) {
+    ::kill(nameserver_, SIGKILL);
+    ++kills_.nameservers;
+    nameserver_again_at_ = now + random_.below(100) * kMillisecond;
+    return;
+  }
+  auto& process = processes_.at(nameserver_);
+  if (process.continue_at == 0) process.stop_at = now;
+}
+
+bool Conductor::wait_until(const std::function<bool()>& done, double seconds) {
+  const std::uint64_t until = monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+  while (!done()) {
+    if (monotonic_ns() > until) return false;
+    tick(false);
+  }
+  return true;
+}
+
+void Conductor::kill_all() {
+  for (auto& [pid, process] : processes_) ::kill(pid, SIGKILL);
+  const std::uint64_t until = monotonic_ns() + 10'000 * kMillisecond;
+  while (!processes_.empty() && monotonic_ns() < until) {
+    reap();
+    usleep(1000);
+  }
+}
+
+bool Conductor::run() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
+  make_ledger();
+  ledger().fault.store(static_cast<std::uint32_t>(options_.fault));
+  const std::uint64_t began = monotonic_ns();
+  const auto seconds_since = [&] { return static_cast<double>(monotonic_ns() - began) / 1e9; };
+  start_nameserver();
+  if (!wait_until([&] { return names_at(socket_).has_value(); }, 20)) wrong("lrpcd does not start");
+  server_.pid = spawn(Role::survivor_server);
+  client_.pid = spawn(Role::survivor_client);
+  for (bool last = false; !last && wrongs_ == 0; ++round_) {
+    ledger().round.store(round_);
+    ledger().draining.store(draining_ = false);
+    // The first round is short: it warms up, and says what everybody has who holds nothing.
+    const double length = round_ == 0 ? std::min(1.5, options_.round_seconds) : options_.round_seconds;
+    const std::uint64_t until = monotonic_ns() + static_cast<std::uint64_t>(length * 1e9);
+    const auto enough = [&] {
+      return seconds_since() > options_.minutes * 60 || (options_.kills != 0 && kills_.all() >= options_.kills);
+    };
+    while (monotonic_ns() < until && !enough() && wrongs_ == 0) tick(true);
+    last = enough();
+    drain(last);
+  }
+  end_survivors();
+  kill_all();
+  if (waitpid(-1, nullptr, __WALL | WNOHANG) != -1) wrong("a process is left behind");
+  print_complaints();
+  report(began);
+  return wrongs_ == 0;
+}
+
+}  // namespace lrpc::storm

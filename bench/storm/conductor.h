@@ -1,0 +1,115 @@
+// The conductor: starts the storm's processes, kills them, and looks after what is left.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "debugger.h"
+#include "ledger.h"
+#include "process_info.h"
+#include "random.h"
+#include "roles.h"
+
+namespace lrpc::storm {
+
+struct StormOptions {
+  double minutes = 1;
+  std::uint64_t kills = 0;  ///< Ends earlier once so many have been killed; 0: by time alone.
+  std::uint64_t seed = 1;
+  double round_seconds = 10;
+  std::uint32_t clients = 16;
+  std::uint32_t servers = 12;
+  bool debugger = true;
+  Fault fault = Fault::none;
+  std::string lrpcd;      ///< The program.
+  std::string directory;  ///< Logs and the nameserver's socket.
+  std::string repeat;     ///< The command that repeats this storm.
+};
+
+/// One storm. Single-threaded: it forks.
+class Conductor {
+ public:
+  explicit Conductor(StormOptions options);
+  /// True: nothing was wrong.
+  bool run();
+
+ private:
+  struct Process {
+    std::size_t place = 0;
+    Role role = Role::none;
+    std::uint64_t born = 0;
+    std::uint64_t end_at = 0;  ///< ns; 0: never.
+    int end_signal = 0;
+    std::uint64_t stop_at = 0;
+    std::uint64_t continue_at = 0;
+    bool may_abort = false;    ///< By its own choice, or because it was sent the signal.
+    bool hang_reported = false;
+  };
+  struct Kills {
+    std::uint64_t killed = 0, aborted = 0, terminated = 0, nameservers = 0, stopped = 0, own_end = 0;
+    [[nodiscard]] std::uint64_t all() const { return killed + aborted + terminated + nameservers; }
+  };
+  /// Of a survivor, when it held nothing but what it always holds.
+  struct Baseline {
+    pid_t pid = 0;
+    ProcessCounts counts;
+  };
+
+  // conductor.cpp
+  pid_t spawn(Role role);
+  void draw_fate(Process& process, pid_t pid, bool ends_itself);
+  void fill_up();
+  void tick(bool storming);
+  void reap();
+  void ended(pid_t pid, Process process, int status);
+  void send(pid_t pid, Process& process, int signal);
+  void start_nameserver();
+  void disturb_nameserver(std::uint64_t now);
+  [[nodiscard]] bool wait_until(const std::function<bool()>& done, double seconds);
+  [[nodiscard]] std::size_t count(Role role) const;
+  void kill_all();
+
+  // audit.cpp
+  void watch_for_hangs(std::uint64_t now);
+  void print_complaints();
+  [[gnu::format(printf, 2, 3)]] void wrong(const char* format, ...);
+  void drain(bool last);
+  void audit_survivors(bool last);
+  void audit_counts(Baseline& baseline, pid_t pid, const char* who, std::uint64_t estacks, bool last);
+  void audit_nameserver();
+  void audit_calls();
+  void end_survivors();
+
+  // report.cpp
+  void report(std::uint64_t began) const;
+
+  const StormOptions options_;
+  Random random_;
+  Debugger debugger_;
+  std::map<pid_t, Process> processes_;
+  std::uint64_t spawned_ = 0;
+  Kills kills_;
+  bool draining_ = false;
+  std::uint32_t round_ = 0;
+  std::uint64_t last_tick_ = 0;
+  std::uint64_t late_ns_ = 0;  ///< What the conductor itself was kept from its work lately: others were, too.
+  std::uint64_t looked_for_hangs_ = 0;
+
+  std::string socket_;
+  pid_t nameserver_ = 0;
+  std::uint64_t nameserver_again_at_ = 0;
+  std::uint64_t disturb_nameserver_at_ = 0;
+
+  Baseline server_, client_, lrpcd_;
+  std::uint64_t lrpcd_sockets_ = 0;
+  std::uint32_t complaints_printed_ = 0;
+  std::uint64_t wrongs_ = 0;
+  std::uint64_t calls_audited_ = 0, executed_ = 0;
+};
+
+}  // namespace lrpc::storm

@@ -1,0 +1,109 @@
+// What the conductor alone owns and every process of the storm writes into: who runs, what each thread is waiting for,
+// which calls were made, how often each was executed and what its caller got. It outlives whoever dies.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace lrpc::storm {
+
+/// Processes at a time, and threads of one that wait in a call.
+inline constexpr std::size_t kMostProcesses = 96;
+inline constexpr std::size_t kMostThreads = 24;
+/// Calls of a storm, given out to threads in blocks. Memory is used by those of one round.
+inline constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 28;
+inline constexpr std::uint64_t kCallsOfBlock = 64;
+inline constexpr std::size_t kMostComplaints = 64;
+
+enum class Role : std::uint32_t { none, client, sealed_client, server, survivor_client, survivor_server, nameserver };
+[[nodiscard]] const char* name_of(Role role) noexcept;
+
+/// What became of a call, by its caller's word.
+enum class Fate : std::uint8_t {
+  none,      ///< No such call.
+  made,      ///< Under way, or its caller has died.
+  answered,  ///< With its results or a declared error: it was executed, once.
+  not_made,  ///< Refused before it was rung: it was not executed.
+  unknown,   ///< Failed, aborted, abandoned or one-way: it was executed once or never.
+};
+
+/// One thread that waits in a call. Zero in `since`: it does not.
+struct Waiting {
+  std::atomic<std::uint64_t> since;  ///< ns, CLOCK_MONOTONIC.
+  std::atomic<std::uint64_t> call;
+  std::atomic<const char*> what;  ///< A literal: all processes are forks of one.
+  std::atomic<const void*> binding;  ///< The Binding Object in the process, for who looks into a hang.
+  std::atomic<int> thread;  ///< 0: free.
+};
+
+/// A process of the storm.
+struct Place {
+  std::atomic<pid_t> pid;
+  std::atomic<Role> role;
+  std::atomic<std::uint32_t> go;     ///< Futex: the process may begin.
+  std::atomic<bool> quiet;           ///< A survivor that has let go of everything but what it always has.
+  std::array<Waiting, kMostThreads> threads;
+  // A survivor server's own counts.
+  std::atomic<std::uint64_t> bindings, estacks, associated, handles, trap_listeners, reports;
+};
+
+struct Complaint {
+  std::atomic<bool> ready;
+  char text[240];
+};
+
+/// Lies in one MAP_SHARED mapping that is made before the first fork. All zero is a good start.
+struct Ledger {
+  std::atomic<bool> draining;  ///< The round ends: clients end, survivors let go.
+  std::atomic<bool> ending;    ///< The storm ends.
+  std::atomic<std::uint32_t> fault;  ///< Fault, below: what goes wrong on purpose.
+  std::atomic<std::uint32_t> round;
+  std::atomic<std::uint64_t> next_call;
+  std::atomic<std::uint64_t> answered, failed;  ///< Calls, of all rounds.
+  std::atomic<std::uint32_t> complained;
+  std::array<Complaint, kMostComplaints> complaints;
+  std::array<Place, kMostProcesses> places;
+  std::array<std::atomic<pid_t>, kMostCalls / kCallsOfBlock> callers;  ///< Whose block it is.
+  std::array<std::atomic<Fate>, kMostCalls> fates;
+  std::array<std::atomic<std::uint8_t>, kMostCalls> executed;
+};
+
+/// A fault that is put in on purpose, to see that the storm finds it.
+enum class Fault : std::uint32_t { none, wrong_answer, executed_twice, kept_binding, hang, kept_descriptor };
+
+/// The ledger of this storm. make_ledger() before the first fork; ends the process if there is no memory.
+void make_ledger();
+[[nodiscard]] Ledger& ledger() noexcept;
+
+/// This process's own place; set in each process after fork.
+void take_place(std::size_t number) noexcept;
+[[nodiscard]] Place& place() noexcept;
+
+[[nodiscard]] std::uint64_t monotonic_ns() noexcept;
+/// Something is wrong: the storm fails. Never blocks. At most kMostComplaints are kept.
+[[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) noexcept;
+
+/// A number for the next call of this thread; kMostCalls when all are used up.
+[[nodiscard]] std::uint64_t new_call() noexcept;
+/// By the server's procedure: call `call` is executed. Complains at once if it was before, or is no call.
+void execute(std::uint64_t call) noexcept;
+
+/// Around one call: the thread waits in it. `what` is a literal.
+class InCall {
+ public:
+  InCall(const char* what, std::uint64_t call, const void* binding) noexcept;
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+  ~InCall();
+
+ private:
+  Waiting* waiting_;
+  std::uint64_t outer_since_ = 0;  ///< Of the call that this one is nested in, on the same thread.
+};
+
+}  // namespace lrpc::storm

@@ -1,0 +1,91 @@
+// One call in the ledger.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ledger.h"
+#include "lrpc/client/binding.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::storm {
+
+/// What the caller knows about a binding that says which errors fit.
+struct Terms {
+  bool survivor = false;    ///< Its server never dies: a call to it never fails.
+  bool may_abort = false;   ///< It has a call_timeout.
+  bool may_refuse = false;  ///< AStackSupply::fail.
+  bool callbacks = false;   ///< serve_callbacks() has succeeded.
+  bool shared = false;      ///< Other threads call through it, too.
+  bool sealed = false;      ///< The process is sealed.
+  bool lasting = false;     ///< It outlives rounds: nothing is left for its rundown.
+};
+
+/// One call in the ledger, from its being made to the judgement of what came back.
+class MadeCall {
+ public:
+  MadeCall(const char* what, const Binding& binding)
+      : what_(what), number_(new_call()), waiting_(std::in_place, what, number_, &binding.object()) {
+    if (number_ < kMostCalls) ledger().fates[number_].store(Fate::made);
+  }
+  /// What is passed as the call's number.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  /// The thread does not wait any more: started calls.
+  void under_way() { waiting_.reset(); }
+  void awaited(const Binding& binding) { waiting_.emplace(what_, number_, &binding.object()); }
+  void fate(Fate fate) const {
+    if (number_ < kMostCalls) ledger().fates[number_].store(fate);
+  }
+
+  /// The call returned its results, or an error that it declares: `right` or not. True.
+  bool answered(bool right) const {
+    fate(Fate::answered);
+    ledger().answered.fetch_add(1, std::memory_order_relaxed);
+    if (!right) complain("call %llu, %s: a wrong answer", static_cast<unsigned long long>(number_), what_);
+    return true;
+  }
+  /// It did not. `nested`: an error of a call behind it may come through. False if the binding is of no use any more.
+  bool failed(Errc code, const Terms& terms, bool nested = false) const {
+    ledger().failed.fetch_add(1, std::memory_order_relaxed);
+    switch (code) {
+      case Errc::no_astack:
+        fate(Fate::not_made);
+        return fits(code, terms.may_refuse);
+      case Errc::binding_revoked:
+        fate(nested ? Fate::unknown : Fate::not_made);
+        (void)fits(code, !terms.survivor || nested);
+        return nested;
+      case Errc::call_failed:
+        fate(Fate::unknown);
+        (void)fits(code, !terms.survivor || nested);
+        return nested;
+      case Errc::call_aborted:
+        fate(Fate::unknown);
+        return fits(code, terms.may_abort || nested);
+      default:
+        fate(Fate::unknown);
+        (void)fits(code, false);
+        return false;
+    }
+  }
+  template <class Outcome>
+  bool judge(const Outcome& result, const Terms& terms, bool right) const {
+    return result ? answered(right) : failed(result.code(), terms);
+  }
+
+ private:
+  bool fits(Errc code, bool is) const {
+    if (!is) {
+      complain("call %llu, %s: an error that does not fit: %s", static_cast<unsigned long long>(number_), what_,
+               std::string(describe(code)).c_str());
+    }
+    return true;
+  }
+
+  const char* what_;
+  std::uint64_t number_;
+  std::optional<InCall> waiting_;
+};
+
+}  // namespace lrpc::storm

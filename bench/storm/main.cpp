@@ -1,0 +1,64 @@
+// lrpc-storm: dozens of domains that call one another, and a conductor that kills them. `lrpc-bench storm` runs it.
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "conductor.h"
+
+int main(int argc, char** argv) {
+  using lrpc::storm::Fault;
+  CLI::App app("Domains that call one another while they are killed at random and at each step of the call path",
+               "lrpc-bench storm");
+  lrpc::storm::StormOptions options;
+  options.lrpcd = LRPCD;
+  options.seed = static_cast<std::uint64_t>(std::time(nullptr));
+  bool no_debugger = false;
+  app.add_option("--minutes", options.minutes, "How long")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--kills", options.kills, "End earlier, once so many processes have been killed");
+  app.add_option("--seed", options.seed, "Of all that is chosen at random (default: another one each time)");
+  app.add_option("--round", options.round_seconds, "Seconds between two looks at everything, when nothing is under way")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--clients", options.clients, "Client processes at a time")->check(CLI::Range(1, 40))->capture_default_str();
+  app.add_option("--servers", options.servers, "Server processes at a time")->check(CLI::Range(1, 40))->capture_default_str();
+  app.add_flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
+  app.add_option("--fault", options.fault, "Do something wrong on purpose; the storm must find it")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"wrong-answer", Fault::wrong_answer},
+                                                                       {"executed-twice", Fault::executed_twice},
+                                                                       {"kept-binding", Fault::kept_binding},
+                                                                       {"hang", Fault::hang},
+                                                                       {"kept-descriptor", Fault::kept_descriptor}}))
+      ->option_text("wrong-answer|executed-twice|kept-binding|hang|kept-descriptor");
+  CLI11_PARSE(app, argc, argv);
+  options.debugger = !no_debugger;
+  signal(SIGPIPE, SIG_IGN);
+
+  std::string directory = (std::filesystem::temp_directory_path() / "lrpc-storm-XXXXXX").string();
+  if (mkdtemp(directory.data()) == nullptr) {
+    std::perror("lrpc-storm: mkdtemp");
+    return 2;
+  }
+  options.directory = directory;
+  options.repeat = "./do bench storm --seed " + std::to_string(options.seed);
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--seed") {
+      ++i;
+    } else if (!argument.starts_with("--seed=")) {
+      options.repeat += " " + argument;
+    }
+  }
+  std::printf("The storm: %u clients and %u servers at a time, seed %llu.\nTo repeat: %s\n", options.clients,
+              options.servers, static_cast<unsigned long long>(options.seed), options.repeat.c_str());
+  std::fflush(stdout);
+  const bool good = lrpc::storm::Conductor(options).run();
+  std::error_code ignored;
+  if (good) std::filesystem::remove_all(directory, ignored);
+  return good ? 0 : 1;
+}

@@ -1,0 +1,98 @@
+#include "process_info.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace lrpc::storm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
+
+std::optional<std::uint64_t> entries(const std::string& directory) {
+  std::error_code error;
+  std::uint64_t count = 0;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) ++count;
+  return error ? std::nullopt : std::optional(count);
+}
+
+void copy_lines(std::ofstream& to, const std::string& from) {
+  std::ifstream file(from);
+  for (std::string line; std::getline(file, line);) to << "    " << line << '\n';
+}
+
+}  // namespace
+
+ProcessCounts counts_of(pid_t pid) {
+  ProcessCounts counts;
+  counts.descriptors = entries(proc(pid, "fd"));
+  counts.threads = entries(proc(pid, "task")).value_or(0);
+  if (std::ifstream maps(proc(pid, "maps")); maps) {
+    std::uint64_t count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find("/memfd:lrpc") != std::string::npos;
+    counts.mappings = count;
+  }
+  std::ifstream status(proc(pid, "status"));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) counts.resident_kib = std::strtoull(line.c_str() + 8, nullptr, 10);
+  }
+  return counts;
+}
+
+Result<std::vector<std::string>> names_at(const std::string& nameserver) {
+  auto socket = shim::connect_nameserver(nameserver);
+  if (!socket) return socket.error();
+  std::vector<std::string> names;
+  for (bool more = true; more;) {
+    shim::ListRequest request{names.empty() ? "" : names.back()};
+    if (Status sent = shim::send_message(socket->get(), {.request = 1, .body = std::move(request), .fds = {}}); !sent)
+      return sent.error();
+    auto answer = shim::receive_message(socket->get(), std::chrono::milliseconds(2000));
+    if (!answer) return answer.error();
+    if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
+    const auto* page = std::get_if<shim::Listed>(&(*answer)->body);
+    if (page == nullptr) return Error{Errc::bad_message, "no list of names"};
+    for (const auto& one : page->names) names.push_back(one.name);
+    more = page->more && !page->names.empty();
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::uint64_t sockets_at(const std::string& path) {
+  std::ifstream file("/proc/net/unix");
+  std::uint64_t count = 0;
+  for (std::string line; std::getline(file, line);) count += line.ends_with(" " + path);
+  return count;
+}
+
+void dump_process(pid_t pid, const std::string& file) {
+  std::ofstream to(file);
+  std::error_code error;
+  for (fs::directory_iterator at(proc(pid, "task"), error), end; !error && at != end; at.increment(error)) {
+    to << "thread " << at->path().filename().string() << '\n';
+    for (const char* what : {"comm", "wchan", "syscall", "stack"}) {
+      to << "  " << what << '\n';
+      copy_lines(to, (at->path() / what).string());
+      to << '\n';
+    }
+    copy_lines(to, (at->path() / "status").string());
+  }
+  to.close();
+  std::ostringstream command;
+  command << "command -v gdb >/dev/null && timeout 30 gdb -p " << pid << " -batch -ex 'thread apply all bt' >>'" << file
+          << "' 2>&1 </dev/null";
+  if (std::system(command.str().c_str()) != 0) return;  // NOLINT: nothing in the command comes from outside
+}
+
+}  // namespace lrpc::storm

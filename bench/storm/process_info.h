@@ -1,0 +1,32 @@
+// What /proc and the nameserver say about processes of the storm.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::storm {
+
+struct ProcessCounts {
+  std::optional<std::uint64_t> descriptors;  ///< Nothing where we may not look.
+  std::uint64_t threads = 0;
+  std::optional<std::uint64_t> mappings;  ///< Of lrpc's memfds: regions, allocator pages.
+  std::uint64_t resident_kib = 0;         ///< Without the ledger and other shared files.
+};
+[[nodiscard]] ProcessCounts counts_of(pid_t pid);
+
+/// Names that the nameserver knows, sorted. Blocks for its answer, at most 2 s.
+[[nodiscard]] Result<std::vector<std::string>> names_at(const std::string& nameserver);
+/// Sockets of the system that are bound to that path: the listening one, and one for each connection.
+[[nodiscard]] std::uint64_t sockets_at(const std::string& path);
+
+/// Writes all that can be known about a process that hangs to `file`: where each thread sleeps, a backtrace if there is
+/// a debugger. Blocks for that, at most 30 s.
+void dump_process(pid_t pid, const std::string& file);
+
+}  // namespace lrpc::storm

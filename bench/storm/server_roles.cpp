@@ -1,0 +1,112 @@
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "roles.h"
+#include "service.h"
+
+namespace lrpc::storm {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// An export that another server, or a nameserver that is away, may prevent.
+bool export_or_not(Server& server, const std::string& name, Service& service, std::vector<ExportId>& exported) {
+  const InCall waiting("export", 0, nullptr);
+  const auto done = Storm::export_to(server, name, service);
+  if (done) {
+    exported.push_back(*done);
+    return true;
+  }
+  switch (done.code()) {
+    case Errc::name_taken:
+    case Errc::no_nameserver:
+    case Errc::peer_gone:
+    case Errc::timed_out: break;
+    default: complain("export of %s: %s", name.c_str(), done.error().message().c_str());
+  }
+  return false;
+}
+
+/// Some withdraw at random, often while a client is binding.
+void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& random) {
+  const std::size_t at = random.below(static_cast<std::uint32_t>(exported.size()));
+  const InCall waiting("withdraw", 0, nullptr);
+  (void)server.withdraw(exported[at]);  // the nameserver may be away
+  exported.erase(exported.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void publish(const Server& server, const Service& service) {
+  const ServerStatistics now = server.statistics();
+  Place& own = place();
+  own.bindings.store(now.bindings);
+  own.estacks.store(now.estacks);
+  own.associated.store(now.estacks_associated);
+  own.trap_listeners.store(now.trap_listeners);
+  own.handles.store(service.handles());
+  own.reports.fetch_add(1);
+}
+
+}  // namespace
+
+void block_sigterm() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+bool sleep_or_end(std::uint32_t microseconds) noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  const timespec time{microseconds / 1'000'000, static_cast<long>(microseconds % 1'000'000) * 1000};
+  return sigtimedwait(&set, nullptr, &time) == SIGTERM;
+}
+
+int run_server(const Orders& orders) {
+  block_sigterm();
+  Random random(orders.seed);
+  Service service(orders.nameserver, random.seed());
+  ServerOptions options{.nameserver = orders.nameserver};
+  // Small supplies, so that E-stacks are taken away from A-stacks, and left alone.
+  options.max_estacks = random.chance(50) ? random.between(4, 8) : 64;
+  options.estack_idle = std::chrono::milliseconds(random.chance(50) ? random.between(5, 60) : 1000);
+  Server server(options);
+  std::vector<ExportId> exported;
+  if (orders.ends_itself && random.chance(30)) abort();
+  std::uint32_t left = random.between(1, 40);
+  for (bool end = false; !end;) {
+    if (exported.size() < 2) (void)export_or_not(server, mortal_name(random.below(kNames)), service, exported);
+    end = sleep_or_end(random.between(500, 40'000));
+    if (exported.size() > 1 && random.chance(20)) withdraw_one(server, exported, random);
+    if (orders.ends_itself && --left == 0) random.chance(50) ? _exit(0) : exit(0);
+  }
+  service.let_go();  // a binding ends before the Server that serves its calls
+  return 0;
+}
+
+int run_survivor_server(const Orders& orders) {
+  block_sigterm();
+  Service service(orders.nameserver, orders.seed);
+  Server server({.nameserver = orders.nameserver, .estack_idle = 300ms});
+  std::vector<ExportId> exported;
+  while (!export_or_not(server, kSurvivorName, service, exported)) {
+    if (sleep_or_end(20'000)) return 1;
+  }
+  while (!ledger().ending.load()) {
+    if (sleep_or_end(20'000)) return 1;
+    const bool draining = ledger().draining.load();
+    if (draining) service.let_go();
+    publish(server, service);
+    place().quiet.store(draining);
+  }
+  service.let_go();
+  return 0;
+}
+
+}  // namespace lrpc::storm
