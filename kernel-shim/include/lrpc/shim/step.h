@@ -9,7 +9,7 @@ namespace lrpc::shim {
 /// A step has as many marks as there are places that it was inlined into.
 struct StepMark {
   std::int32_t place;  ///< Of the step's first instruction, relative to this record.
-  char name[28];       ///< "client 4", "server a", "T11", ...; ends with a zero.
+  char name[28];       ///< "client 4", "server a", a transition, ...; ends with a zero.
 };
 static_assert(sizeof(StepMark) == 32);
 
