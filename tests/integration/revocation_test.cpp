@@ -178,7 +178,9 @@ TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
   server.end_binding(bound);
   EXPECT_TRUE(readable(fd, 20s));
   caller.join();
-  EXPECT_EQ(held, Errc::call_failed);
+  // The procedure asks whether its caller has gone: its return may be there before the news is.
+  EXPECT_TRUE(held == Errc::call_failed || held == Errc::ok) << static_cast<int>(held);
+  EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
   EXPECT_TRUE(eventually([&] { return told == 1; }));
 }
 
