@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,6 +40,7 @@ bool answer(int socket, const std::string& path) {
 /// Of what lrpcd has, this process keeps its end of the pair alone. Signals for the whole group are lrpcd's to obey.
 [[noreturn]] void read_on_request(int socket, const std::string& path) {
   ::prctl(PR_SET_NAME, "lrpcd-policy");
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also in the middle of a look-up
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) ::signal(signal, SIG_IGN);
   const int null = ::open("/dev/null", O_RDWR);
@@ -66,18 +66,7 @@ Result<PolicyReader> PolicyReader::start(const std::string& path) {
   if (process < 0) return system_error("cannot start the reader of policies: fork", errno);
   if (process == 0) read_on_request(theirs.get(), path);
   if (::fcntl(ours.get(), F_SETFL, O_NONBLOCK) != 0) return system_error("O_NONBLOCK", errno);
-  return PolicyReader(std::move(ours), process);
-}
-
-PolicyReader::PolicyReader(PolicyReader&& other) noexcept
-    : socket_(std::move(other.socket_)),
-      process_(std::exchange(other.process_, -1)),
-      received_(std::move(other.received_)) {}
-
-PolicyReader::~PolicyReader() {
-  if (process_ <= 0) return;
-  ::kill(process_, SIGKILL);  // whatever it may be waiting for: nobody wants its answer
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
+  return PolicyReader(std::move(ours));
 }
 
 void PolicyReader::ask() noexcept {

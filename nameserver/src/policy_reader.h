@@ -2,8 +2,6 @@
 // peers, and lrpcd never waits for it: looking users up can take long.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 
@@ -13,14 +11,14 @@
 
 namespace lrpc::nameserver {
 
-/// One thread's. The process ends with the object, or with the process that has it.
+/// One thread's. The process ends with the object, or with the process that has it; nobody waits for it: lrpcd may neither
+/// signal nor reap when it has shut itself in.
 class PolicyReader {
  public:
   /// Forks: before there are threads, and descriptors that nobody else is to have.
   static Result<PolicyReader> start(const std::string& path);
-  PolicyReader(PolicyReader&& other) noexcept;
+  PolicyReader(PolicyReader&&) noexcept = default;
   PolicyReader& operator=(PolicyReader&&) = delete;
-  ~PolicyReader();
 
   /// Asks for the file as it is now. Asked again before the answer has come, it may answer once.
   void ask() noexcept;
@@ -31,9 +29,8 @@ class PolicyReader {
   Result<std::optional<PolicySource>> take();
 
  private:
-  PolicyReader(UniqueFd socket, pid_t process) noexcept : socket_(std::move(socket)), process_(process) {}
+  explicit PolicyReader(UniqueFd socket) noexcept : socket_(std::move(socket)) {}
   UniqueFd socket_;
-  pid_t process_ = -1;
   std::string received_;
 };
 
