@@ -62,7 +62,9 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
 }
 
 /// The same within a CallScope: what Call::transfer() does then, in halves.
-inline lrpc::Result<void> limited_null_in_halves(::Bench::Client& client, ServerHalf& server, ServedAStack& astack) {
+/// Not inlined, so that the loop over Null keeps its registers.
+[[gnu::noinline]] lrpc::Result<void> limited_null_in_halves(::Bench::Client& client, ServerHalf& server,
+                                                            ServedAStack& astack) {
   lrpc::client::BindingObject& object = client.binding().object();
   if (object.remote()) [[unlikely]]
     return lrpc::Errc::remote_unavailable;

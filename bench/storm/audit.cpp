@@ -128,13 +128,14 @@ void Conductor::audit_survivors(bool last) {
            server->trap_listeners.load() == 0 && estacks;
   };
   if (!wait_until(at_rest, 2 * kMostSeconds)) {
-    wrong("the surviving server has %llu bindings (1), %llu handles, %llu trap listeners, %llu E-stacks, %llu of them "
-          "associated",
-          static_cast<unsigned long long>(server->bindings.load()),
-          static_cast<unsigned long long>(server->handles.load()),
-          static_cast<unsigned long long>(server->trap_listeners.load()),
-          static_cast<unsigned long long>(server->estacks.load()),
-          static_cast<unsigned long long>(server->associated.load()));
+    wrong(
+        "the surviving server has %llu bindings (1), %llu handles, %llu trap listeners, %llu E-stacks, %llu of them "
+        "associated",
+        static_cast<unsigned long long>(server->bindings.load()),
+        static_cast<unsigned long long>(server->handles.load()),
+        static_cast<unsigned long long>(server->trap_listeners.load()),
+        static_cast<unsigned long long>(server->estacks.load()),
+        static_cast<unsigned long long>(server->associated.load()));
   }
   audit_counts(server_, server->pid.load(), "surviving server", server->estacks.load(), last);
   audit_counts(client_, client->pid.load(), "surviving client", 0, last);
@@ -157,12 +158,13 @@ void Conductor::audit_counts(Baseline& baseline, pid_t pid, const char* who, std
            now.threads <= then.threads + kMadeLate && now.mappings.value_or(0) <= then.mappings.value_or(0) + kMadeLate;
   };
   if (!wait_until(same, kMostSeconds)) {
-    wrong("the %s has %llu descriptors (%llu after the first round), %llu threads (%llu), %llu mappings of regions and "
-          "pages (%llu)",
-          who, static_cast<unsigned long long>(now.descriptors.value_or(0)),
-          static_cast<unsigned long long>(then.descriptors.value_or(0)), static_cast<unsigned long long>(now.threads),
-          static_cast<unsigned long long>(then.threads), static_cast<unsigned long long>(now.mappings.value_or(0)),
-          static_cast<unsigned long long>(then.mappings.value_or(0)));
+    wrong(
+        "the %s has %llu descriptors (%llu after the first round), %llu threads (%llu), %llu mappings of regions and "
+        "pages (%llu)",
+        who, static_cast<unsigned long long>(now.descriptors.value_or(0)),
+        static_cast<unsigned long long>(then.descriptors.value_or(0)), static_cast<unsigned long long>(now.threads),
+        static_cast<unsigned long long>(then.threads), static_cast<unsigned long long>(now.mappings.value_or(0)),
+        static_cast<unsigned long long>(then.mappings.value_or(0)));
   }
   std::printf("  %-17s %llu descriptors, %llu threads, %llu KiB\n", who,
               static_cast<unsigned long long>(now.descriptors.value_or(0)),

@@ -104,8 +104,7 @@ bool Caller::large(Client& client, const Terms& terms) {
     const MadeCall made("Fill", client.binding());
     const auto filled = client.Fill(made.number(), size, first, data);
     bool right = data.contents().size() == size;
-    for (std::size_t i = 0; right && i < size; i += 97)
-      right = data.contents()[i] == static_cast<std::byte>(first + i);
+    for (std::size_t i = 0; right && i < size; i += 97) right = data.contents()[i] == static_cast<std::byte>(first + i);
     return made.judge(filled, terms, right);
   }
   const std::vector<std::byte> data(size, static_cast<std::byte>(random_.below(256)));

@@ -75,7 +75,8 @@ Conductor::Conductor(StormOptions options)
       socket_(options_.directory + "/lrpcd.sock") {}
 
 pid_t Conductor::spawn(Role role) {
-  const auto free = std::ranges::find_if(ledger().places, [](const Place& one) { return one.role.load() == Role::none; });
+  const auto free =
+      std::ranges::find_if(ledger().places, [](const Place& one) { return one.role.load() == Role::none; });
   if (free == ledger().places.end()) return 0;
   Place& place = *free;
   for (Waiting& one : place.threads) {
@@ -214,7 +215,8 @@ void Conductor::ended(pid_t pid, Process process, int status) {
     return;
   }
   if (WIFEXITED(status)) {
-    if (WEXITSTATUS(status) != 0) wrong("a %s (%d) has ended with status %d", name_of(process.role), pid, WEXITSTATUS(status));
+    if (WEXITSTATUS(status) != 0)
+      wrong("a %s (%d) has ended with status %d", name_of(process.role), pid, WEXITSTATUS(status));
     ++(process.end_signal == SIGTERM && process.end_at == 0 ? kills_.terminated : kills_.own_end);
     return;
   }
@@ -235,7 +237,8 @@ void Conductor::start_nameserver() {
   if (pid < 0) return;
   if (pid == 0) {
     become_child(options_.directory + "/lrpcd.log");
-    execl(options_.lrpcd.c_str(), options_.lrpcd.c_str(), "--socket", socket_.c_str(), "--log-level", "warning", nullptr);
+    execl(options_.lrpcd.c_str(), options_.lrpcd.c_str(), "--socket", socket_.c_str(), "--log-level", "warning",
+          nullptr);
     _exit(127);
   }
   nameserver_ = pid;

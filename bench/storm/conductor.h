@@ -47,7 +47,7 @@ class Conductor {
     int end_signal = 0;
     std::uint64_t stop_at = 0;
     std::uint64_t continue_at = 0;
-    bool may_abort = false;    ///< By its own choice, or because it was sent the signal.
+    bool may_abort = false;  ///< By its own choice, or because it was sent the signal.
     bool hang_reported = false;
   };
   struct Kills {

@@ -58,7 +58,7 @@ class Debugger {
     std::uint32_t passes = 0;  ///< Hits to let go before the action.
     Action action = Action::kill;
     bool planted = false;
-    std::uint64_t plant_at = 0;       ///< ns; while not planted.
+    std::uint64_t plant_at = 0;  ///< ns; while not planted.
     std::vector<pid_t> threads;
     std::vector<std::pair<pid_t, std::uint64_t>> held;  ///< Threads, and until when (ns).
   };

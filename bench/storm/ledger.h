@@ -36,17 +36,17 @@ enum class Fate : std::uint8_t {
 struct Waiting {
   std::atomic<std::uint64_t> since;  ///< ns, CLOCK_MONOTONIC.
   std::atomic<std::uint64_t> call;
-  std::atomic<const char*> what;  ///< A literal: all processes are forks of one.
+  std::atomic<const char*> what;     ///< A literal: all processes are forks of one.
   std::atomic<const void*> binding;  ///< The Binding Object in the process, for who looks into a hang.
-  std::atomic<int> thread;  ///< 0: free.
+  std::atomic<int> thread;           ///< 0: free.
 };
 
 /// A process of the storm.
 struct Place {
   std::atomic<pid_t> pid;
   std::atomic<Role> role;
-  std::atomic<std::uint32_t> go;     ///< Futex: the process may begin.
-  std::atomic<bool> quiet;           ///< A survivor that has let go of everything but what it always has.
+  std::atomic<std::uint32_t> go;  ///< Futex: the process may begin.
+  std::atomic<bool> quiet;        ///< A survivor that has let go of everything but what it always has.
   std::array<Waiting, kMostThreads> threads;
   // A survivor server's own counts.
   std::atomic<std::uint64_t> bindings, estacks, associated, handles, trap_listeners, reports;
@@ -59,8 +59,8 @@ struct Complaint {
 
 /// Lies in one MAP_SHARED mapping that is made before the first fork. All zero is a good start.
 struct Ledger {
-  std::atomic<bool> draining;  ///< The round ends: clients end, survivors let go.
-  std::atomic<bool> ending;    ///< The storm ends.
+  std::atomic<bool> draining;        ///< The round ends: clients end, survivors let go.
+  std::atomic<bool> ending;          ///< The storm ends.
   std::atomic<std::uint32_t> fault;  ///< Fault, below: what goes wrong on purpose.
   std::atomic<std::uint32_t> round;
   std::atomic<std::uint64_t> next_call;

@@ -49,9 +49,7 @@ class MadeCall {
   bool failed(Errc code, const Terms& terms, bool nested = false) const {
     ledger().failed.fetch_add(1, std::memory_order_relaxed);
     switch (code) {
-      case Errc::no_astack:
-        fate(Fate::not_made);
-        return fits(code, terms.may_refuse);
+      case Errc::no_astack: fate(Fate::not_made); return fits(code, terms.may_refuse);
       case Errc::binding_revoked:
         fate(nested ? Fate::unknown : Fate::not_made);
         (void)fits(code, !terms.survivor || nested);
@@ -60,9 +58,7 @@ class MadeCall {
         fate(Fate::unknown);
         (void)fits(code, !terms.survivor || nested);
         return nested;
-      case Errc::call_aborted:
-        fate(Fate::unknown);
-        return fits(code, terms.may_abort || nested);
+      case Errc::call_aborted: fate(Fate::unknown); return fits(code, terms.may_abort || nested);
       default:
         fate(Fate::unknown);
         (void)fits(code, false);

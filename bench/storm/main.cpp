@@ -25,8 +25,12 @@ int main(int argc, char** argv) {
   app.add_option("--round", options.round_seconds, "Seconds between two looks at everything, when nothing is under way")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--clients", options.clients, "Client processes at a time")->check(CLI::Range(1, 40))->capture_default_str();
-  app.add_option("--servers", options.servers, "Server processes at a time")->check(CLI::Range(1, 40))->capture_default_str();
+  app.add_option("--clients", options.clients, "Client processes at a time")
+      ->check(CLI::Range(1, 40))
+      ->capture_default_str();
+  app.add_option("--servers", options.servers, "Server processes at a time")
+      ->check(CLI::Range(1, 40))
+      ->capture_default_str();
   app.add_flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
   app.add_option("--fault", options.fault, "Do something wrong on purpose; the storm must find it")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"wrong-answer", Fault::wrong_answer},

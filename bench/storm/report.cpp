@@ -31,12 +31,14 @@ void Conductor::report(std::uint64_t began) const {
   }
   std::printf("\n%u rounds in %.1f s, seed %" PRIu64 ": %llu processes started.\n", round_, seconds, options_.seed,
               wide(spawned_));
-  std::printf("%llu killed: %llu by SIGKILL (%llu of them at a step), %llu aborted, %llu by SIGTERM, lrpcd %llu times; "
-              "%llu ended by themselves, %llu were stopped for a while.\n",
-              wide(kills_.all()), wide(kills_.killed), wide(debugger_.kills()), wide(kills_.aborted),
-              wide(kills_.terminated), wide(kills_.nameservers), wide(kills_.own_end), wide(kills_.stopped));
-  std::printf("%llu calls: %llu answered, %llu failed, aborted or refused, the others' callers died; %llu executions.\n",
-              wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(executed_));
+  std::printf(
+      "%llu killed: %llu by SIGKILL (%llu of them at a step), %llu aborted, %llu by SIGTERM, lrpcd %llu times; "
+      "%llu ended by themselves, %llu were stopped for a while.\n",
+      wide(kills_.all()), wide(kills_.killed), wide(debugger_.kills()), wide(kills_.aborted), wide(kills_.terminated),
+      wide(kills_.nameservers), wide(kills_.own_end), wide(kills_.stopped));
+  std::printf(
+      "%llu calls: %llu answered, %llu failed, aborted or refused, the others' callers died; %llu executions.\n",
+      wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(executed_));
   std::printf("%zu steps, %llu hits, %zu steps not hit.\n", debugger_.steps().size(), wide(hits), missed);
   if (wrongs_ == 0) {
     std::printf("Nothing was wrong.\n");

@@ -21,7 +21,9 @@ Caller& own_caller(std::uint64_t seed) {
   return caller;
 }
 
-bool fault_is(Fault fault) { return ledger().fault.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(fault); }
+bool fault_is(Fault fault) {
+  return ledger().fault.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(fault);
+}
 
 }  // namespace
 

@@ -156,7 +156,8 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
   std::int64_t left = shim::Deadline::kNever;
   if (shim::CallLimits* const limits = shim::thread_limits; limits != nullptr) {
     left = limits->deadline.left();
-    if (left <= 0 || shim::cancelled(limits->cancellations.get())) [[unlikely]] {
+    const shim::Cancellations* const cancellations = limits->cancellations.get();
+    if (left <= 0 || (cancellations != nullptr && shim::cancelled(cancellations))) [[unlikely]] {
       --linkage.generation;  // never rung
       return {};
     }

@@ -90,17 +90,11 @@ inline std::uint16_t enter_limited(const ServedAStack& astack, EntryStub stub, C
   return Served::returned;
 }
 
-/// What a look at an A-stack has seen: its linkage, the turn and generation that a call must have, and the word.
-struct Sight {
-  std::uint64_t linkage;
-  std::uint64_t call;
-  shim::CallWord hint;
-};
-
-/// From the claim on. `kLimited`: for calls that carry a deadline.
+/// From the claim on. `seen`: the linkage, which was free; `hint`: the word as it was then. `kLimited`: for calls that
+/// carry a deadline.
 template <Scanner kScanner, bool kLimited>
-inline Served serve_seen(ServedAStack& astack, CallContext& context, const Sight& sight) noexcept {
-  const auto& [seen, call, hint] = sight;
+inline Served serve_seen(ServedAStack& astack, CallContext& context, std::uint64_t seen, shim::CallWord hint) noexcept {
+  const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);  // the turn and generation that a call must have
   if constexpr (kScanner == Scanner::poller) {
     if (hint.procedure() < astack.entry_count.load(std::memory_order_acquire) &&
         astack.entries[hint.procedure()].may_block) [[unlikely]] {
@@ -143,8 +137,9 @@ inline Served serve_seen(ServedAStack& astack, CallContext& context, const Sight
 
 /// Out of the way of the others.
 template <Scanner kScanner>
-[[gnu::noinline]] Served serve_limited(ServedAStack& astack, CallContext& context, Sight sight) noexcept {
-  return serve_seen<kScanner, true>(astack, context, sight);
+[[gnu::noinline]] Served serve_limited(ServedAStack& astack, CallContext& context, std::uint64_t seen,
+                                       shim::CallWord hint) noexcept {
+  return serve_seen<kScanner, true>(astack, context, seen, hint);
 }
 
 /// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
@@ -156,12 +151,12 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   const std::uint64_t seen = astack.linkage.look();
   if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
   const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);
-  const Sight sight{seen, call, shim::load_word(*astack.head)};
-  if (!sight.hint.same_unlimited_turn(call)) [[unlikely]] {
-    if (sight.hint.same_turn(call)) return serve_limited<kScanner>(astack, context, sight);
-    if (!sight.hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
+  const shim::CallWord hint = shim::load_word(*astack.head);
+  if (!hint.same_unlimited_turn(call)) [[unlikely]] {
+    if (hint.same_turn(call)) return serve_limited<kScanner>(astack, context, seen, hint);
+    if (!hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
   }
-  return serve_seen<kScanner, false>(astack, context, sight);
+  return serve_seen<kScanner, false>(astack, context, seen, hint);
 }
 
 }  // namespace lrpc::server
