@@ -163,7 +163,7 @@ TEST_P(Binding, a_refusal_reaches_the_client_with_the_clerks_words_made_printabl
   EXPECT_NE(client.text.find("not ?[31myou?xxx"), std::string::npos) << client.text;
   EXPECT_LE(client.text.size(), shim::kMaxReasonLength);
   client.import("files");
-  server.answer_bind(Errc::name_unknown);  // a clerk's other codes are refusals too
+  server.answer_bind(Errc::name_taken);  // a clerk's other codes are refusals too
   EXPECT_EQ(client.next_failure(), Errc::not_permitted);
   client.import("files");
   server.answer_bind(Errc::limit_reached, "full");
