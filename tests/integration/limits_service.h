@@ -52,12 +52,12 @@ class LimitsService {
   lrpc::Result<Limits::LeftBehindResults> LeftBehind(CallContext&, bool fresh) {
     std::optional<lrpc::CallScope> scope;
     if (fresh) scope.emplace(lrpc::fresh);
-    const auto left = behind->Left();
+    const auto left = behind.load()->Left();
     if (!left) return left.error();
     return Limits::LeftBehindResults{.limited = left->limited, .nanoseconds = left->nanoseconds};
   }
   lrpc::Result<void> HoldBehind(CallContext&, std::uint32_t milliseconds) {
-    const auto held = behind->Hold(milliseconds);
+    const auto held = behind.load()->Hold(milliseconds);
     behind_ended = static_cast<int>(held.code());
     if (!held) return held.error();
     return {};
@@ -80,7 +80,7 @@ class LimitsService {
   }
   static bool eventually(const std::function<bool()>& so) { return wait_for(std::chrono::seconds(20), so); }
 
-  Limits::Client* behind = nullptr;
+  std::atomic<Limits::Client*> behind{nullptr};
   std::array<std::atomic<std::uint8_t>, kNumbers> times{};
   std::atomic<std::uint32_t> asked{0};
   std::atomic<std::uint32_t> holding{0};
