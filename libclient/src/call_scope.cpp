@@ -30,12 +30,15 @@ CallScope::CallScope(shim::CallLimits* from, CallDeadline deadline, const Cancel
 
 std::optional<std::chrono::nanoseconds> CallScope::remaining() noexcept {
   if (shim::thread_limits == nullptr || !shim::thread_limits->deadline.ever()) return std::nullopt;
-  return std::chrono::nanoseconds(std::max<std::int64_t>(shim::thread_limits->deadline.left(), 0));
+  // By the clock itself, as a call's wait is: who was told call_aborted finds nothing left.
+  const auto left = shim::thread_limits->deadline.until() - CallDeadline::Clock::now();
+  return std::max<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0));
 }
 
 bool CallScope::over() noexcept {
   if (shim::thread_limits == nullptr) return false;
-  return shim::thread_limits->deadline.left() <= 0 || shim::cancelled(shim::thread_limits->cancellations.get());
+  return shim::thread_limits->deadline.until() <= CallDeadline::Clock::now() ||
+         shim::cancelled(shim::thread_limits->cancellations.get());
 }
 
 }  // namespace lrpc

@@ -156,8 +156,13 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
   std::int64_t left = shim::Deadline::kNever;
   if (shim::CallLimits* const limits = shim::thread_limits; limits != nullptr) {
     left = limits->deadline.left();
+    bool over = false;
+    if (left <= 0) [[unlikely]] {  // by ticks(); the clock has the last word
+      over = limits->deadline.until() <= Waiting::Clock::now();
+      left = 1;
+    }
     const shim::Cancellations* const cancellations = limits->cancellations.get();
-    if (left <= 0 || (cancellations != nullptr && shim::cancelled(cancellations))) [[unlikely]] {
+    if (over || (cancellations != nullptr && shim::cancelled(cancellations))) [[unlikely]] {
       --linkage.generation;  // never rung
       return {};
     }
