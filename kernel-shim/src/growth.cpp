@@ -1,13 +1,10 @@
 #include "lrpc/shim/growth.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,18 +12,13 @@
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/little_endian.h"
+#include "small_message.h"
 
 namespace lrpc::shim {
 namespace {
 
 enum class Kind : std::uint8_t { request = 1, answer = 2 };
 constexpr std::size_t kLongest = 8;  // one more than either has, so that a longer one is seen
-/// One more descriptor than we want, so that a second one is seen and closed.
-constexpr std::size_t kMostFds = 2;
-union Control {
-  char bytes[CMSG_SPACE(kMostFds * sizeof(int))];
-  cmsghdr align;
-};
 
 std::string encode(const GrowthRequest& request) {
   std::string bytes;
@@ -46,64 +38,9 @@ std::string encode_answer(std::uint16_t count, Errc refusal) {
 }
 
 Status send_on_line(int line, const std::string& bytes, int fd) {
-  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-  Control control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  if (fd >= 0) {
-    header.msg_control = control.bytes;
-    header.msg_controllen = CMSG_SPACE(sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  }
-  for (;;) {
-    if (sendmsg(line, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return {};
-    if (errno == EINTR) continue;
-    if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::peer_gone, "the line has hung up"};
-    return system_error("a message on a line", errno);
-  }
-}
-
-/// What a line brought: a private copy.
-struct Received {
-  std::array<std::byte, kLongest> bytes{};
-  std::size_t size = 0;
-  std::array<UniqueFd, kMostFds> fds;
-  std::size_t fd_count = 0;
-  bool fds_lost = false;
-};
-
-/// nullopt: nothing is there.
-Result<std::optional<Received>> receive_on_line(int line) {
-  Received received;
-  iovec data{received.bytes.data(), received.bytes.size()};
-  Control control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.bytes;
-  header.msg_controllen = sizeof control.bytes;
-  const ssize_t got = recvmsg(line, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0) {
-    if (errno == EAGAIN || errno == EINTR) return std::optional<Received>();
-    return Error{Errc::peer_gone, "the line is broken"};
-  }
-  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = 0; CMSG_LEN((at + 1) * sizeof(int)) <= one->cmsg_len && received.fd_count < kMostFds; ++at) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(one) + at * sizeof fd, sizeof fd);
-      received.fds[received.fd_count++] = UniqueFd(fd);
-    }
-  }
-  if (got == 0 && received.fd_count == 0) return Error{Errc::peer_gone, "the line has hung up"};
-  received.size = static_cast<std::size_t>(got);
-  received.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
-  return std::optional<Received>(std::move(received));
+  if (send_small(line, std::as_bytes(std::span(bytes)), fd)) return {};
+  if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::peer_gone, "the line has hung up"};
+  return system_error("a message on a line", errno);
 }
 
 }  // namespace
@@ -120,7 +57,7 @@ Result<UniqueFd> ask_for_growth(int bell, const GrowthRequest& request) {
 Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience) {
   pollfd entry{line, POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return std::optional<GrowthAnswer>();
-  auto received = receive_on_line(line);
+  auto received = receive_small(line, kLongest, "line");
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<GrowthAnswer>();
   ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
@@ -139,7 +76,7 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
 }
 
 Result<GrowthRequest> take_growth_request(int line) {
-  auto received = receive_on_line(line);
+  auto received = receive_small(line, kLongest, "line");
   if (!received) return received.error();
   if (!received->has_value()) return Error{Errc::bad_message, "a line without a request"};
   ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
