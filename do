@@ -7,7 +7,8 @@ usage() {
   cat <<'END'
 ./do setup                  install by apt what is missing (nothing, if nothing is)
 ./do build [PRESET]         build; PRESET is release (default), debug, asan or tsan; the result is in build/PRESET
-./do test [ARGS] [-- ...]   build and run all tests, then the runtime's tests under ASan+UBSan and under TSan
+./do test [ARGS] [-- ...]   build and run all tests, then the runtime's tests under ASan+UBSan and under TSan; unsteady ones,
+                              that fail beside others and hold alone, are named at the end
       --no-sanitizers         without the two sanitizer builds
       --quick                 that, and without the slow labels (model, simulation, fuzz)
       other arguments         go to ctest, for example -R conformance
@@ -105,49 +106,77 @@ build() { # build PRESET
 
 # ---- testing ----
 
-passed=0 failed=0 skipped=0 complaints=
+passed=0 failed=0 skipped=0 unsteady=0 complaints=
 
 attribute() { # attribute NAME FILE: the number that JUnit's testsuite element gives
   tr '\n\t' '  ' <"$2" | sed -n "s/.*<testsuite [^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"
 }
 
-# complaints_of PRESET: name and last lines of what each failed test of the last run printed, as ctest's log keeps them.
+# complaints_of PRESET: name and last lines of what each failed test of the last run printed, as ctest's log keeps them;
+# first those that may be run again (a line that begins with "== not so").
 complaints_of() {
   awk -v preset="$1" -v keep=25 '
-    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = 0; inside = 0; next }
+    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = in_order = report = 0; inside = 0; next }
     /^Output:$/                  { inside = 1; count = 0; next }
     /^<end of output>$/          { inside = 0; next }
     inside && /^-+$/ && !count   { next }
-    inside                       { line[count++ % keep] = $0; next }
+    inside                       { line[count++ % keep] = $0 }
+    inside && /^ *[0-9]+ FAILED TESTS?$/            { in_order = 1 }
+    inside && /Sanitizer|runtime error:|terminate called/ { report = 1 }
+    inside                       { next }
     /^Test time = /              { time = $4 " s" }
     /^Unable to find executable/ { printf "== failed in %s: %s\n", preset, $0 }
     /^Test Failed/ {
-      printf "== failed in %s after %s: %s\n", preset, time, substr(name, 1, 200)
+      printf "== %s in %s after %s: %s\n", in_order && !report ? "not so" : "failed", preset, time, substr(name, 1, 200)
       for (i = count > keep ? count - keep : 0; i < count; ++i) print "   " substr(line[i % keep], 1, 300)
       count = 0
     }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
 
+# Tests of what processes do to each other on a machine that others load, too, meet now and then a delay that nobody
+# foresaw. So failed tests are run twice more, alone, if they are few, and each ended in order with an expectation that
+# did not hold; a test that hung, crashed or made a sanitizer speak is never given this. What then holds both times is
+# named at the end as unsteady: something to mend, but not today's change.
+unsteady_at_most=3
+
+# held_when_alone PRESET FAILURES COMPLAINTS ctest...: whether that is so for all tests that failed in the last run.
+held_when_alone() {
+  local preset=$1 failures=$2 said=$3
+  shift 3
+  ((failures <= unsteady_at_most)) || return 1
+  (($(grep -c '^== not so in ' <<<"$said") == failures)) || return 1
+  (($(grep -c '\*\*\*Failed ' "build/$preset/ctest.out") == failures)) || return 1 # Neither ***Timeout nor ***Exception.
+  say "again, and alone, what failed in $preset"
+  "$@" --rerun-failed -j 1 --repeat until-fail:2 --output-on-failure
+}
+
 run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
-  local preset=$1 report=$PWD/build/$1/ctest.xml status=0 tests failures skips
-  local -a around=()
+  local preset=$1 report=$PWD/build/$1/ctest.xml status=0 said tests failures skips
+  local -a ctest
   shift
-  [[ $preset == tsan ]] && around=("${without_randomisation[@]}")
+  ctest=(env "ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}"
+    "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}"
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}")
+  [[ $preset == tsan ]] && ctest+=("${without_randomisation[@]}")
+  ctest+=(ctest --test-dir "build/$preset")
   rm -f "$report"
-  ASAN_OPTIONS="halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}" \
-    UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}" \
-    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}" \
-    "${around[@]}" ctest --test-dir "build/$preset" --output-on-failure -j 2 --output-junit "$report" "$@" || status=$?
+  "${ctest[@]}" --output-on-failure -j 2 --output-junit "$report" "$@" | tee "build/$preset/ctest.out" || status=$?
   if [[ ! -s $report ]]; then
     failed=$((failed + 1)) complaints+="== $preset: ctest wrote no report"$'\n'
     return
   fi
-  ((status == 0)) || complaints+=$(complaints_of "$preset")$'\n'
   tests=$(attribute tests "$report")
   failures=$(attribute failures "$report")
   skips=$(($(attribute skipped "$report") + $(attribute disabled "$report")))
   # Never "all passed" when ctest says otherwise, whatever it counted.
   ((status != 0 && failures == 0)) && failures=1 && tests=$((tests + 1))
+  if ((status != 0)); then
+    said=$(complaints_of "$preset")
+    if held_when_alone "$preset" "$failures" "$said" "${ctest[@]}"; then
+      unsteady=$((unsteady + failures)) failures=0 said=${said//== not so in/== unsteady (holds when alone) in}
+    fi
+    complaints+=${said//== not so in/== failed in}$'\n'
+  fi
   failed=$((failed + failures))
   skipped=$((skipped + skips))
   passed=$((passed + tests - failures - skips))
@@ -184,6 +213,7 @@ run_tests() {
   fi
   # Again at the end: who reads the tail of a long log sees what to mend.
   printf '%s' "$complaints"
+  ((unsteady == 0)) || echo "$unsteady of those that passed did so only when run again alone: unsteady, named above"
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0))
 }

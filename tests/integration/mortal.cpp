@@ -27,8 +27,8 @@ int serve(const std::string& nameserver, const std::string& name) {
   wait_for_the_end();
 }
 
-/// Has a handle, a call that the server holds, and two threads that call back to back, then ends. Negative: ends while
-/// it imports.
+/// Has a handle, a call that the server holds (alone with its server: for certain before the end), and two threads that
+/// call back to back, then ends. Negative: ends while it imports.
 int call(const std::string& nameserver, const std::string& name, lrpc::Gate gate, int ending) {
   const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = std::chrono::seconds(20), .gate = gate};
   if (ending < 0) {
@@ -48,7 +48,11 @@ int call(const std::string& nameserver, const std::string& name, lrpc::Gate gate
       while (client->Null()) ++calls;
     });
   }
-  while (calls < 200) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto all_call = [&] {
+    const auto held = client->Held();
+    return calls >= 200 && (!held || *held > 0);
+  };
+  while (!all_call()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   say("ready");
   meet(static_cast<Ending>(ending));
 }
