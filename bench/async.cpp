@@ -96,7 +96,7 @@ void rows(Session& session, const Table& table, shim::Gate gate, Placement place
   for (const int in_flight : kInFlight) {
     Row row{.bench = "async",
             .system = "lrpc",
-            .gate = name(gate),
+            .gate = name_of(gate),
             .placement = name(placement),
             .test = fmt::format("Null x{}", in_flight)};
     if (interrupted() || !session.filter().wants(row.gate, row.placement, row.test)) continue;

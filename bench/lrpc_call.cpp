@@ -83,18 +83,6 @@ std::string_view name(LrpcTest test) noexcept {
   return "?";
 }
 
-std::string_view name(shim::Gate gate) noexcept {
-  switch (gate) {
-    case shim::Gate::adaptive: return "adaptive";
-    case shim::Gate::exchange: return "exchange";
-    case shim::Gate::handoff: return "handoff";
-    case shim::Gate::trap: return "trap";
-    case shim::Gate::none: return "none";
-    case shim::Gate::sleep: return "sleep";
-  }
-  return "?";
-}
-
 std::span<const shim::Gate> lrpc_gates() noexcept {
   static constexpr shim::Gate kGates[] = {shim::Gate::exchange, shim::Gate::handoff, shim::Gate::trap,
                                           shim::Gate::adaptive};

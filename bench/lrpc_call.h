@@ -18,7 +18,6 @@ enum class LrpcTest { null, add, big_in, big_in_uninterpreted, big_in_out };
 inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTest::big_in,
                                           LrpcTest::big_in_uninterpreted, LrpcTest::big_in_out};
 [[nodiscard]] std::string_view name(LrpcTest test) noexcept;
-[[nodiscard]] std::string_view name(shim::Gate gate) noexcept;
 
 /// The gates that this build of the libraries offers between two domains.
 [[nodiscard]] std::span<const shim::Gate> lrpc_gates() noexcept;

@@ -77,7 +77,7 @@ void naive_rows(Session& session, const Table& table, Placement placement) {
 void lrpc_rows(Session& session, const Table& table, Placement placement) {
   for (const shim::Gate gate : lrpc_gates()) {
     for (const LrpcTest test : kLrpcTests) {
-      Row row{.bench = "table4", .system = "lrpc", .gate = name(gate), .test = std::string(name(test))};
+      Row row{.bench = "table4", .system = "lrpc", .gate = name_of(gate), .test = std::string(name(test))};
       row.paper = paper_figure(row.test, gate, placement);
       session.measure_row(table, row, placement, floor_of(gate, placement),
                           [&](const Seats& seats) { return make_lrpc_call(seats, gate, test); });

@@ -44,7 +44,7 @@ class Breakdown {
   Breakdown(Session& session, Transfer transfer) : session_(session), transfer_(transfer) {}
 
   void print() {
-    fmt::print("\nGate {}, {}, against the {} floor:\n\n", name(transfer_.gate), name(transfer_.placement),
+    fmt::print("\nGate {}, {}, against the {} floor:\n\n", name_of(transfer_.gate), name(transfer_.placement),
                name(transfer_.floor));
     const auto call = time([&](const Seats& seats) { return make_lrpc_call(seats, transfer_.gate, LrpcTest::null); });
     const auto plain = time_part([] { return make_plain_call(PlainProcedure::null); });
@@ -115,7 +115,7 @@ class Breakdown {
                   line.derived() ? "derived" : "timed", us(line.paper_minimum), us(line.paper_overhead)});
     Row row{.bench = "table5",
             .system = "lrpc",
-            .gate = name(transfer_.gate),
+            .gate = name_of(transfer_.gate),
             .placement = name(transfer_.placement),
             .test = std::string(line.test)};
     row.figures = line.figures;

@@ -74,7 +74,7 @@ void run_slice(Contender& contender, const Slice& slice, const Pause& pause, con
 }  // namespace
 
 std::string_view name(Strategy strategy) noexcept {
-  return strategy == Strategy::plain_futex ? "futex" : name(gate_of(strategy));
+  return strategy == Strategy::plain_futex ? "futex" : name_of(gate_of(strategy));
 }
 
 int Team::be_client(Contender& contender, const Cell& cell, const TickClock& clock, Desk& desk) {

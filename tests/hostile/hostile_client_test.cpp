@@ -12,6 +12,7 @@
 
 #include "bystander.h"
 #include "garbage.h"
+#include "gates.h"
 #include "lrpc/shim/gates.h"
 #include "raw_binding.h"
 #include "world.h"
@@ -185,12 +186,7 @@ TEST_P(HostileClient, that_says_something_strange_on_its_bell_loses_at_most_its_
   bystander_->call_for(20ms);
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, HostileClient, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
-                         [](const auto& tested) {
-                           return tested.param == Gate::exchange  ? "exchange"
-                                  : tested.param == Gate::handoff ? "handoff"
-                                                                  : "adaptive";
-                         });
+INSTANTIATE_TEST_SUITE_P(gates, HostileClient, testing::ValuesIn(kEveryGate), gate_name);
 
 /// Moves whoever sleeps on the word of an A-stack to a word that only this process knows.
 long steal_sleepers(const shim::AStack& astack, void* elsewhere) {

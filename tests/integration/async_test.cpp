@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "gates.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -140,16 +141,7 @@ TEST_P(StartedCalls, of_many_threads_mix_with_synchronous_ones_on_one_binding) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, StartedCalls,
-                         testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
-                         [](const auto& tested) {
-                           switch (tested.param) {
-                             case Gate::exchange: return "exchange";
-                             case Gate::handoff: return "handoff";
-                             case Gate::sleep: return "sleep";
-                             default: return "adaptive";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(gates, StartedCalls, testing::ValuesIn(kEveryGate), gate_name);
 
 TEST(StartedCallsInline, are_served_when_they_are_finished) {
   LocalTasks tasks({.gate = Gate::none});

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "gates.h"
 #include "limits_service.h"
 
 namespace testing_lrpc {
@@ -18,15 +19,6 @@ using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-std::string name_of(Gate gate) {
-  switch (gate) {
-    case Gate::exchange: return "exchange";
-    case Gate::handoff: return "handoff";
-    case Gate::sleep: return "sleep";
-    default: return "adaptive";
-  }
-}
 
 class Cancelled : public testing::TestWithParam<Gate> {
  protected:
@@ -314,8 +306,7 @@ TEST_P(Cancelled, deadlines_and_cancellations_in_one_storm_leave_nothing_behind)
   EXPECT_FALSE(CallScope::remaining());
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Cancelled, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
-                         [](const auto& tested) { return name_of(tested.param); });
+INSTANTIATE_TEST_SUITE_P(gates, Cancelled, testing::ValuesIn(kEveryGate), gate_name);
 
 }  // namespace
 }  // namespace testing_lrpc

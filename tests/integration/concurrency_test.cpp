@@ -7,6 +7,7 @@
 
 #include "busy_calls.h"
 #include "conformance_service.h"
+#include "gates.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -15,16 +16,6 @@ namespace {
 using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
-
-std::string gate_name(const testing::TestParamInfo<Gate>& tested) {
-  switch (tested.param) {
-    case Gate::exchange: return "exchange";
-    case Gate::handoff: return "handoff";
-    case Gate::sleep: return "sleep";
-    default: return "adaptive";
-  }
-}
-const auto kGates = testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep);
 
 class Concurrency : public testing::TestWithParam<Gate> {};
 
@@ -120,7 +111,7 @@ TEST_P(Concurrency, clients_that_come_and_go_do_not_disturb_those_that_stay) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Concurrency, kGates, gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, Concurrency, testing::ValuesIn(kEveryGate), gate_name);
 
 // ---- Nothing on the call path is shared between bindings ----
 
@@ -199,7 +190,7 @@ TEST_P(StuckBinding, that_ends_while_its_calls_are_stuck_does_not_hold_up_anothe
   let_go();
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, StuckBinding, kGates, gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, StuckBinding, testing::ValuesIn(kEveryGate), gate_name);
 
 }  // namespace
 }  // namespace testing_lrpc

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "gates.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -207,14 +208,7 @@ TEST_P(EveryGate, serves_more_threads_than_astacks) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(conformance, EveryGate, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
-                         [](const auto& tested) {
-                           switch (tested.param) {
-                             case Gate::exchange: return "exchange";
-                             case Gate::handoff: return "handoff";
-                             default: return "adaptive";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(conformance, EveryGate, testing::ValuesIn(kEveryGate), gate_name);
 
 }  // namespace
 }  // namespace testing_lrpc

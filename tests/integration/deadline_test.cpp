@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "gates.h"
 #include "limits_service.h"
 #include "lrpc/shim/gates.h"
 
@@ -20,15 +21,6 @@ using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-std::string name_of(Gate gate) {
-  switch (gate) {
-    case Gate::exchange: return "exchange";
-    case Gate::handoff: return "handoff";
-    case Gate::sleep: return "sleep";
-    default: return "adaptive";
-  }
-}
 
 class Deadlines : public testing::TestWithParam<Gate> {
  protected:
@@ -328,8 +320,7 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
   EXPECT_TRUE(LimitsService::eventually([&] { return other.service.abandonments == 1; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
-                         [](const auto& tested) { return name_of(tested.param); });
+INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::ValuesIn(kEveryGate), gate_name);
 
 TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
   LocalLimits limits({.gate = Gate::none});

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "conformance_service.h"
+#include "gates.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -55,12 +56,7 @@ TEST_P(Death, a_death_is_noticed_without_the_watcher_too) {
   killer.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Death, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff),
-                         [](const auto& tested) {
-                           return tested.param == Gate::exchange  ? "exchange"
-                                  : tested.param == Gate::handoff ? "handoff"
-                                                                  : "adaptive";
-                         });
+INSTANTIATE_TEST_SUITE_P(gates, Death, testing::ValuesIn(kEveryGate), gate_name);
 
 TEST(Termination, a_dead_client_is_cleaned_up_and_others_never_notice) {
   World world;

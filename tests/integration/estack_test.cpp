@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "gates.h"
 #include "large.client.h"
 #include "large.server.h"
 #include "lrpc/client.h"
@@ -86,10 +87,7 @@ TEST_P(EStackSize, is_enough_for_what_the_refusal_says) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gates, EStackSize, testing::Values(lrpc::Gate::handoff, lrpc::Gate::exchange),
-                         [](const auto& tested) {
-                           return tested.param == lrpc::Gate::handoff ? "handoff" : "exchange";
-                         });
+INSTANTIATE_TEST_SUITE_P(Gates, EStackSize, testing::Values(lrpc::Gate::handoff, lrpc::Gate::exchange), gate_name);
 
 TEST(EStackSizeTooSmall, is_refused_at_export_with_the_size_that_would_do) {
   const std::size_t least = 64 * 1024 + largest_need();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "burst_service.h"
+#include "gates.h"
 #include "holdings.h"
 #include "lrpc/client/completion_queue.h"
 #include "lrpc/client/pending.h"
@@ -70,15 +71,7 @@ TEST_P(Growth, serves_calls_that_nobody_waits_for) {
   EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Growth, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
-                         [](const auto& tested) {
-                           switch (tested.param) {
-                             case Gate::exchange: return "exchange";
-                             case Gate::handoff: return "handoff";
-                             case Gate::sleep: return "sleep";
-                             default: return "adaptive";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(gates, Growth, testing::ValuesIn(kEveryGate), gate_name);
 
 TEST(GrowthInline, serves_started_calls_within_one_thread) {
   LocalBurst burst(growing(Gate::none));

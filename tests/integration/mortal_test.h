@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "gates.h"
 #include "mortal_service.h"
 #include "world.h"
 
@@ -15,8 +16,6 @@ namespace testing_lrpc {
 using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
-
-inline constexpr std::array kEveryGate{Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep};
 
 inline constexpr std::array kEveryEnding{Ending::Exit,
                                          Ending::ExitElsewhere,

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "gates.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -58,15 +59,7 @@ TEST_P(OneWay, calls_do_not_wait_for_their_procedures) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 2500ms);
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::Values(Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep),
-                         [](const auto& tested) {
-                           switch (tested.param) {
-                             case Gate::exchange: return "exchange";
-                             case Gate::handoff: return "handoff";
-                             case Gate::sleep: return "sleep";
-                             default: return "adaptive";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::ValuesIn(kEveryGate), gate_name);
 
 TEST(OneWaySupply, more_calls_than_astacks_wait_for_the_first_to_be_executed) {
   LocalTasks tasks;

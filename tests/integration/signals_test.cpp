@@ -83,8 +83,7 @@ TEST_P(Signals, interrupt_every_wait_of_a_call_and_each_is_executed_once) {
 }
 
 std::string name_of_storm(const testing::TestParamInfo<std::tuple<Gate, int>>& tested) {
-  static constexpr const char* kNames[] = {"adaptive", "exchange", "handoff", "trap", "none", "sleep"};
-  return std::string(kNames[static_cast<std::size_t>(std::get<0>(tested.param))]) +
+  return std::string(name_of(std::get<0>(tested.param))) +
          (std::get<1>(tested.param) == 0 ? "_interrupting" : "_restarting");
 }
 INSTANTIATE_TEST_SUITE_P(of, Signals, testing::Combine(testing::ValuesIn(kEveryGate), testing::Values(0, SA_RESTART)),

@@ -48,6 +48,19 @@ using Nonce = std::array<std::uint8_t, 16>;
 /// inside one thread (tests, instruction counts).
 enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap = 3, none = 4, sleep = 5 };
 
+/// As options, tables and tests spell it; "?" for what is no gate.
+[[nodiscard]] constexpr std::string_view name_of(Gate gate) noexcept {
+  switch (gate) {
+    case Gate::adaptive: return "adaptive";
+    case Gate::exchange: return "exchange";
+    case Gate::handoff: return "handoff";
+    case Gate::trap: return "trap";
+    case Gate::none: return "none";
+    case Gate::sleep: return "sleep";
+  }
+  return "?";
+}
+
 /// Who somebody is, by the kernel's word.
 struct Credentials {
   pid_t pid = 0;

@@ -1,0 +1,137 @@
+// What a call to another host may take: it travels along, is passed on by the calls that a procedure makes, and ends the
+// wait at each hop.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "limits_service.h"
+#include "lrpc/client.h"
+#include "remote_fixture.h"
+
+namespace testing_netpath {
+namespace {
+
+using lrpc::CallScope;
+using lrpc::Cancellation;
+using testing_lrpc::LimitsService;
+using namespace std::chrono_literals;
+
+/// A server there, which this host calls, and one here, which that server calls: two journeys over the network.
+class RemoteDeadlines : public TwoHosts {
+ protected:
+  void SetUp() override {
+    here_->stop_broker();
+    here_->start_broker(there_options());  // this host, too, has a name to offer
+    there_server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = there_->socket()});
+    here_server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = here_->socket()});
+    ASSERT_TRUE(Limits::export_to(*there_server_, "limits", limits_));
+    ASSERT_TRUE(Limits::export_to(*here_server_, "last", last_));
+    auto behind = Limits::Client::import("last@10.0.0.1", {.nameserver = there_->socket()});
+    ASSERT_TRUE(behind) << behind.error().message();
+    behind_ = std::make_unique<Limits::Client>(*std::move(behind));
+    limits_.behind = behind_.get();
+    auto client = Limits::Client::import("limits@10.0.0.2", import_options());
+    ASSERT_TRUE(client) << client.error().message();
+    client_ = std::make_unique<Limits::Client>(*std::move(client));
+  }
+  void TearDown() override {
+    limits_.released = last_.released = true;
+    client_.reset();
+    there_server_.reset();
+    behind_.reset();
+    here_server_.reset();
+  }
+
+  LimitsService limits_;
+  LimitsService last_;
+  std::unique_ptr<lrpc::Server> there_server_;
+  std::unique_ptr<lrpc::Server> here_server_;
+  std::unique_ptr<Limits::Client> behind_;
+  std::unique_ptr<Limits::Client> client_;
+};
+
+TEST_F(RemoteDeadlines, are_seen_by_the_procedure_and_run_down) {
+  EXPECT_FALSE(client_->Left()->limited);
+  const CallScope scope{20s};
+  for (int i = 0; i < 20; ++i) {
+    const auto left = client_->Left();
+    ASSERT_TRUE(left && left->limited);
+    // Travels as milliseconds, rounded up: it is the caller's own wait that ends in time.
+    EXPECT_LE(left->nanoseconds, std::chrono::nanoseconds(20s + 1ms).count());
+    EXPECT_GT(left->nanoseconds, 0);
+    EXPECT_LT(left->later, left->nanoseconds);
+  }
+  EXPECT_LE(client_->start().Left().finish()->nanoseconds, std::chrono::nanoseconds(20s + 1ms).count());
+}
+
+TEST_F(RemoteDeadlines, end_the_call_here_and_are_heard_of_by_the_procedure_there) {
+  {
+    const CallScope scope{50ms};
+    EXPECT_EQ(client_->Hold(60'000).code(), Errc::call_aborted);
+  }
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.abandonments == 1; }));
+  EXPECT_TRUE(client_->Null());
+  EXPECT_FALSE(client_->binding().revoked());
+}
+
+TEST_F(RemoteDeadlines, that_have_passed_keep_a_call_from_being_executed) {
+  const auto before = limits_.asked.load();
+  {
+    const CallScope scope{std::chrono::steady_clock::now()};
+    EXPECT_EQ(client_->Left().code(), Errc::call_aborted);
+  }
+  ASSERT_TRUE(client_->Left());
+  EXPECT_EQ(limits_.asked, before + 1);
+}
+
+TEST_F(RemoteDeadlines, pass_on_over_the_network_to_the_server_behind_a_server) {
+  EXPECT_FALSE(client_->LeftBehind(false)->limited);
+  {
+    const CallScope scope{20s};
+    const auto behind = client_->LeftBehind(false);
+    ASSERT_TRUE(behind && behind->limited);
+    EXPECT_GT(behind->nanoseconds, 0);
+    EXPECT_LE(behind->nanoseconds, std::chrono::nanoseconds(20s + 2ms).count());
+    EXPECT_FALSE(client_->LeftBehind(true)->limited) << "a fresh scope has none of it";
+  }
+  EXPECT_FALSE(client_->LeftBehind(false)->limited) << "no thread on the way has kept it";
+}
+
+TEST_F(RemoteDeadlines, end_every_call_of_a_chain_over_the_network) {
+  {
+    const CallScope scope{100ms};
+    EXPECT_EQ(client_->HoldBehind(60'000).code(), Errc::call_aborted);
+  }
+  EXPECT_TRUE(LimitsService::eventually([&] { return last_.abandonments == 1; }));
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.behind_ended == static_cast<int>(Errc::call_aborted); }));
+  EXPECT_TRUE(client_->Null());
+}
+
+TEST_F(RemoteDeadlines, of_a_one_way_call_run_down_there) {
+  {
+    const CallScope scope{300ms};
+    ASSERT_TRUE(client_->Note(60'000)) << "nobody waits for it";
+  }
+  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.noted == 1; })) << "the procedure hears of its end";
+  EXPECT_EQ(limits_.abandonments, 1U);
+  EXPECT_GT(limits_.last_left, 0);
+}
+
+TEST_F(RemoteDeadlines, may_be_a_cancellation_which_ends_the_wait_here_at_once) {
+  Cancellation cancellation;
+  std::thread canceller([&] {
+    (void)LimitsService::eventually([&] { return limits_.holding == 1; });
+    cancellation.cancel();
+  });
+  {
+    const CallScope scope{cancellation};
+    EXPECT_EQ(client_->Hold(60'000).code(), Errc::call_aborted);
+  }
+  canceller.join();
+  EXPECT_TRUE(client_->Null());
+  EXPECT_FALSE(client_->binding().revoked());
+}
+
+}  // namespace
+}  // namespace testing_netpath

@@ -1,0 +1,21 @@
+// The gates that connect two domains, for tests that hold at each of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "lrpc/shim/binder_protocol.h"
+
+namespace testing_lrpc {
+
+inline constexpr std::array kEveryGate{lrpc::shim::Gate::adaptive, lrpc::shim::Gate::exchange,
+                                       lrpc::shim::Gate::handoff, lrpc::shim::Gate::sleep};
+
+/// Names a test by its gate.
+inline std::string gate_name(const testing::TestParamInfo<lrpc::shim::Gate>& tested) {
+  return std::string(name_of(tested.param));
+}
+
+}  // namespace testing_lrpc
