@@ -124,12 +124,12 @@ Result<Report> enter(const Options& chosen) {
     }
     report.system_calls = install(*filter, options);
   }
-  if (options.required && !report.complete()) {
-    // Landlock that is not wanted is not missed.
-    Report wanted = report;
-    if (!options.landlock) wanted.files.holds = true;
-    if (!wanted.complete()) return Error{Errc::not_supported, "the sandbox is not whole: " + report.text()};
-  }
+  // Landlock that is not wanted is not missed.
+  Report wanted = report;
+  if (!options.landlock) wanted.files.holds = wanted.tcp.holds = true;
+  const bool ports = !has(options.groups, Group::streams) || wanted.tcp.holds;
+  if (options.required && !(wanted.complete() && ports))
+    return Error{Errc::not_supported, "the sandbox is not whole: " + report.text()};
   return report;
 }
 

@@ -194,10 +194,19 @@ TEST_F(Sandbox, opens_what_is_read_only_for_reading_and_what_is_read_write_for_b
                      opening(directory / "other/file", O_RDONLY),
                      opening(directory / "other/new", O_RDWR | O_CREAT),
                      opening("/etc/hostname", O_RDONLY),
+                     // Not of any file, for which Landlock has no rules; nor by opening it for nothing.
+                     {"chmod", [&] { return ::chmod((directory / "other/file").c_str(), 0666) == 0 ? 0 : errno; }},
+                     {"chown", [&] { return ::chown((directory / "other/file").c_str(), -1U, -1U) == 0 ? 0 : errno; }},
+                     {"utimensat",
+                      [&] { return ::utimensat(-1, (directory / "other/file").c_str(), nullptr, 0) == 0 ? 0 : errno; }},
+                     {"truncate", [&] { return ::truncate((directory / "other/file").c_str(), 0) == 0 ? 0 : errno; }},
+                     opening(directory / "read/file", O_RDONLY | O_TRUNC),
+                     opening(directory / "read/file", O_ACCMODE | O_TRUNC),
                      {"execve", [&] { return ::execl((directory / "write/file").c_str(), "file", nullptr), errno; }}});
                 if (!refused.empty()) return refused;
                 if (opening(directory / "read/file", O_RDONLY).act() != 0) return "reading";
                 if (opening(directory / "write/new", O_RDWR | O_CREAT).act() != 0) return "making";
+                if (opening(directory / "write/new", O_WRONLY | O_TRUNC).act() != 0) return "truncating";
                 if (::rename((directory / "write/new").c_str(), (directory / "write/renamed").c_str()) != 0)
                   return "renaming";
                 return ::unlink((directory / "write/renamed").c_str()) == 0 ? "" : "removing";
@@ -279,9 +288,23 @@ TEST_F(Sandbox, connects_and_binds_tcp_to_named_ports_only) {
                      : errno;
         }};
   };
+  // Ways to connect that Landlock does not look at.
+  const Attempt sending{"sendto that connects", [&address] {
+                          const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+                          return ::sendto(socket.get(), "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL,
+                                          reinterpret_cast<const sockaddr*>(&address), sizeof address) == 1
+                                     ? 0
+                                     : errno;
+                        }};
   Options options;
   options.groups.push_back(Group::streams);
-  EXPECT_EQ(shut_in(options, [&] { return not_refused({attempt(true), attempt(false)}); }), "");
+  EXPECT_EQ(shut_in(options,
+                    [&] {
+                      return not_refused({attempt(true), attempt(false), sending,
+                                          socket_of("MPTCP", AF_INET, SOCK_STREAM, 262),
+                                          socket_of("SCTP", AF_INET6, SOCK_STREAM, IPPROTO_SCTP)});
+                    }),
+            "");
   options.tcp_connect = {ntohs(address.sin_port)};
   EXPECT_EQ(shut_in(options,
                     [&]() -> std::string {

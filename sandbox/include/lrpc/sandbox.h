@@ -22,11 +22,14 @@ enum class Group : std::uint8_t {
   threads,         ///< New threads (never processes), their names and scheduling.
   trap_listeners,  ///< To serve sealed client domains (docs/TRAP.md).
   read_files,      ///< To open files for reading. Where Landlock holds, those of `read_only` and `read_write`.
-  write_files,     ///< To open, make, rename and remove files. Where Landlock holds, those of `read_write`.
+  write_files,     ///< To open, make, rename and remove files. Where Landlock holds, those of `read_write`. Never
+                   ///< their modes, owners and times: Landlock does not tell files apart there.
   remove_files,    ///< To remove files. Where Landlock holds, those in `removable_in` and `read_write`.
-  rings,           ///< io_uring rings that are there (their own restrictions hold); never a new one.
+  rings,           ///< io_uring rings that are there; never a new one. Their own restrictions hold, nothing else: one
+                   ///< that may send can connect a TCP socket to any port (MSG_FASTOPEN).
   datagrams,       ///< UDP sockets.
-  streams,         ///< TCP sockets. Where Landlock has TCP, to the ports of `tcp_connect` and `tcp_bind`.
+  streams,         ///< TCP sockets, and no other kind of streams. Where Landlock has TCP, to the ports of `tcp_connect`
+                   ///< and `tcp_bind`; one that listens without having been bound gets some port of the kernel's.
 };
 
 /// What libserver and libclient need for everything they do: export, register anew, import, bind, call and be called
@@ -49,8 +52,9 @@ struct Options {
   std::optional<std::uint64_t> keep_capabilities{};
   /// A refused system call ends the process (SIGSYS) instead of failing with EPERM.
   bool kill = false;
-  /// Something that cannot be had is an error, instead of a line in the report. What only newer kernels' Landlock can
-  /// (TCP: Linux 6.7, signals: 6.12) is not demanded: the filter refuses it without.
+  /// Something that cannot be had is an error, instead of a line in the report. What only newer kernels' Landlock can is
+  /// demanded where it is all that forbids it: TCP's ports (Linux 6.7) with Group::streams. Without that the filter
+  /// allows no TCP at all, nor ever signals to others (6.12).
   bool required = false;
 };
 
@@ -68,7 +72,7 @@ struct Report {
   Part others;        ///< Landlock, ABI 6: no signals to, no abstract sockets of, processes outside.
   Part system_calls;  ///< The seccomp filter, on every thread.
 
-  /// All that Options::required asks for, with Landlock.
+  /// All that Options::required asks for, with Landlock and without Group::streams.
   [[nodiscard]] bool complete() const noexcept {
     return privileges.holds && memory.holds && files.holds && system_calls.holds;
   }
