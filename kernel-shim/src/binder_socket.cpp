@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "control_message.h"
 #include "lrpc/shim/binder_protocol.h"
 
 namespace lrpc::shim {
@@ -47,6 +48,7 @@ Error send_error(int err) {
     case EPIPE:
     case ECONNRESET:
     case ENOTCONN: return {Errc::peer_gone, "the peer has closed its socket"};
+    case EPERM: return {Errc::not_permitted, "the peer takes no descriptors"};
     case EAGAIN: return {Errc::limit_reached, "the peer does not read: its socket is full"};
     case EMSGSIZE:
       return system_error("sendmsg: the message does not fit the socket's buffer (net.core.wmem_default)", err);
@@ -59,14 +61,8 @@ Error send_error(int err) {
 void take_control(msghdr& header, BinderMessage& message) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET) continue;
-    const std::size_t size = control->cmsg_len - CMSG_LEN(0);
-    if (control->cmsg_type == SCM_RIGHTS) {
-      for (std::size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(control) + at, sizeof fd);
-        message.fds.emplace_back(fd);
-      }
-    } else if (control->cmsg_type == SCM_CREDENTIALS && size >= sizeof(ucred)) {
+    take_descriptors(*control, [&](UniqueFd fd) { message.fds.push_back(std::move(fd)); });
+    if (control->cmsg_type == SCM_CREDENTIALS && control->cmsg_len >= CMSG_LEN(sizeof(ucred))) {
       ucred sender{};
       std::memcpy(&sender, CMSG_DATA(control), sizeof sender);
       message.sender = Credentials{sender.pid, sender.uid, sender.gid};

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "control_message.h"
+
 namespace lrpc::shim {
 namespace {
 
@@ -54,13 +56,9 @@ Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longes
     return Error{Errc::peer_gone, std::string("the ") + what + " is broken"};
   }
   for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = 0;
-         CMSG_LEN((at + 1) * sizeof(int)) <= one->cmsg_len && received.fd_count < SmallMessage::kMostFds; ++at) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(one) + at * sizeof fd, sizeof fd);
-      received.fds[received.fd_count++] = UniqueFd(fd);
-    }
+    take_descriptors(*one, [&](UniqueFd fd) {
+      if (received.fd_count < SmallMessage::kMostFds) received.fds[received.fd_count++] = std::move(fd);
+    });
   }
   if (got == 0 && received.fd_count == 0) return Error{Errc::peer_gone, std::string("the ") + what + " has hung up"};
   received.size = static_cast<std::size_t>(got);

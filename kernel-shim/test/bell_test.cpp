@@ -1,9 +1,13 @@
 #include "lrpc/shim/bell.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <array>
 
 #include "lrpc/shim/binder_protocol.h"
 
@@ -52,6 +56,52 @@ TEST_F(Bell, an_offer_carries_its_descriptor) {
   ASSERT_TRUE(news && news->has_value());
   EXPECT_EQ((*news)->message, BellMessage::callback);
   EXPECT_TRUE(same_file((*news)->offered.get(), offered->first.get()));
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1U : 0U;
+  return count;
+}
+
+TEST_F(Bell, keeps_no_descriptor_that_whoever_made_it_has_the_kernel_add) {
+  constexpr int kPassPidfd = 76;  // SO_PASSPIDFD
+  const int on = 1;
+  if (setsockopt(server_.get(), SOL_SOCKET, kPassPidfd, &on, sizeof on) != 0) GTEST_SKIP() << "needs Linux 6.5";
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 10; ++i) {
+    ring_bell(client_.get());
+    ASSERT_TRUE(receive_bell(server_.get()));
+    ASSERT_TRUE(send_message(client_.get(), {1, ListRequest{}, {}, {}}));
+    const auto received = receive_message(server_.get(), 0ms);
+    ASSERT_TRUE(received && *received);
+    EXPECT_TRUE((*received)->fds.empty());
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(Bell, closes_a_descriptor_without_waiting_for_what_lingers_in_it) {
+  // A connection that nobody reads from, full, which is to be waited for when it is closed.
+  const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || listen(listener.get(), 1) != 0 ||
+      getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    GTEST_SKIP() << "no TCP here";
+  UniqueFd lingering(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  (void)connect(lingering.get(), reinterpret_cast<const sockaddr*>(&address), size);
+  const UniqueFd peer(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const std::array<char, 65536> bytes{};
+  for (int i = 0; i < 1000 && write(lingering.get(), bytes.data(), bytes.size()) > 0;) ++i;
+  const int flags = fcntl(lingering.get(), F_GETFL);
+  ASSERT_EQ(fcntl(lingering.get(), F_SETFL, flags & ~O_NONBLOCK), 0);
+  const linger long_time{1, 600};
+  ASSERT_EQ(setsockopt(lingering.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
+  ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, lingering.get()));
+  lingering.reset();
+  ASSERT_TRUE(receive_bell(server_.get()));  // ctest's time limit is the check: ten minutes would be too long
 }
 
 TEST_F(Bell, an_offer_that_is_accepted_says_so_over_the_pair) {

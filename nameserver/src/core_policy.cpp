@@ -81,7 +81,7 @@ Status Core::may_export(const Connection& peer, const shim::ExportRequest& body)
                                              " printable ASCII characters without space, '@' and '/'"};
   }
   if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
-  if (body.name == shim::kNetworkName && peer.peer.uid != 0 && peer.peer.uid != ::geteuid()) {
+  if (!may_have_name(peer.peer.uid, body.name, ::geteuid())) {
     return Error{Errc::not_permitted, "'" + body.name + "' is for the network daemon: root or the nameserver's user"};
   }
   Status may = policy_->may_export(peer.peer, body.name);

@@ -65,10 +65,17 @@ bool DaemonPolicy::Reload::on_signal() {
 }
 
 bool DaemonPolicy::Reload::on_answer() {
-  auto source = reader->take();
-  if (source && !*source) return true;
+  // All that has come: what take() holds already makes nothing readable.
+  for (;;) {
+    auto answer = reader->take();
+    if (answer && !*answer) return true;
+    if (!install(answer ? Result<PolicySource>(**std::move(answer)) : answer.error())) return false;
+  }
+}
+
+bool DaemonPolicy::Reload::install(Result<PolicySource> source) {
   auto policy =
-      source ? FilePolicy::compile(**std::move(source), rule) : Result<std::shared_ptr<FilePolicy>>(source.error());
+      source ? FilePolicy::compile(*std::move(source), rule) : Result<std::shared_ptr<FilePolicy>>(source.error());
   if (policy) {
     log(LogLevel::info, has_been_read(**policy));
     nameserver->set_policy(*std::move(policy));

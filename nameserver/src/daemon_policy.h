@@ -41,6 +41,8 @@ class DaemonPolicy {
 
     bool on_signal();
     bool on_answer();
+    /// Puts what was read into force, or says why not; false if nothing will ever be read again.
+    bool install(Result<PolicySource> source);
   };
 
   DaemonPolicy() : reload_(std::make_unique<Reload>()) {}

@@ -19,7 +19,7 @@
 #include "listen_socket.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/nameserver/policy_file.h"
-#include "lrpc/shim/descriptor_limit.h"
+#include "lrpc/shim/daemon_descriptors.h"
 #include "lrpc/shim/fd.h"
 #include "policy_check.h"
 #include "processor_watch.h"
@@ -71,6 +71,9 @@ void declare(CLI::App& app, CommandLine& line) {
       "the socket is /run/lrpc/lrpcd.sock)");
   auto* const check = app.add_option("--check-policy", line.question.file,
                                      "Say what is wrong with this policy (status 1), or what it says, and exit");
+  app.add_option("--daemon-user", line.question.daemon_user,
+                 "Who lrpcd runs as when it reads that policy: its own user (default: you)")
+      ->needs(check);
   app.add_option("--as", line.question.as, "With --import and --export: this user (default: you)")->needs(check);
   app.add_option("--import", line.question.imports, "Say whether this name may be imported (status 2 if not), and why")
       ->needs(check);
@@ -172,6 +175,7 @@ lrpc::Status shut_in(const CommandLine& line, const std::string& socket_path) {
 int serve(CommandLine& line) {
   // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  lrpc::shim::close_inherited(line.ready_fd);
   lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
   find_policy(line);
   auto policy = DaemonPolicy::open(line.policy, line.policy_must_exist, line.export_rule);  // before there are threads

@@ -59,11 +59,18 @@ std::string describe_groups(const Peer& peer) {
   return text;
 }
 
-bool ask(const FilePolicy& policy, FilePolicy::Action action, const Asker& asker, const std::string& name) {
+bool ask(const FilePolicy& policy, FilePolicy::Action action, const Asker& asker, const std::string& name,
+         const Asker& daemon) {
   const auto decision = policy.decide(action, asker.peer, name);
+  if (action == FilePolicy::Action::export_name && !may_have_name(asker.peer.uid, name, daemon.peer.uid)) {
+    std::printf("export '%s' as %s%s: denied\n  by lrpcd itself: this name is root's and its own user's, %s\n",
+                name.c_str(), asker.name.c_str(), describe_groups(asker.peer).c_str(), daemon.name.c_str());
+    return false;
+  }
   std::printf("%s '%s' as %s%s: %s\n  by %s\n", action == FilePolicy::Action::export_name ? "export" : "import",
               name.c_str(), asker.name.c_str(), describe_groups(asker.peer).c_str(),
               decision.allowed ? "allowed" : "denied", policy.explain(action, decision).c_str());
+  if (decision.by_own_user) std::printf("  (lrpcd's own user is %s: --daemon-user)\n", daemon.name.c_str());
   if (!shim::valid_name(name)) std::printf("  ('%s' is no name that can be exported)\n", name.c_str());
   return decision.allowed;
 }
@@ -71,8 +78,13 @@ bool ask(const FilePolicy& policy, FilePolicy::Action action, const Asker& asker
 }  // namespace
 
 int check_policy(const PolicyQuestion& question) {
-  auto source = load_policy_source(question.file);
-  auto policy = source ? FilePolicy::compile(*std::move(source), question.export_rule)
+  const auto daemon = find_user(question.daemon_user);
+  if (!daemon) {
+    std::fprintf(stderr, "lrpcd: --daemon-user: there is no user '%s'\n", question.daemon_user.c_str());
+    return kWrong;
+  }
+  auto source = load_policy_source(question.file, daemon->peer.uid);
+  auto policy = source ? FilePolicy::compile(*std::move(source), question.export_rule, daemon->peer.uid)
                        : Result<std::shared_ptr<FilePolicy>>(source.error());
   if (!policy) {
     std::fprintf(stderr, "%s\n", policy.error().message().c_str());
@@ -89,9 +101,9 @@ int check_policy(const PolicyQuestion& question) {
   }
   bool allowed = true;
   for (const auto& name : question.exports)
-    allowed = ask(**policy, FilePolicy::Action::export_name, *asker, name) && allowed;
+    allowed = ask(**policy, FilePolicy::Action::export_name, *asker, name, *daemon) && allowed;
   for (const auto& name : question.imports)
-    allowed = ask(**policy, FilePolicy::Action::import_name, *asker, name) && allowed;
+    allowed = ask(**policy, FilePolicy::Action::import_name, *asker, name, *daemon) && allowed;
   return allowed ? 0 : kDenied;
 }
 

@@ -12,6 +12,7 @@ struct PolicyQuestion {
   std::string file;
   ExportRule export_rule = ExportRule::own_user;
   std::string as;                    ///< A user, by name or number; empty: who asks.
+  std::string daemon_user;           ///< The same: who lrpcd runs as.
   std::vector<std::string> exports;  ///< Names: may that user export them?
   std::vector<std::string> imports;
 };

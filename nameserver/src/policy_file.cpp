@@ -62,12 +62,12 @@ FilePolicy::Decision FilePolicy::decide(Action action, const Peer& who, std::str
         std::ranges::any_of(rule.groups, [&](const Subject& group) { return who.is_member_of(group.id); });
     if (!about) continue;
     if (std::ranges::any_of(rule.names, [&](const std::string& pattern) { return matches(pattern, name); })) {
-      return {rule.allow, &rule};
+      return {rule.allow, &rule, false};
     }
   }
   const Who allowed = otherwise(action).who;
   const bool own = who.uid == 0 || who.uid == own_user_;
-  return {allowed == Who::anyone || (allowed == Who::own_user && own), nullptr};
+  return {allowed == Who::anyone || (allowed == Who::own_user && own), nullptr, allowed == Who::own_user};
 }
 
 std::string FilePolicy::explain(Action action, const Decision& decision) const {

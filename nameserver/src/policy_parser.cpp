@@ -307,9 +307,9 @@ class PolicyParser {
   std::vector<Problem> problems_;
 };
 
-Result<std::shared_ptr<FilePolicy>> FilePolicy::compile(PolicySource source, ExportRule otherwise) {
+Result<std::shared_ptr<FilePolicy>> FilePolicy::compile(PolicySource source, ExportRule otherwise, uid_t own_user) {
   const std::shared_ptr<FilePolicy> policy(new FilePolicy());
-  policy->own_user_ = ::geteuid();
+  policy->own_user_ = own_user;
   policy->default_export_.who = otherwise == ExportRule::anyone ? Who::anyone : Who::own_user;
   std::string errors = PolicyParser(source, *policy).parse();
   if (!errors.empty()) return Error{Errc::invalid_argument, std::move(errors)};

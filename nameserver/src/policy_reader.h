@@ -24,8 +24,9 @@ class PolicyReader {
   void ask() noexcept;
   /// Readable when there is something to take().
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
-  /// The answer: what load_policy_source() returned there; none if it has not come wholly yet. peer_gone: no answer
-  /// will ever come. Does not block.
+  /// The next answer: what load_policy_source() returned there; none if it has not come wholly yet. To be called until
+  /// there is none: fd() does not become readable again for what is here already. peer_gone: no answer will ever come.
+  /// Does not block.
   Result<std::optional<PolicySource>> take();
 
  private:

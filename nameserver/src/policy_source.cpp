@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kLongestPolicy = 1U << 20;
 
 /// As sudo does with its own: whoever can write the file decides for everybody.
-Status check_file(const struct stat& file, const std::string& path) {
+Status check_file(const struct stat& file, const std::string& path, uid_t own_user) {
   if (!S_ISREG(file.st_mode)) return Error{Errc::invalid_argument, path + " is not a regular file"};
-  if (file.st_uid != 0 && file.st_uid != ::geteuid()) {
+  if (file.st_uid != 0 && file.st_uid != own_user) {
     return Error{Errc::not_permitted, path + " belongs to user " + std::to_string(file.st_uid) +
                                           ", who could change it: chown it to root or to user " +
-                                          std::to_string(::geteuid())};
+                                          std::to_string(own_user)};
   }
   if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return Error{Errc::not_permitted, path + " can be written by others than its owner: chmod go-w it"};
@@ -91,12 +91,12 @@ struct Reader {
 
 }  // namespace
 
-Result<PolicySource> load_policy_source(const std::string& path) {
+Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user) {
   // O_NONBLOCK: a FIFO is to be refused, not waited for.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat found {};
   if (!file || ::fstat(file.get(), &found) != 0) return system_error("cannot open the policy " + path, errno);
-  if (auto good = check_file(found, path); !good) return good.error();
+  if (auto good = check_file(found, path, own_user); !good) return good.error();
   auto text = read_all(file.get(), path);
   if (!text) return text.error();
   return resolve_policy_source(path, *std::move(text));

@@ -71,8 +71,12 @@ TEST_P(Hostile, descriptors_that_nobody_asked_for_are_closed_with_their_connecti
     TestPeer hostile(path());
     shim::BinderMessage message{1, shim::ListRequest{}, {}, {}};
     message.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    ASSERT_TRUE(shim::send_message(hostile.fd(), message));
+    const Status sent = shim::send_message(hostile.fd(), message);
     message.fds.clear();
+    if (!sent) {  // since Linux 6.16 the nameserver's sockets take none
+      EXPECT_EQ(sent.code(), Errc::not_permitted);
+      continue;
+    }
     EXPECT_EQ(hostile.next_failure(), Errc::bad_message);
     EXPECT_TRUE(hostile.hung_up_on());
   }

@@ -179,6 +179,13 @@ TEST_F(LrpcdPolicy, check_policy_explains_the_rules_and_single_decisions) {
   EXPECT_NE(said.find("denied\n  by " + file_ + ": no rule matches, and by default root"), std::string::npos) << said;
   EXPECT_EQ(check({"--as", "root", "--export", "a"}, said), 0);
   EXPECT_NE(said.find("as root (0), groups root (0)"), std::string::npos) << said;
+  EXPECT_EQ(check({"--as", "54321", "--export", "a"}, said), 2);
+  EXPECT_EQ(check({"--as", "54321", "--export", "a", "--daemon-user", "54321"}, said), ::geteuid() == 0 ? 0 : 1)
+      << "its own user may export, but would not trust a file of another than root: " << said;
+  write("[default]\nexport = \"allow\"\n");
+  EXPECT_EQ(check({"--as", "54321", "--export", "a"}, said), 0);
+  EXPECT_EQ(check({"--as", "54321", "--export", "lrpc.network"}, said), 2) << "whatever the file says";
+  EXPECT_NE(said.find("by lrpcd itself"), std::string::npos) << said;
   EXPECT_EQ(check({"--as", "no-such-user-here", "--export", "a"}, said), 1);
   EXPECT_NE(said.find("there is no user 'no-such-user-here'"), std::string::npos) << said;
 }

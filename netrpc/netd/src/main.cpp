@@ -17,12 +17,11 @@
 #include "default_graph.h"
 #include "local_users.h"
 #include "lrpc/netrpc/all_kinds.h"
-#include "lrpc/shim/descriptor_limit.h"
+#include "lrpc/shim/daemon_descriptors.h"
 #include "lrpc/shim/fd.h"
 #include "netrpc/auth/keys.h"
 #include "netrpc/device/interface.h"
 #include "netrpc/src/graph_check.h"
-#include "privileges.h"
 
 namespace {
 
@@ -199,7 +198,7 @@ void tell_sandbox(const Daemon& daemon) {
 int serve(CommandLine& line) {
   // Nobody may read keys or nonces out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  lrpc::netd::close_inherited(line.ready_fd);
+  lrpc::shim::close_inherited(line.ready_fd);
   lrpc::shim::raise_descriptor_limit();  // each binding takes two, each thread that receives one
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;

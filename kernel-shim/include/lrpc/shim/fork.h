@@ -1,6 +1,10 @@
 // Descriptors that no fork child may hold on to.
 #pragma once
 
+#include <utility>
+
+#include "lrpc/shim/fd.h"
+
 namespace lrpc::shim {
 
 /// Makes fork(2) known to this file, if that has not been done. Who registers handlers with pthread_atfork(3) that close
@@ -14,5 +18,27 @@ void know_of_forks();
 /// keep_in_fork_children(). Thread-safe.
 void drop_in_fork_children(int fd);
 void keep_in_fork_children(int fd) noexcept;
+
+/// A descriptor that fork children do not hold, from its beginning to its end.
+class FdNotForChildren {
+ public:
+  explicit FdNotForChildren(UniqueFd fd) : fd_(std::move(fd)) {
+    if (fd_) drop_in_fork_children(fd_.get());
+  }
+  FdNotForChildren(FdNotForChildren&&) noexcept = default;
+  FdNotForChildren& operator=(FdNotForChildren&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FdNotForChildren() { reset(); }
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+  void reset() noexcept {
+    if (fd_) keep_in_fork_children(fd_.get());
+    fd_.reset();
+  }
+
+ private:
+  UniqueFd fd_;
+};
 
 }  // namespace lrpc::shim

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/fork.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::shim {
@@ -85,8 +85,9 @@ class TrapListener {
   void close() noexcept { fd_.reset(); }
 
  private:
-  explicit TrapListener(UniqueFd fd) noexcept : fd_(std::move(fd)) {}
-  UniqueFd fd_;
+  explicit TrapListener(UniqueFd fd) : fd_(std::move(fd)) {}
+  /// A fork child that lived on would keep the sealed domain's trapped caller waiting after this process has ended.
+  FdNotForChildren fd_;
   /// What this kernel writes may be longer than what this header knows.
   alignas(8) std::array<std::byte, 256> received_{};
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <map>
@@ -32,10 +33,10 @@ struct PolicySource {
   std::map<std::string, std::optional<gid_t>> groups = {};  ///< The same.
 };
 
-/// Reads `path`, which must be a regular file that nobody but root and this process's user can write, and looks up whom
-/// it names. May block on file system and user database. Errors: not_permitted (others could write it),
+/// Reads `path`, which must be a regular file that nobody but root and `own_user` (who the nameserver runs as) can
+/// write, and looks up whom it names. May block on file system and user database. Errors: not_permitted (others could write it),
 /// invalid_argument (no regular file, too long), system_error. What the text says is compile()'s to judge.
-Result<PolicySource> load_policy_source(const std::string& path);
+Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user = ::geteuid());
 /// The same of a text that is here already: looks up whom it names.
 PolicySource resolve_policy_source(std::string path, std::string text);
 
@@ -71,12 +72,15 @@ class FilePolicy final : public Policy {
   struct Decision {
     bool allowed = false;
     const Rule* rule = nullptr;  ///< Null: by the default. Valid as long as the policy.
+    bool by_own_user = false;    ///< It depends on who the nameserver's own user is.
   };
 
-  /// `otherwise` says who may export where neither a rule nor the file's default does. invalid_argument: the text has
+  /// `otherwise` says who may export where neither a rule nor the file's default does; `own_user`: who the nameserver
+  /// runs as. invalid_argument: the text has
   /// every error that was found, one a line, as "path:line:column: what, and what to do". Never throws, whatever the
   /// source holds.
-  static Result<std::shared_ptr<FilePolicy>> compile(PolicySource source, ExportRule otherwise = ExportRule::own_user);
+  static Result<std::shared_ptr<FilePolicy>> compile(PolicySource source, ExportRule otherwise = ExportRule::own_user,
+                                                     uid_t own_user = ::geteuid());
 
   [[nodiscard]] Status may_export(const Peer& server, std::string_view name) override;
   [[nodiscard]] Status may_import(const Peer& client, std::string_view name, const Peer* server) override;

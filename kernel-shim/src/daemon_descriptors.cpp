@@ -1,9 +1,17 @@
-#include "privileges.h"
+#include "lrpc/shim/daemon_descriptors.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace lrpc::netd {
+namespace lrpc::shim {
+
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 void close_inherited(int keep) noexcept {
   constexpr unsigned kFirst = 3;
@@ -15,4 +23,4 @@ void close_inherited(int keep) noexcept {
   close(static_cast<unsigned>(keep) + 1, ~0U);
 }
 
-}  // namespace lrpc::netd
+}  // namespace lrpc::shim

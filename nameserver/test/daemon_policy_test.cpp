@@ -1,0 +1,69 @@
+// The policy of a daemon, read again: what is said, and in force, after every SIGHUP.
+#include "daemon_policy.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "test_peer.h"
+
+namespace lrpc::nameserver::test {
+namespace {
+
+/// Waits until more than `before` bytes can be read; how many.
+int more_than(int before, int fd) {
+  int bytes = 0;
+  for (int i = 0; i < 4000 && bytes <= before; ++i) {
+    std::this_thread::sleep_for(milliseconds(5));
+    EXPECT_EQ(::ioctl(fd, FIONREAD, &bytes), 0);
+  }
+  EXPECT_GT(bytes, before);
+  return bytes;
+}
+
+TEST(DaemonPolicy, all_that_was_read_is_put_into_force_at_once_and_in_order) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "policy.toml";
+  const auto write = [&](int rules) {
+    std::ofstream out(file);
+    for (int i = 0; i < rules; ++i) out << "[[rule]]\nallow = \"import\"\nnames = \"a\"\nusers = \"*\"\n";
+  };
+  write(1);
+  auto policy = DaemonPolicy::open(file, true, ExportRule::own_user);
+  ASSERT_TRUE(policy) << policy.error().message();
+  std::vector<std::string> said;
+  NameserverOptions options;
+  options.socket_path = directory / "lrpcd.sock";
+  options.log = [&](LogLevel, std::string_view text) { said.emplace_back(text); };
+  policy->apply_to(options);
+  ASSERT_EQ(options.extra_watches.size(), 2U);
+  const auto& signalled = options.extra_watches[0];
+  const auto& answered = options.extra_watches[1];
+  auto nameserver = Nameserver::open(options);
+  ASSERT_TRUE(nameserver) << nameserver.error().message();
+  policy->change_policy_of(**nameserver);
+
+  // The loop was busy: two answers have come before it looks at the first.
+  said.clear();
+  int bytes = 0;
+  for (const int rules : {2, 3}) {
+    write(rules);
+    ASSERT_EQ(::raise(SIGHUP), 0);
+    ASSERT_TRUE(signalled.on_readable());
+    bytes = more_than(bytes, answered.fd);
+  }
+  ASSERT_TRUE(answered.on_readable());
+  const auto place_of = [&](const char* rules) {
+    return std::ranges::find_if(said, [&](const std::string& one) { return one.ends_with(rules); }) - said.begin();
+  };
+  EXPECT_LT(place_of("2 rules"), place_of("3 rules"));
+  EXPECT_LT(place_of("3 rules"), std::ssize(said));
+}
+
+}  // namespace
+}  // namespace lrpc::nameserver::test
