@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrpc/shim/asymmetric_fence.h"
+#include "lrpc/shim/calling_thread.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/growth.h"
 #include "lrpc/shim/linkage.h"
@@ -17,13 +18,7 @@
 
 namespace lrpc::client {
 
-/// How many threads of a process can hold leases at a time; further ones use the LIFO.
-inline constexpr unsigned kLeasingThreads = 16;
-/// The calling thread's number among those, its own as long as it lives; kLeasingThreads: none (yet, or never where the
-/// kernel has no asymmetric fence).
-extern constinit thread_local unsigned thread_number;
-/// The calling thread's outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
-extern constinit thread_local shim::LinkageRecord* thread_linkages;
+using shim::kLeasingThreads;
 
 /// In a fork child: the other threads are not there, their numbers are free.
 void forget_other_threads_numbers() noexcept;
@@ -87,32 +82,32 @@ class AStackList {
 
   struct Lease;
   /// The calling thread's. Look again after take_any(), which may give the thread its number.
-  [[nodiscard]] Lease& own_lease() noexcept { return leases_[thread_number]; }
+  [[nodiscard]] Lease& own_lease() noexcept { return leases_[shim::calling_thread.number]; }
 
   /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once
   /// the list is closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
     LRPC_STEP("client 2");
-    if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (lease.in_call.mine()) [[unlikely]]
       return nullptr;
-    lease.in_call.store(1, std::memory_order_relaxed);
+    lease.in_call.set(std::memory_order_relaxed);
     shim::light_fence();
     const std::uintptr_t record = lease.record.load(std::memory_order_acquire);
     if ((record & Lease::kWanted) == 0) [[likely]] {
       if (record == 0) __builtin_unreachable();  // none has the bit
       return reinterpret_cast<shim::LinkageRecord*>(record);
     }
-    lease.in_call.store(0, std::memory_order_release);
+    lease.in_call.clear();
     return nullptr;
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
   [[nodiscard]] shim::LinkageRecord* take_any() noexcept;
-  /// Puts an A-stack back on top and wakes a waiter if there is one. `lease` is the thread's own.
-  void put(Lease& lease, shim::LinkageRecord& record) noexcept {
-    if (lease.record.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(&record)) [[unlikely]] {
+  /// Puts an A-stack back on top and wakes a waiter if there is one. `lease`: that it was taken from by take_leased(),
+  /// or null. Nobody takes a record out of a lease that is in a call, so it is there still.
+  void put(Lease* lease, shim::LinkageRecord& record) noexcept {
+    if (lease == nullptr) [[unlikely]]
       return put_slow(record);
-    }
-    lease.in_call.store(0, std::memory_order_release);
+    lease->in_call.clear();
     shim::
         light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -136,7 +131,7 @@ class AStackList {
   /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if
   /// there is one.
   void put_spare(shim::LinkageRecord& record) noexcept {
-    if (thread_number >= kLeasingThreads) [[unlikely]]
+    if (shim::calling_thread.number >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
     Lease& lease = own_lease();
     lease.moving.store(1, std::memory_order_relaxed);
@@ -178,6 +173,19 @@ class AStackList {
   /// The same in a fork child, where nobody else is and a lock may be held by nobody.
   void close_after_fork() noexcept { stop_leasing(); }
 
+  /// Written by the owning thread alone, which reads it as the plain byte that it is to it.
+  class OwnersFlag {
+   public:
+    [[nodiscard]] bool mine() const noexcept { return value_ != 0; }
+    void set(std::memory_order order) noexcept { std::atomic_ref(value_).store(1, order); }
+    void clear() noexcept { std::atomic_ref(value_).store(0, std::memory_order_release); }
+    /// For anybody else.
+    [[nodiscard]] bool load() const noexcept { return std::atomic_ref(value_).load(std::memory_order_acquire) != 0; }
+
+   private:
+    mutable std::uint8_t value_ = 0;
+  };
+
   struct alignas(64) Lease {
     /// In `record`: somebody wants what is leased here. There is no record without an owner's look at this bit, so that
     /// one load asks for both.
@@ -187,7 +195,7 @@ class AStackList {
     /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call;
     /// whoever holds ending_ sets and clears kWanted, and takes one out that is in no call.
     std::atomic<std::uintptr_t> record{kNone};
-    std::atomic<std::uint8_t> in_call{0};               ///< Written by the owning thread alone.
+    OwnersFlag in_call;
     std::atomic<std::uint8_t> moving{0};                ///< Written by the owning thread alone.
     std::atomic<std::uint8_t> wanted{0};                ///< Written under ending_ alone; for `spares`.
     std::atomic<shim::LinkageRecord*> spares{nullptr};  ///< Linked through `below`.
