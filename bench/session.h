@@ -86,6 +86,7 @@ void table5(Session& session);
 void bind_cost(Session& session);
 void instructions(Session& session);
 void async(Session& session);
+void death(Session& session);
 void idle(Session& session);
 void bpf_cost(Session& session);
 void layers(Session& session);

@@ -92,6 +92,7 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
   const auto asked = asked_.find(request.request);
   if (on_its_way) {
     asked->second.waiting.reset();
+    if (const auto* exported = std::get_if<shim::ExportRequest>(&request.body)) asked->second.leaving = exported->name;
     return Error{Errc::timed_out, "the nameserver did not answer in time"};
   }
   asked_.erase(asked);
@@ -115,6 +116,18 @@ shim::BinderMessage Clerk::export_request(std::uint32_t number, const Export& ex
   return request;
 }
 
+/// A name that this server has withdrawn, but that the nameserver may still have, or be giving to it once more, is no
+/// name that is taken: waits until it has let go.
+Status Clerk::wait_until_left(const std::string& name) {
+  if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
+  std::unique_lock lock(mutex_);
+  const bool left = left_.wait_for(lock, kAnswerTime, [&] {
+    return std::ranges::none_of(asked_, [&](const auto& one) { return one.second.leaving == name; });
+  });
+  if (left) return {};
+  return Error{Errc::timed_out, "the nameserver has not let go of '" + name + "', which was withdrawn, in time"};
+}
+
 Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<ServedInterface> interface) {
   if (!shim::valid_name(name)) {
     return Error{Errc::invalid_argument,
@@ -123,6 +136,7 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
   if (domain_.watcher().on_watcher_thread()) {
     return Error{Errc::invalid_argument, "an export waits for the nameserver: not in a callback of the server"};
   }
+  if (Status left = wait_until_left(name); !left) return left.error();
   auto link = linked();
   if (!link) return link.error();
   std::uint64_t id = 0;
@@ -156,12 +170,15 @@ Status Clerk::withdraw(ExportId id) {
     // on_answer().
     if (found->second.registered != 0) link = link_;
     withdrawn = exports_.extract(found);
+    for (auto& [number, asked] : asked_) {
+      if (asked.export_id == withdrawn.key()) asked.leaving = withdrawn.mapped().name;
+    }
+    if (link != nullptr && domain_.watcher().on_watcher_thread()) {
+      withdraw_soon_locked(link, withdrawn.mapped().registered, withdrawn.mapped().name);
+      return {};
+    }
   }
   if (link == nullptr) return {};
-  if (domain_.watcher().on_watcher_thread()) {
-    send_soon(link, std::move(request));
-    return {};
-  }
   auto answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
   if (answer) {
     if (auto* failed = std::get_if<shim::Failed>(&answer->body)) return Error{failed->code, failed->text};
@@ -223,6 +240,7 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
     }
     Asked asked = std::move(found->second);
     asked_.erase(found);
+    if (!asked.leaving.empty()) left_.notify_all();  // unless a withdrawal follows, which is asked for under this lock
     if (done != nullptr) {
       // Known before the next message is read, which may be a bind request for it.
       on_exported_locked(link, asked, done->export_id, news);
@@ -244,11 +262,7 @@ void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& a
   const auto found = exports_.find(asked.export_id);
   // Whoever waited for a first export and gives up has taken it from exports_, or will as soon as it gets the lock.
   if (found == exports_.end() || (!found->second.established && !asked.waiting)) {
-    shim::BinderMessage request;
-    request.request = ++last_request_;  // nobody waits for the answer
-    request.body = shim::WithdrawRequest{registered};
-    send_soon(link, std::move(request));
-    return;
+    return withdraw_soon_locked(link, registered, asked.leaving);
   }
   Export& exported = found->second;
   exported.established = true;
@@ -272,6 +286,7 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
       if (asked.waiting) asked.waiting->set_value(why);
     }
     asked_.clear();
+    left_.notify_all();
     for (auto& [id, exported] : exports_) {
       if (!exported.established) continue;
       if (exported.registered != 0) pause_ = kFirstPause;
@@ -283,6 +298,15 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
     retry_later_locked();
   }
   tell(news);
+}
+
+/// A withdrawal whose answer nobody waits for, but for who exports the name again.
+void Clerk::withdraw_soon_locked(const std::shared_ptr<Link>& link, std::uint64_t registered, std::string name) {
+  shim::BinderMessage request;
+  request.request = ++last_request_;
+  request.body = shim::WithdrawRequest{registered};
+  asked_.emplace(request.request, Asked{.export_id = 0, .waiting = std::nullopt, .leaving = std::move(name)});
+  send_soon(link, std::move(request));
 }
 
 /// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
@@ -359,7 +383,7 @@ void Clerk::register_missing() {
     const auto request = export_request(++last_request_, exported);
     if (!shim::send_message(link_->fd.get(), request, false)) return retry_later_locked();
     exported.asked = true;
-    asked_.emplace(request.request, Asked{id, std::nullopt});
+    asked_.emplace(request.request, Asked{.export_id = id, .waiting = std::nullopt});
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <future>
@@ -69,6 +70,9 @@ class Clerk {
   struct Asked {
     std::uint64_t export_id = 0;                  ///< Our own, of what it is about.
     std::optional<std::promise<Answer>> waiting;  ///< A thread of the program, unless none waits (any more).
+    /// The name that goes with the answer, or with the withdrawal that follows it; empty: none. Until then the
+    /// nameserver may have it, and would refuse it to this very server.
+    std::string leaving{};
   };
   /// What the program is to be told when no lock is held.
   struct News {
@@ -79,6 +83,7 @@ class Clerk {
   // The nameserver's side: on the program's threads.
   Result<std::shared_ptr<Link>> linked();
   Answer ask(Link& link, std::uint64_t export_id, shim::BinderMessage request);
+  Status wait_until_left(const std::string& name);
   static shim::BinderMessage export_request(std::uint32_t number, const Export& exported);
   Status adopt_locked(UniqueFd socket);
 
@@ -88,6 +93,7 @@ class Clerk {
   void on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered,
                           std::vector<News>& news);
   void send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage message);
+  void withdraw_soon_locked(const std::shared_ptr<Link>& link, std::uint64_t registered, std::string name);
   void flush(const std::shared_ptr<Link>& link);
   void hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why);
   void register_missing();
@@ -108,6 +114,7 @@ class Clerk {
   std::uint32_t last_request_ = 0;
   std::uint64_t last_export_ = 0;
   std::map<std::uint32_t, Asked> asked_;
+  std::condition_variable left_;             ///< Requests have been answered, or will never be: names have left.
   std::map<std::uint64_t, Export> exports_;  ///< By our own id, which no nameserver knows.
   std::chrono::milliseconds pause_;          ///< Before the next attempt to connect or to export again.
   bool retry_posted_ = false;

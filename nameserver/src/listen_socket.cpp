@@ -1,7 +1,7 @@
 #include "listen_socket.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -66,14 +68,37 @@ Status lock(const UniqueFd& directory, const std::string& path) {
   return Error{Errc::timed_out, "somebody holds a lock on the directory of " + path};
 }
 
-/// Connects to `address` without waiting: 0 or an errno. `listener` is the process that listens there, 0 if not known.
-int probe(const sockaddr_un& address, pid_t& listener) {
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+/// Connects to `address` without waiting: 0 or an errno.
+int connect_to(const sockaddr_un& address, UniqueFd& socket) {
+  socket = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno;
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return errno;
-  const auto peer = shim::peer_credentials(socket.get());
-  listener = peer ? peer->pid : 0;
-  return 0;
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// How long to wait for a nameserver that has been killed to be gone, and for one that lives to say so.
+constexpr std::chrono::seconds kDyingTime{2};
+
+/// Whether a nameserver at the other end lives: it answers. False as soon as its process is dead, which its socket may
+/// outlive (the kernel takes its io_uring down later), or as soon as it hangs up, as a dying one does. Unset if nothing
+/// of that happens by `until`.
+std::optional<bool> lives(int socket, Clock::time_point until) {
+  const auto pidfd = shim::peer_pidfd(socket);
+  if (pidfd.code() == Errc::peer_gone) return false;
+  if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, false)) return false;
+  for (;;) {
+    pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) return std::nullopt;
+    if (::poll(fds, 2, static_cast<int>(left.count())) <= 0) continue;
+    if (fds[0].revents != 0) {
+      const auto answer = shim::receive_message(socket, std::chrono::milliseconds(0));
+      if (answer && answer->has_value()) return true;
+      if (answer.code() == Errc::peer_gone) return false;
+    }
+    if (fds[1].revents != 0) return false;
+  }
 }
 
 /// Removes what a dead nameserver left at `path`. Fails if anything alive, or anything but a socket, is there.
@@ -82,18 +107,23 @@ Status make_way(const std::string& path, const sockaddr_un& address) {
   if (::lstat(path.c_str(), &found) != 0) return errno == ENOENT ? Status() : system_error(path, errno);
   if (!S_ISSOCK(found.st_mode)) return Error{Errc::invalid_argument, path + " exists and is not a socket"};
 
-  pid_t listener = 0;
-  int err = probe(address, listener);
-  // A killed nameserver's socket outlives its process for a moment, until the kernel has taken its io_uring down.
-  for (int i = 0; i < 200 && err == 0 && listener > 0 && ::kill(listener, 0) != 0 && errno == ESRCH; ++i) {
+  const auto until = Clock::now() + kDyingTime;
+  int err = 0;
+  for (;;) {
+    UniqueFd socket;
+    err = connect_to(address, socket);
+    if (err != 0 && err != EAGAIN) break;
+    const auto alive = err == 0 ? lives(socket.get(), until) : false;
+    if (alive.value_or(false) || Clock::now() >= until) {
+      if (err == EAGAIN)
+        return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};
+      const auto peer = shim::peer_credentials(socket.get());
+      const std::string who = peer && peer->pid > 0 ? " (process " + std::to_string(peer->pid) + ")" : "";
+      return Error{Errc::name_taken,
+                   "a nameserver already listens on " + path + who + (alive ? "" : ", and does not answer")};
+    }
     pause_briefly();
-    err = probe(address, listener);
   }
-  if (err == 0) {
-    const std::string who = listener > 0 ? " (process " + std::to_string(listener) + ")" : "";
-    return Error{Errc::name_taken, "a nameserver already listens on " + path + who};
-  }
-  if (err == EAGAIN) return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};
   if (err == EPROTOTYPE) return Error{Errc::name_taken, "another program listens on " + path};
   if (err == ENOENT) return {};
   if (err != ECONNREFUSED) return system_error("cannot tell whether somebody listens on " + path, err);

@@ -1,10 +1,17 @@
 // The socket's file: made, replaced, refused, removed.
 #include "listen_socket.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
+#include <chrono>
 #include <fstream>
+#include <optional>
+#include <thread>
 
 #include "test_peer.h"
 
@@ -84,6 +91,71 @@ TEST(ListenSocket, a_living_nameservers_socket_is_refused_and_its_process_named)
   EXPECT_NE(second.error().text.find(std::to_string(::getpid())), std::string::npos) << second.error().text;
   EXPECT_TRUE(exists(path));
   EXPECT_TRUE(shim::connect_nameserver(path));
+}
+
+/// A child that listens on `path`, and says nothing to anybody. `hold`: another process, which has inherited the socket,
+/// keeps it open for so long after the child has ended by itself.
+class SilentListener {
+ public:
+  explicit SilentListener(const std::string& path, std::optional<std::chrono::milliseconds> hold = {}) {
+    int ready[2];
+    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      auto socket = ListenSocket::open(path, 0600);
+      if (socket && hold && ::fork() == 0) {
+        std::this_thread::sleep_for(*hold);
+        ::_exit(0);
+      }
+      (void)!::write(ready[1], "", 1);
+      if (hold) ::_exit(0);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+  }
+  ~SilentListener() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  SilentListener(const SilentListener&) = delete;
+  SilentListener& operator=(const SilentListener&) = delete;
+  void kill() const { ::kill(pid_, SIGKILL); }
+  /// Waits until it has ended, and leaves it a zombie.
+  void wait_for_its_end() const {
+    siginfo_t ended{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT), 0);
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST(ListenSocket, a_socket_that_outlives_its_process_for_a_moment_is_waited_for) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  const SilentListener dead(path, std::chrono::milliseconds(300));
+  dead.wait_for_its_end();
+  EXPECT_TRUE(shim::connect_nameserver(path)) << "as if somebody listened";
+  auto socket = ListenSocket::open(path, 0600);
+  ASSERT_TRUE(socket) << socket.error().message();
+  EXPECT_TRUE(shim::connect_nameserver(path));
+}
+
+TEST(ListenSocket, a_nameserver_that_dies_while_it_is_asked_whether_it_lives_is_replaced) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  const SilentListener dying(path);
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    dying.kill();
+  });
+  auto socket = ListenSocket::open(path, 0600);
+  killer.join();
+  ASSERT_TRUE(socket) << socket.error().message();
 }
 
 TEST(ListenSocket, what_is_not_a_socket_is_not_touched) {

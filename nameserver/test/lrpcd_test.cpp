@@ -82,6 +82,19 @@ TEST(Lrpcd, a_killed_daemons_socket_is_replaced) {
   EXPECT_EQ(next.end(SIGTERM), 0) << next.output;
 }
 
+TEST(Lrpcd, one_that_is_started_while_the_old_one_dies_takes_its_place) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "lrpcd.sock";
+  std::vector<std::unique_ptr<Daemon>> daemons;
+  for (int i = 0; i < 8; ++i) {
+    if (i > 0) daemons.back()->signal(SIGKILL);  // nobody waits for its end
+    daemons.push_back(std::make_unique<Daemon>(std::vector<std::string>{"--socket", path}));
+    ASSERT_TRUE(daemons.back()->ready()) << (daemons.back()->end(SIGKILL), daemons.back()->output);
+  }
+  TestPeer client(path);
+  EXPECT_TRUE(client.is_served());
+}
+
 TEST(Lrpcd, a_second_daemon_on_the_same_path_refuses_and_names_the_first) {
   TemporaryDirectory directory;
   const std::string path = directory / "lrpcd.sock";

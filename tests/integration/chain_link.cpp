@@ -1,4 +1,4 @@
-// One domain of a chain: chain_link NAMESERVER INDEX exports link-INDEX until its parent goes.
+// One domain of a chain: chain_link NAMESERVER INDEX [GATE] exports link-INDEX until its parent goes.
 #include <sys/prctl.h>
 
 #include <csignal>
@@ -8,8 +8,9 @@
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc != 3) return 2;
-  testing_lrpc::ChainLink link(argv[1], static_cast<std::uint32_t>(std::stoul(argv[2])));
+  if (argc != 3 && argc != 4) return 2;
+  const auto gate = argc == 4 ? static_cast<lrpc::Gate>(std::stoi(argv[3])) : lrpc::Gate::adaptive;
+  testing_lrpc::ChainLink link(argv[1], static_cast<std::uint32_t>(std::stoul(argv[2])), gate);
   lrpc::Server server({.nameserver = argv[1]});
   if (auto exported = Chain::export_to(server, std::string("link-") + argv[2], link); !exported) {
     std::fprintf(stderr, "%s\n", exported.error().message().c_str());

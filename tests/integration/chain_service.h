@@ -26,7 +26,9 @@ class ReportEnd {
 
 class ChainLink {
  public:
-  ChainLink(std::string nameserver, std::uint32_t index) : nameserver_(std::move(nameserver)), index_(index) {}
+  /// `gate`: of its calls to the link behind.
+  ChainLink(std::string nameserver, std::uint32_t index, lrpc::Gate gate = lrpc::Gate::adaptive)
+      : nameserver_(std::move(nameserver)), index_(index), gate_(gate) {}
 
   lrpc::Result<Chain::SumResults> Sum(lrpc::CallContext&, std::uint32_t depth) {
     if (depth == 0) return Chain::SumResults{.sum = index_, .hops = 0};
@@ -40,15 +42,25 @@ class ChainLink {
     if (depth != 0) {
       const auto next = behind();
       if (!next) return next.error();
-      return (*next)->Hold(depth - 1);
+      ++passing_;
+      const auto held = (*next)->Hold(depth - 1);
+      if (held) ++returned_;
+      if (held.code() == lrpc::Errc::call_failed) ++failed_;
+      --passing_;
+      return held;
     }
+    const std::uint32_t releases = releases_;
     ++waiting_;
-    while (!context.abandoned()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!context.abandoned() && releases_ == releases) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     --waiting_;
     ++let_go_;
     return {};
   }
   Chain::HoldsResults Holds(lrpc::CallContext&) { return {.waiting = waiting_, .let_go = let_go_}; }
+  void Release(lrpc::CallContext&) { ++releases_; }
+  Chain::PassedResults Passed(lrpc::CallContext&) {
+    return {.waiting = passing_, .failed = failed_, .returned = returned_};
+  }
   lrpc::Result<std::uint64_t> SumByReports(lrpc::CallContext& context, std::uint32_t depth, std::uint64_t ticket) {
     auto back = Chain::callback(context);
     if (!back) return back.error();
@@ -78,7 +90,8 @@ class ChainLink {
   lrpc::Result<std::shared_ptr<Chain::Client>> behind() {
     std::lock_guard lock(mutex_);
     if (next_ == nullptr || next_->binding().revoked()) {
-      auto bound = Chain::Client::import("link-" + std::to_string(index_ + 1), {.nameserver = nameserver_});
+      auto bound =
+          Chain::Client::import("link-" + std::to_string(index_ + 1), {.nameserver = nameserver_, .gate = gate_});
       if (!bound) return bound.error();
       if (auto served = bound->serve_callbacks(own_, *this); !served) return served.error();
       next_ = std::make_shared<Chain::Client>(*std::move(bound));
@@ -88,8 +101,13 @@ class ChainLink {
 
   const std::string nameserver_;
   const std::uint32_t index_;
+  const lrpc::Gate gate_;
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::uint32_t> let_go_{0};
+  std::atomic<std::uint32_t> releases_{0};
+  std::atomic<std::uint32_t> passing_{0};
+  std::atomic<std::uint32_t> failed_{0};
+  std::atomic<std::uint32_t> returned_{0};
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<Chain::Callback::Client>> callers_;
   lrpc::Server own_;

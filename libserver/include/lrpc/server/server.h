@@ -119,7 +119,8 @@ class Server {
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
   /// `stubs` must live for ever (generated constants do), `impl` until the Server is destroyed. Blocks for the
-  /// nameserver's answer, at most about 10 s. From then on the name comes back by itself whenever the nameserver was
+  /// nameserver's answer, at most about 10 s; before that for as long again if the same name was withdrawn just now and
+  /// the nameserver has not let go of it. From then on the name comes back by itself whenever the nameserver was
   /// away; its id stays the same. Errors: no_nameserver, name_taken, not_permitted, invalid_argument, limit_reached,
   /// timed_out, peer_gone.
   Result<ExportId> export_interface(std::string name, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,

@@ -1,0 +1,161 @@
+// A name that a program withdraws and exports again while its library is getting it back from a new nameserver: the
+// program never meets itself as the one that has taken it (LRPC §3.1).
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "conformance_service.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::shim::Exported;
+using lrpc::shim::ExportRequest;
+using lrpc::shim::Withdrawn;
+using lrpc::shim::WithdrawRequest;
+using namespace std::chrono_literals;
+
+/// A nameserver whose every answer the test gives itself, after it has read the request.
+class ScriptedNameserver {
+ public:
+  explicit ScriptedNameserver(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    unlink(path.c_str());
+    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener_.get(), 4) != 0) {
+      throw std::runtime_error("ScriptedNameserver");
+    }
+  }
+  void accept() { connection_ = lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+  /// The next request, of the wanted kind; none if it is another one or none comes.
+  template <class Request>
+  std::optional<Request> next() {
+    auto message = lrpc::shim::receive_message(connection_.get(), 20s);
+    if (!message || !*message || !std::holds_alternative<Request>((*message)->body)) return std::nullopt;
+    last_ = (*message)->request;
+    return std::get<Request>((*message)->body);
+  }
+  /// Answers the last request.
+  template <class Answer>
+  void answer(Answer body) {
+    EXPECT_TRUE(lrpc::shim::send_message(connection_.get(), {last_, std::move(body), {}, {}}));
+  }
+
+ private:
+  lrpc::UniqueFd listener_;
+  lrpc::UniqueFd connection_;
+  std::uint32_t last_ = 0;
+};
+
+/// From another thread: exports "again", and what came of it.
+std::future<Errc> export_again(lrpc::Server& server, ConformanceService& service) {
+  return std::async(std::launch::async, [&] { return Conformance::export_to(server, "again", service).code(); });
+}
+
+TEST(NameWithdrawnWhileItComesBack, is_exported_anew_once_the_nameserver_has_let_go_of_it) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  auto id = Conformance::export_to(server, "again", service);
+  ASSERT_TRUE(id);
+  world.stop_nameserver();
+  ScriptedNameserver nameserver(world.nameserver());
+  nameserver.accept();
+  ASSERT_EQ(nameserver.next<ExportRequest>().value().name, "again") << "it comes back by itself";
+  EXPECT_TRUE(server.withdraw(*id));
+  auto again = export_again(server, service);
+  EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
+  nameserver.answer(Exported{1});
+  const auto withdrawal = nameserver.next<WithdrawRequest>();
+  ASSERT_TRUE(withdrawal) << "a nameserver would answer name_taken to anything else";
+  EXPECT_EQ(withdrawal->export_id, 1U);
+  EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
+  nameserver.answer(Withdrawn{});
+  ASSERT_EQ(nameserver.next<ExportRequest>().value().name, "again");
+  nameserver.answer(Exported{2});
+  EXPECT_EQ(again.get(), Errc::ok);
+}
+
+TEST(NameWithdrawnWhileItComesBack, is_exported_anew_if_the_nameserver_refuses_to_give_it_back) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  auto id = Conformance::export_to(server, "again", service);
+  ASSERT_TRUE(id);
+  world.stop_nameserver();
+  ScriptedNameserver nameserver(world.nameserver());
+  nameserver.accept();
+  ASSERT_TRUE(nameserver.next<ExportRequest>());
+  EXPECT_TRUE(server.withdraw(*id));
+  auto again = export_again(server, service);
+  EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
+  nameserver.answer(lrpc::shim::Failed{Errc::name_taken, "by somebody else"});
+  ASSERT_TRUE(nameserver.next<ExportRequest>());
+  nameserver.answer(Exported{1});
+  EXPECT_EQ(again.get(), Errc::ok);
+}
+
+TEST(NameWithdrawnWhileItComesBack, is_exported_to_the_next_nameserver_if_this_one_goes) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  auto id = Conformance::export_to(server, "again", service);
+  ASSERT_TRUE(id);
+  world.stop_nameserver();
+  std::future<Errc> again;
+  {
+    ScriptedNameserver nameserver(world.nameserver());
+    nameserver.accept();
+    ASSERT_TRUE(nameserver.next<ExportRequest>());
+    EXPECT_TRUE(server.withdraw(*id));
+    again = export_again(server, service);
+    EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
+  }
+  // Nobody need let go of it any more. The next nameserver may not be there yet: that is what it says then.
+  const Errc came = again.get();
+  EXPECT_TRUE(came == Errc::no_nameserver || came == Errc::peer_gone) << static_cast<int>(came);
+  world.start_nameserver();
+  EXPECT_TRUE(Conformance::export_to(server, "again", service));
+  EXPECT_TRUE(world.import("again"));
+}
+
+TEST(NameWithdrawnWhileItComesBack, is_never_taken_by_oneself_however_nameservers_come_and_go) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  std::atomic<bool> enough{false};
+  std::atomic<int> exported{0};
+  std::thread program([&] {
+    while (!enough) {
+      auto id = Conformance::export_to(server, "again", service);
+      EXPECT_NE(id.code(), Errc::name_taken) << id.error().message();
+      if (!id) continue;
+      ++exported;
+      EXPECT_TRUE(server.withdraw(*id));
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    world.stop_nameserver();
+    world.start_nameserver();
+    const int before = exported;
+    for (int i = 0; i < 6000 && exported <= before + 5; ++i) std::this_thread::sleep_for(5ms);
+    EXPECT_GT(exported, before + 5);
+  }
+  enough = true;
+  program.join();
+}
+
+}  // namespace
+}  // namespace testing_lrpc
