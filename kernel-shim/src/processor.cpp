@@ -16,6 +16,10 @@ namespace {
 struct Calibration {
   std::uint64_t ticks_per_us = 1;
   std::uint32_t polls_per_us = 1;
+  double ns_per_tick = 1;
+  // Read together.
+  std::uint64_t tick = 0;
+  std::chrono::steady_clock::time_point time;
 };
 
 Calibration calibrate() noexcept {
@@ -33,6 +37,9 @@ Calibration calibrate() noexcept {
     if (took >= shortest || took.count() <= 0) continue;
     shortest = took;
     const auto ns = static_cast<std::uint64_t>(took.count());
+    best.tick = first;
+    best.time = begin;
+    best.ns_per_tick = static_cast<double>(ns) / static_cast<double>(std::max<std::uint64_t>(1, last - first));
     best.ticks_per_us = std::max<std::uint64_t>(1, (last - first) * 1000 / ns);
     best.polls_per_us = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPolls * 1000ULL / ns));
   }
@@ -48,6 +55,14 @@ const Calibration& calibration() noexcept {
 
 std::uint64_t ticks_per_microsecond() noexcept { return calibration().ticks_per_us; }
 std::uint32_t polls_per_microsecond() noexcept { return calibration().polls_per_us; }
+double nanoseconds_per_tick() noexcept { return calibration().ns_per_tick; }
+
+double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept {
+  const Calibration& then = calibration();
+  const auto ns = std::chrono::nanoseconds(now - then.time).count();
+  if (ns <= 0 || tick <= then.tick) return then.ns_per_tick;
+  return static_cast<double>(ns) / static_cast<double>(tick - then.tick);
+}
 
 std::optional<unsigned> runnable_threads() noexcept {
   const int fd = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);

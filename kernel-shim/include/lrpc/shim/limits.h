@@ -14,9 +14,9 @@
 
 namespace lrpc::shim {
 
-/// A moment that is asked for often: told by ticks(), which costs a few instructions, and set right by the clock
-/// whenever that was longer ago than kTrusted, so that neither a rate that was measured badly nor a counter that jumps
-/// does harm. Belongs to one thread.
+/// A moment that is asked for often: told by ticks(), which costs a few instructions, and set right by the clock, at the
+/// rate that ticks have had since the process measured it first, whenever that was longer ago than kTrusted. So neither
+/// that first measurement nor a counter that jumps does harm. Belongs to one thread.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -74,7 +74,7 @@ class Deadline {
  private:
   void measure() noexcept {
     trusted_ = told_by_ticks_ = kTrustedUs * ticks_per_microsecond();
-    scale_ = (1000ULL << 32) / ticks_per_microsecond();
+    scale_ = static_cast<std::uint64_t>(nanoseconds_per_tick() * 0x1p32);
   }
   std::int64_t look_at_clock() noexcept;
   [[nodiscard]] std::int64_t left_at_since() const noexcept {

@@ -2,6 +2,7 @@
 // polling.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -38,6 +39,11 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 /// use (about 0.2 ms).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
 [[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
+/// Nanoseconds a tick, as it was then: to about a five-hundredth.
+[[nodiscard]] double nanoseconds_per_tick() noexcept;
+/// The same over all the time since then, which `tick` and `now`, read together, end: the longer ago, the better it is
+/// known (after 10 ms to about a hundred-thousandth). As it was then, as long as no time has passed.
+[[nodiscard]] double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept;
 
 /// Threads of the whole system that run or could run at this moment (/proc/loadavg), this one included; nothing where
 /// the file cannot be read. A few microseconds: not for the call path, but cheaper than giving a time slice away to

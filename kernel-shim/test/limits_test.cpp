@@ -1,0 +1,61 @@
+// Deadlines that are told by time stamps.
+#include "lrpc/shim/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace lrpc::shim {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = Deadline::Clock;
+
+/// Between what was left before and after, by the clock, give or take.
+void expect_left(Deadline& deadline, Clock::time_point until, std::chrono::nanoseconds give) {
+  const auto before = std::chrono::nanoseconds(until - Clock::now());
+  const std::chrono::nanoseconds left(deadline.left());
+  const auto after = std::chrono::nanoseconds(until - Clock::now());
+  EXPECT_LE(left, before + give);
+  EXPECT_GE(left, after - give);
+}
+
+TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that_are_looked_at_soon) {
+  (void)ticks_per_microsecond();
+  std::this_thread::sleep_for(20ms);
+  for (int i = 0; i < 5; ++i) {
+    Deadline deadline{Deadline::OfPeers{}};
+    const auto began = Clock::now();
+    deadline.begin(10'000'000'000);
+    const auto begun = Clock::now();
+    std::this_thread::sleep_for(200ms);
+    // By the first rate alone it would be off by up to 400 us.
+    expect_left(deadline, began + 10s, 5us + (begun - began));
+    expect_left(deadline, began + 10s, 5us + (begun - began));
+  }
+}
+
+TEST(Deadlines, at_a_time_are_told_by_the_clock) {
+  const auto until = Clock::now() + 5s;
+  Deadline deadline(until);
+  expect_left(deadline, until, 20us);
+  std::this_thread::sleep_for(20ms);
+  expect_left(deadline, until, 20us);
+  EXPECT_EQ(deadline.until(), until);
+  Deadline never(Clock::time_point::max());
+  EXPECT_FALSE(never.ever());
+  EXPECT_EQ(never.left(), Deadline::kNever);
+}
+
+TEST(Deadlines, of_a_peer_are_a_year_at_most) {
+  Deadline deadline{Deadline::OfPeers{}};
+  for (const std::uint64_t left : {~std::uint64_t{0}, std::uint64_t{1} << 63, std::uint64_t{Deadline::kMost} + 1}) {
+    deadline.begin(left);
+    EXPECT_LE(deadline.left(), Deadline::kMost);
+    EXPECT_GT(deadline.left(), Deadline::kMost / 2);
+    EXPECT_GT(deadline.until(), Clock::now() + 24h * 300);
+  }
+}
+
+}  // namespace
+}  // namespace lrpc::shim
