@@ -196,21 +196,27 @@ Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::mi
   const bool bounded = timeout.count() >= 0;
   std::optional<Clock::time_point> deadline;
   if (bounded) deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 365));
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMaxBinderMessage);
+  const int how = bounded ? MSG_DONTWAIT : 0;
   bool was_reset = false;
   for (;;) {
-    iovec part{buffer.get(), kMaxBinderMessage};
-    ControlBuffer control;
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = control.bytes.size();
-    const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (bounded ? MSG_DONTWAIT : 0));
-    if (received >= 0) {
-      BinderMessage envelope;
-      take_control(header, envelope);
-      return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
+    // How long it is, if there is one: most messages are a thousandth of what one may be.
+    const ssize_t waiting = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | how);
+    if (waiting >= 0) {
+      const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(waiting), 1, kMaxBinderMessage);
+      const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
+      iovec part{buffer.get(), room};
+      ControlBuffer control;
+      msghdr header{};
+      header.msg_iov = &part;
+      header.msg_iovlen = 1;
+      header.msg_control = control.bytes.data();
+      header.msg_controllen = control.bytes.size();
+      const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);
+      if (received >= 0) {
+        BinderMessage envelope;
+        take_control(header, envelope);
+        return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
+      }
     }
     if (errno == EINTR) continue;
     // A peer that closes with our messages unread resets the socket; its own last words are still behind the error.

@@ -1,7 +1,6 @@
 #include "lrpc/server/entry_fuzzer.h"
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -256,10 +255,12 @@ void fail(const char* what) {
 }
 
 void look_at_bytes(std::span<const std::byte> bytes) {
-  static std::atomic<std::byte> seen;  // so that the compiler cannot do without the loads
-  std::byte sum{0};
-  for (const std::byte byte : bytes) sum ^= byte;
-  seen.store(sum, std::memory_order_relaxed);
+  // Volatile, so that each load is made, and seen by a sanitizer.
+  const auto* const at = reinterpret_cast<const volatile unsigned char*>(bytes.data());
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) sum ^= at[i];
+  static volatile unsigned seen = 0;
+  seen = seen ^ sum;
 }
 
 void fill(Buffer& buffer) {

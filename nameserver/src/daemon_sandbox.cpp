@@ -2,17 +2,12 @@
 
 namespace lrpc::nameserver {
 
-sandbox::Options sandbox_of_daemon(const std::string& socket_path, const std::vector<std::string>& read_again) {
+sandbox::Options sandbox_of_daemon(const std::string& socket_path) {
   using sandbox::Group;
   sandbox::Options options;
   // No sockets: whoever wants something connects to it. No threads: it is one. Rings: the loop's, restricted to polls.
   options.groups = {Group::descriptors, Group::messages,     Group::shared_memory, Group::peers,
                     Group::read_files,  Group::remove_files, Group::rings};
-  options.read_only = read_again;
-  if (!read_again.empty()) {
-    for (const char* const path : {"/etc/nsswitch.conf", "/etc/passwd", "/etc/group"})
-      options.read_only.emplace_back(path);
-  }
   // At its end it removes its socket, if that is still its own.
   const std::size_t slash = socket_path.rfind('/');
   options.removable_in = {slash == std::string::npos ? "." : slash == 0 ? "/" : socket_path.substr(0, slash)};

@@ -85,7 +85,7 @@ class PolicyParser {
     } catch (const toml::parse_error& wrong) {
       error(wrong.source(), "this is no TOML: " + std::string(wrong.description()));
     } catch (const std::exception& wrong) {
-      error({}, std::string("cannot be read: ") + wrong.what());
+      error(toml::source_region{}, std::string("cannot be read: ") + wrong.what());
     }
     return all_errors();
   }

@@ -127,14 +127,49 @@ TEST_F(LrpcdPolicy, a_file_that_is_not_right_changes_nothing_and_the_log_says_wh
   EXPECT_TRUE(reload("the new policy is in force")) << "and it goes on reading";
 }
 
-TEST_F(LrpcdPolicy, it_ends_with_its_reader_whatever_ends_it) {
+/// The processes that a process has started and not lost; none where the kernel does not tell.
+std::vector<pid_t> children_of(pid_t process) {
+  const std::string number = std::to_string(process);
+  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+/// Whether it runs no more: gone, or not yet reaped.
+bool has_ended(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return true;
+  const std::size_t name_end = line.rfind(')');
+  return name_end + 2 < line.size() && line[name_end + 2] == 'Z';
+}
+
+TEST_F(LrpcdPolicy, its_reader_ends_with_it_whatever_ends_it) {
   write("");
   for (const int signal : {SIGTERM, SIGKILL}) {
     start();
+    const std::vector<pid_t> readers = children_of(daemon_->pid());
+    EXPECT_LE(readers.size(), 1U);
     EXPECT_EQ(daemon_->end(signal), signal == SIGTERM ? 0 : -SIGKILL) << daemon_->output;
-    // The reader has no descriptor of the daemon's: end() has seen the end of its output.
+    for (const pid_t reader : readers) EXPECT_TRUE(eventually([&] { return has_ended(reader); }));
     daemon_.reset();
   }
+}
+
+TEST_F(LrpcdPolicy, without_its_reader_it_serves_on_by_the_policy_it_has) {
+  write(rule("closed", "deny = \"import\"", "db.*"));
+  start();
+  const std::vector<pid_t> readers = children_of(daemon_->pid());
+  if (readers.empty()) GTEST_SKIP() << "this kernel does not tell a process's children";
+  ASSERT_EQ(::kill(readers.front(), SIGKILL), 0);
+  EXPECT_TRUE(daemon_->says("the process that reads the policy is gone"));
+  TestPeer client(socket_);
+  client.import("db.main");
+  EXPECT_EQ(client.next_failure(), Errc::not_permitted);
+  daemon_->signal(SIGHUP);
+  EXPECT_TRUE(client.is_served());
+  EXPECT_EQ(daemon_->end(SIGTERM), 0);
 }
 
 TEST_F(LrpcdPolicy, it_does_not_start_with_a_file_that_is_not_right) {

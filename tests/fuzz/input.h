@@ -19,8 +19,15 @@ class Input {
     const auto one = bytes(1);
     return one.empty() ? std::uint8_t{0} : std::to_integer<std::uint8_t>(one[0]);
   }
-  [[nodiscard]] std::uint16_t two() noexcept { return static_cast<std::uint16_t>(byte() | byte() << 8); }
-  [[nodiscard]] std::uint32_t four() noexcept { return two() | std::uint32_t{two()} << 16; }
+  // The low half first, by every compiler: a kept input means one thing.
+  [[nodiscard]] std::uint16_t two() noexcept {
+    const unsigned low = byte();
+    return static_cast<std::uint16_t>(low | unsigned{byte()} << 8);
+  }
+  [[nodiscard]] std::uint32_t four() noexcept {
+    const std::uint32_t low = two();
+    return low | std::uint32_t{two()} << 16;
+  }
   /// The next `count`, or what there is.
   [[nodiscard]] std::span<const std::byte> bytes(std::size_t count) noexcept {
     const auto taken = left_.first(std::min(count, left_.size()));

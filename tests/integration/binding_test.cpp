@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "conformance_service.h"
 #include "world.h"
@@ -80,6 +83,43 @@ TEST(Binding, the_clerk_may_refuse_and_its_reason_reaches_the_client) {
   auto client = world.import("closed");
   ASSERT_EQ(client.code(), Errc::not_permitted);
   EXPECT_NE(client.error().message().find("not today"), std::string::npos);
+}
+
+TEST(Binding, the_clerk_decides_by_who_calls) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  std::mutex mutex;  // the clerk has a thread of its own
+  std::vector<lrpc::shim::Credentials> callers;
+  bool closed = true;
+  lrpc::ExportOptions options;
+  options.authorise = [&](const lrpc::shim::Credentials& client) -> lrpc::Status {
+    const std::lock_guard lock(mutex);
+    callers.push_back(client);
+    if (!closed) return {};
+    return lrpc::Error{Errc::not_permitted, "the rule 'no users " + std::to_string(client.uid) + "' at clerk.toml:7"};
+  };
+  ASSERT_TRUE(Conformance::export_to(server, "choosy", service, options));
+
+  const auto refused = world.import("choosy");
+  ASSERT_EQ(refused.code(), Errc::not_permitted);
+  const std::string rule = "the rule 'no users " + std::to_string(::geteuid()) + "' at clerk.toml:7";
+  EXPECT_NE(refused.error().message().find(rule), std::string::npos) << refused.error().message();
+  EXPECT_EQ(server.statistics().bindings, 0U);
+  {
+    const std::lock_guard lock(mutex);
+    closed = false;
+  }
+  auto client = world.import("choosy");
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(2, 3).value(), 5);
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(callers.size(), 2U);
+  for (const lrpc::shim::Credentials& caller : callers) {
+    EXPECT_EQ(caller.pid, ::getpid());
+    EXPECT_EQ(caller.uid, ::geteuid());
+    EXPECT_EQ(caller.gid, ::getegid());
+  }
 }
 
 TEST(Binding, a_name_can_be_exported_once_and_again_after_its_server_is_gone) {

@@ -86,6 +86,13 @@ void what_is_refused(Conformance::Client& client) {
   EXPECT(client.Add(20, 22).value() == 42);
 }
 
+/// Another region is a descriptor and a mapping, which a sealed domain cannot take. Asking for it costs it nothing.
+void growth(const char* name) {
+  const auto growing = Conformance::Client::import(name, {.supply = lrpc::AStackSupply::grow});
+  EXPECT(growing.code() == Errc::not_supported);
+  EXPECT(growing.error().message().find("AStackSupply::grow") != std::string::npos);
+}
+
 volatile sig_atomic_t signals_seen = 0;
 void count_signal(int) { signals_seen = signals_seen + 1; }
 
@@ -189,8 +196,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", other.error().message().c_str());
     return other.code() == Errc::name_unknown ? 0 : 1;
   }
+  if (what == "grow") growth(argv[2]);
   auto client = import_or_exit(argv[2]);
-  if (what == "call")
+  if (what == "call" || what == "grow")
     arguments_and_results(client);
   else if (what == "refused")
     what_is_refused(client);

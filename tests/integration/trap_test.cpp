@@ -20,6 +20,7 @@
 #include "conformance_service.h"
 #include "lrpc/sealed.h"
 #include "lrpc/shim/bell.h"
+#include "lrpc/shim/growth.h"
 #include "lrpc/shim/trap.h"
 #include "world.h"
 
@@ -234,6 +235,28 @@ TEST_F(Trap, lets_garbage_in_registers_and_region_harm_nobody) {
 }
 
 TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere"}), 0); }
+
+TEST_F(Trap, denies_a_sealed_program_more_astacks_and_serves_it_with_what_it_has) {
+  EXPECT_EQ(run({"grow", "host"}), 0);
+  EXPECT_EQ(server_.statistics().astacks_grown, 0U);
+  expect_nothing_left();
+}
+
+/// A client made by hand asks over its bell, as no library of ours does for it.
+TEST_F(Trap, has_no_growth_for_a_client_that_asks_all_the_same) {
+  auto client = world_.import("host", {.gate = Gate::trap});
+  ASSERT_TRUE(client) << client.error().message();
+  const int bell = client->binding().object().bell();
+  auto line = lrpc::shim::ask_for_growth(bell, {.astack_class = 0, .place = 0, .count = 1});
+  ASSERT_TRUE(line) << line.error().message();
+  const auto answer = lrpc::shim::receive_growth(line->get(), 60s);
+  ASSERT_TRUE(answer && answer->has_value());
+  EXPECT_EQ((*answer)->count, 0U);
+  EXPECT_EQ((*answer)->refusal, Errc::invalid_argument);
+  EXPECT_FALSE((*answer)->region);
+  EXPECT_EQ(server_.statistics().growths_refused, 1U);
+  EXPECT_EQ(server_.statistics().astacks_grown, 0U);
+}
 
 TEST_F(Trap, passes_exit_status_and_fatal_signals_on) {
   EXPECT_EQ(run({"status", "7"}), 7);

@@ -2,14 +2,16 @@
 // of its engine too; and what is seen of a running one from outside.
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 #include "attempts.h"
@@ -125,9 +127,40 @@ TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_
                           return std::string(entered && entered->system_calls.holds ? "" : "no");
                         }).empty();
   EXPECT_EQ(status_of(pid, "Seccomp"), filtered ? "Seccomp:\t2\n" : status_of(::getpid(), "Seccomp"));
-  struct stat memory {};
-  ASSERT_EQ(::stat(("/proc/" + std::to_string(pid) + "/mem").c_str(), &memory), 0);
-  EXPECT_EQ(memory.st_uid, 0U) << "dumpable";
+}
+
+/// As an ordinary user, whom the kernel lets trace what is the user's own.
+int trace_own_netd(const std::string& directory) {
+  constexpr uid_t kUser = 54321;
+  if (::geteuid() == 0) {
+    if (::chown(directory.c_str(), kUser, kUser) != 0 || ::setresgid(kUser, kUser, kUser) != 0 ||
+        ::setresuid(kUser, kUser, kUser) != 0)
+      return 2;
+  }
+  try {
+    const Process lrpcd({LRPCD, "--socket", directory + "/s", "--log-level", "off"});
+    const Process netd({LRPC_NETD, "--udp", "--address", "10.7.0.1", "--insecure", "--nameserver", directory + "/s",
+                        "--log-level", "off"});
+    if (::ptrace(PTRACE_SEIZE, netd.pid(), nullptr, nullptr) == 0 || errno != EPERM) return 3;
+    const std::string memory = "/proc/" + std::to_string(netd.pid()) + "/mem";
+    if (::open(memory.c_str(), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES) return 4;
+  } catch (const std::runtime_error&) {
+    return 77;  // that user cannot execute them where they lie
+  }
+  return 0;
+}
+
+TEST_F(TwoMachines, netd_cannot_be_traced_by_its_own_user) {
+  const testing_lrpc::TemporaryDirectory directory;
+  int status = -1;
+  here->in([&] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(trace_own_netd(directory.path().string()));
+    ::waitpid(child, &status, 0);
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "another user cannot execute " << LRPC_NETD;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(TwoMachines, netd_writes_its_state_from_inside) {

@@ -33,7 +33,8 @@ using shim::BinderMessage;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kSlots = 8;  ///< Connections of attackers.
-constexpr int kMostActions = 200;  ///< Of one input.
+constexpr int kMostActions = 100;  ///< Of one input.
+constexpr unsigned kConnectionsPerUser = 4;
 constexpr uid_t kAttackers[] = {1001, 1002};
 constexpr uid_t kHonestClient = 1003;
 constexpr uid_t kNewcomer = 1004;
@@ -46,6 +47,10 @@ std::size_t open_descriptors() {
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
   return count;
+}
+
+bool printable(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 /// Cheaper than to receive, which makes room for the longest message first.
@@ -78,6 +83,10 @@ class World {
   };
 
   UniqueFd connect(uid_t user);
+  void ask_honestly();
+  std::uint32_t ask(const UniqueFd& client);
+  void expect_bound(const UniqueFd& client, std::uint32_t request);
+  void expect_served(uid_t user);
   bool step();
   void settle();
   void send(const UniqueFd& socket, std::uint32_t request, shim::BinderBody body);
@@ -96,6 +105,7 @@ class World {
   UniqueFd server_;
   UniqueFd client_;
   std::uint32_t last_request_ = 0;
+  std::uint32_t asked_ = 0;  ///< The honest client's, if its answer is not due yet.
   std::array<Attacker, kSlots> attackers_;
   std::size_t at_rest_ = 0;  ///< Descriptors, with nobody but the honest.
 };
@@ -105,7 +115,7 @@ World::World() {
   options_.socket_path = directory + "/sock";
   options_.policy = default_policy(ExportRule::anyone);
   // Small, so that inputs reach them; together they leave room for the honest.
-  options_.limits = {.user = {.connections = 4},
+  options_.limits = {.user = {.connections = kConnectionsPerUser},
                      .max_connections = 16,
                      .max_exports_per_connection = 4,
                      .max_export_bytes_per_connection = 4096,
@@ -116,9 +126,7 @@ World::World() {
                      .max_fds_in_flight = 200,
                      .max_region_bytes = 1U << 20};
   options_.machine_load = [] { return MachineLoad{.processors = 2, .idle = 1, .running = 1}; };
-  options_.log = [](LogLevel, std::string_view line) {
-    require(std::ranges::all_of(line, [](char c) { return c >= ' ' && c <= '~'; }), "the log is printable");
-  };
+  options_.log = [](LogLevel, std::string_view line) { require(printable(line), "the log is printable"); };
   auto loop = EventLoop::create(Backend::epoll);
   auto listener = ListenSocket::open(options_.socket_path, 0600);
   require(loop && listener, "the nameserver can listen");
@@ -193,14 +201,30 @@ void World::serve_honestly() {
   }
 }
 
-void World::bind_honestly() {
+std::uint32_t World::ask(const UniqueFd& client) {
   const std::uint32_t request = ++last_request_;
-  send(client_, request,
+  send(client, request,
        shim::ImportRequest{.name = std::string(kHonestName), .interface = honest_interface(), .timeout_ms = 4000});
+  return request;
+}
+
+/// The honest server has been asked and does not answer before settle(): what others say comes first.
+void World::ask_honestly() {
+  if (asked_ != 0) return;
+  asked_ = ask(client_);
+  step();
+}
+
+void World::bind_honestly() {
+  expect_bound(client_, asked_ != 0 ? asked_ : ask(client_));
+  asked_ = 0;
+}
+
+void World::expect_bound(const UniqueFd& client, std::uint32_t request) {
   // Its turn comes behind those who came before; each of theirs is bounded.
   for (int i = 0; i < 400; ++i) {
     settle();
-    const auto answer = receive(client_);
+    const auto answer = receive(client);
     if (!answer) {
       let_pass(5ms);
       continue;
@@ -215,17 +239,26 @@ void World::bind_honestly() {
   require(false, "the honest client is bound in time");
 }
 
+/// As many connections as a user may have, and the last of them gets what it asks for.
+void World::expect_served(uid_t user) {
+  std::vector<UniqueFd> connections;
+  while (connections.size() < kConnectionsPerUser) connections.push_back(connect(user));
+  const UniqueFd& newcomer = connections.back();
+  send(newcomer, ++last_request_, shim::DescribeRequest{std::string(kHonestName)});
+  settle();
+  const auto answer = receive(newcomer);
+  require(answer && std::holds_alternative<shim::Described>(answer->body), "whoever connects is served");
+  expect_bound(newcomer, ask(newcomer));
+  connections.clear();
+  settle();
+}
+
 void World::finish() {
   bind_honestly();
   for (Attacker& attacker : attackers_) attacker = {};
   settle();
-  {
-    const UniqueFd newcomer = connect(kNewcomer);
-    send(newcomer, 1, shim::DescribeRequest{std::string(kHonestName)});
-    settle();
-    const auto answer = receive(newcomer);
-    require(answer && std::holds_alternative<shim::Described>(answer->body), "whoever connects is served");
-  }
+  expect_served(kNewcomer);
+  for (const uid_t user : kAttackers) expect_served(user);  // nothing is held against those who start anew
   settle();
   let_pass(10s);
   settle();
@@ -247,7 +280,8 @@ void World::listen(Attacker& attacker) {
     if (const auto* exported = std::get_if<shim::Exported>(&said.body)) attacker.exports.push_back(exported->export_id);
     if (const auto* asked = std::get_if<shim::BindRequest>(&said.body)) attacker.bindings.push_back(asked->binding_id);
     if (const auto* failed = std::get_if<shim::Failed>(&said.body)) {
-      require(failed->text.size() <= shim::kMaxReasonLength, "a reason is short");
+      require(failed->text.size() <= shim::kMaxReasonLength && printable(failed->text),
+              "a reason is short and printable");
     }
     for (UniqueFd& fd : said.fds) {
       if (attacker.received.size() < 6) attacker.received.push_back(std::move(fd));
@@ -271,10 +305,23 @@ std::string World::name(Input& input) {
 shim::BinderBody World::body(Input& input, const Attacker& attacker) {
   const auto one_of = [&](const std::vector<std::uint64_t>& known) -> std::uint64_t {
     const std::uint8_t chosen = input.byte();
-    if (known.empty() || chosen % 8 == 0) return input.four() | std::uint64_t{input.byte()} << 32;
+    // Anything; or what somebody else has perhaps been told, who connected or exported early.
+    const auto pair = [](std::uint64_t high, std::uint32_t low) { return high << 32 | low; };
+    if (chosen % 8 == 0) {
+      const std::uint32_t low = input.four();
+      return pair(input.byte(), low);
+    }
+    if (chosen % 8 == 1) {
+      const std::uint8_t serial = input.byte();
+      return pair(serial % 8, input.byte() % 8U + 1);
+    }
+    if (known.empty()) return chosen / 8;
     return known[chosen % known.size()];
   };
-  const auto text = [&] { return std::string(input.two() % 2048, static_cast<char>(input.byte())); };
+  const auto text = [&] {
+    const std::size_t size = input.two() % 2048;
+    return std::string(size, static_cast<char>(input.byte()));
+  };
   const auto interface = [&]() -> shim::OwnedInterfaceId {
     const std::uint8_t chosen = input.byte();
     if (chosen % 4 != 0) return honest_interface();
@@ -304,10 +351,14 @@ shim::BinderBody World::body(Input& input, const Attacker& attacker) {
       return wish;
     }
     case 5:
-    case 6:
-      return shim::BindReply{one_of(attacker.bindings),
-                             static_cast<Errc>(input.byte() % 2 == 0 ? 0 : input.byte() % 30),
-                             input.byte() % 4 == 0 ? text() : ""};
+    case 6: {
+      constexpr Errc kAnswers[] = {
+          Errc::ok,           Errc::ok,          Errc::not_permitted, Errc::name_unknown, Errc::limit_reached,
+          Errc::system_error, Errc::call_failed, Errc::timed_out};
+      const std::uint64_t binding = one_of(attacker.bindings);
+      const Errc code = kAnswers[input.byte() % std::size(kAnswers)];
+      return shim::BindReply{binding, code, input.byte() % 4 == 0 ? text() : ""};
+    }
     case 7: return shim::ListRequest{input.byte() % 2 == 0 ? "" : name(input)};
     case 8: return shim::DescribeRequest{name(input)};
     default:
@@ -403,6 +454,7 @@ void World::act(Input& input) {
     case 1: attacker = {}; break;
     case 2: ::shutdown(attacker.socket.get(), input.byte() % 2 == 0 ? SHUT_WR : SHUT_RD); break;
     case 3: {
+      if (asked_ != 0) bind_honestly();  // its clerk is honest, but has its time, too
       constexpr std::chrono::milliseconds kTimes[] = {1ms, 10ms, 60ms, 1000ms, 6000ms};
       let_pass(kTimes[input.byte() % std::size(kTimes)]);
       step();
@@ -411,7 +463,7 @@ void World::act(Input& input) {
     case 4: bind_honestly(); break;
     case 5:
     case 6: listen(attacker); break;
-    case 7: step(); break;
+    case 7: action < 0x80 ? void(step()) : ask_honestly(); break;
     case 8: settle(); break;
     default: say(input, attacker); break;
   }

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "conformance.server.h"
@@ -14,6 +18,14 @@ namespace {
 
 using lrpc::fuzz::EntryFuzzer;
 using lrpc::fuzz::HandlePlace;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kWatched = true;
+#elif defined(__has_feature)
+constexpr bool kWatched = __has_feature(address_sanitizer);
+#else
+constexpr bool kWatched = false;
+#endif
 
 constexpr std::uint8_t kKnownHandles = 2;
 
@@ -98,6 +110,16 @@ TEST(EntryFuzzerDeathTest, ends_for_a_result_of_bytes_that_breaks_its_bound) {
     fuzzer.run(calls({{"SmallBytes", 0}}));
   };
   EXPECT_DEATH(run(), "SmallBytes: returned results that break their own bounds");
+}
+
+TEST(EntryFuzzerDeathTest, ends_for_one_step_behind_the_image_where_a_sanitizer_watches) {
+  if (!kWatched) GTEST_SKIP() << "not built with AddressSanitizer";
+  EXPECT_DEATH(run_with([](void*, lrpc::CallContext& context) -> std::uint16_t {
+                 const std::uint32_t end = Conformance::kPdl.procedures[procedure("Fill")].image_size;
+                 lrpc::fuzz::look_at_bytes(std::span(context.image() + end, 1));
+                 return 0;
+               }),
+               "AddressSanitizer");
 }
 
 TEST(EntryFuzzer, takes_an_exception_for_a_failed_call) {
