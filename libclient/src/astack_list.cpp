@@ -262,7 +262,7 @@ bool AStackList::looks_empty() const noexcept {
 }
 
 void AStackList::wait(std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept {
-  waiters_.fetch_add(1, std::memory_order_seq_cst);
+  waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
   const std::uint32_t seen = returns_.load(std::memory_order_seq_cst);
   if (looks_empty()) {

@@ -108,7 +108,7 @@ std::optional<shim::GrowthRequest> SecondaryAStacks::request_for(std::uint16_t a
   return shim::GrowthRequest{.astack_class = astack_class, .place = *place, .count = fits.count};
 }
 
-/// True: asked_ is set, or there is nobody to ask and the A-stacks have been added.
+/// G1. True: asked_ is set, or there is nobody to ask and the A-stacks have been added.
 bool SecondaryAStacks::ask(std::uint16_t astack_class) {
   const auto request = request_for(astack_class);
   if (!request) return false;
@@ -120,6 +120,7 @@ bool SecondaryAStacks::ask(std::uint16_t astack_class) {
   return true;
 }
 
+// G2
 SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
   auto answer = shim::receive_growth(asked_->line.get(), patience);
   if (answer && !answer->has_value()) {
@@ -162,7 +163,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
       const bool timed = binding_.call_timeout().count() > 0;
       for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class, timed);
       const std::lock_guard lock(mutex_);
-      // Either the revocation sees the region, or we see it.
+      // G7: either the revocation sees the region, or we see it.
       added = !binding_.revoked();
       if (added) {
         places_[request.place] = {*std::move(region), std::move(line), request.astack_class, count, kInUse};
@@ -237,8 +238,8 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
       return record->index >= records_.first() && records_.place_of(*record) == place;
     });
     if (binding_.remote()) binding_.remote_path()->shrink(static_cast<std::uint16_t>(place));
-    // Nobody in this domain knows them any more. The clerk sees the end of the line, and lets go as soon as it can; and
-    // it can see that before it hears of a request for the same place.
+    // G8: nobody in this domain knows them any more. The clerk sees the end of the line, and lets go as soon as it can;
+    // and it can see that before it hears of a request for the same place.
     hang_up(one.line);
     unused.push_back(std::exchange(one, {}));
   }

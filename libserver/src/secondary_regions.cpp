@@ -102,7 +102,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   const auto classes = binding->interface().pdl->classes;
   if (request->astack_class >= classes.size() || binding->gate() == shim::Gate::trap) return Errc::invalid_argument;
 
-  // What the client has given back before it asked is not to be in its way, though we may hear of it only later.
+  // G4: what the client has given back before it asked is not to be in its way, though we may hear of it only later.
   for (const auto& region : binding->secondary()) {
     if (has_ended(region->line())) on_line(*binding, region);
   }
@@ -139,16 +139,16 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   });
   if (!watched) return watched.error();
   region->line_watch = *watched;
-  if (!binding->add(region)) {  // it has been revoked, or has something in that place
+  if (!binding->add(region)) {  // G5: it has been revoked, or has something in that place
     watcher_.unwatch(region->line_watch);
     return Errc::invalid_argument;
   }
-  // A client that is not there to take it has hung up: the watch says so.
+  // G6: a client that is not there to take it has hung up: the watch says so.
   (void)shim::grant_growth(answer_on, grown.count, fd->get());
   return {};
 }
 
-/// The client has let go, or says what there is nothing to say about: either way the line has ended.
+/// G9: the client has let go, or says what there is nothing to say about: either way the line has ended.
 void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region) {
   watcher_.unwatch(region->line_watch);
   binding.take_out(*region);
@@ -157,6 +157,7 @@ void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<Sec
   estacks_.let_go(region->astacks());
 }
 
+// G10
 void SecondaryRegions::end(ServedBinding& binding) {
   for (const auto& region : binding.take_secondary()) {
     watcher_.unwatch(region->line_watch);

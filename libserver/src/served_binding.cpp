@@ -94,7 +94,7 @@ bool ServedBinding::revoke() noexcept {
 
 bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
   const std::lock_guard lock(secondary_mutex_);
-  if (revoked_.load(std::memory_order_seq_cst)) return false;  // else the revocation finds it here
+  if (revoked_.load(std::memory_order_seq_cst)) return false;  // G5: else the revocation finds it here
   const bool taken = std::ranges::any_of(secondary_, [&](const auto& one) { return one->place() == region->place(); });
   if (taken) return false;
   secondary_.push_back(region);

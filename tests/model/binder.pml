@@ -287,17 +287,13 @@ end_lrpcd:
   :: atomic {
       up && l_open[1] && !c_open[1] && empty(import_of[1]) ->
       l_open[1] = 0; end_bind(1); import_state[1] = 0;
-#ifndef BROKEN_TURN_NOT_PASSED_ON
       serve_waiting()
-#endif
     }
 #if CLIENTS > 1
   :: atomic {
       up && l_open[2] && !c_open[2] && empty(import_of[2]) ->
       l_open[2] = 0; end_bind(2); import_state[2] = 0;
-#ifndef BROKEN_TURN_NOT_PASSED_ON
       serve_waiting()
-#endif
     }
 #endif
 #if TIMEOUTS
@@ -487,6 +483,7 @@ proctype clerk() {
 #else
           :: registered == id && id != 0 ->
 #endif
+            assert(!wants_withdraw); /* who has taken his name back gets no more clients */
             server_end[b] = HELD;
             server_bound[b] = 1;
             if
@@ -689,7 +686,7 @@ proctype judge() {
   assert(!(server_dead || wants_withdraw) || holder == 0);
   for (i : 1 .. CLIENTS) {
     /* Imports have ended, unless they wait for a name that nobody exports; without time limits and fates, bound. */
-    assert(client_dead[i] || outcome[i] != 0 || holder == 0);
+    assert(client_dead[i] || outcome[i] != 0 || (holder == 0 && import_state[i] == 1));
     assert(client_dead[i] || outcome[i] == 0 || outcome[i] == 1 || TIMEOUTS || WITHDRAW || FATE != 0);
     /* lrpcd has nothing left of it but who waits for a name. */
     assert(import_state[i] <= 1 && asker[i] == 0);

@@ -1,7 +1,9 @@
 /*
- * The call word of one A-stack for the model checker spin. docs/CALL_WORD.md has the table; T1 .. T18 are its names.
+ * The call word of one A-stack for the model checker spin. docs/CALL_WORD.md has the table; T1 .. T19 are its names.
  *
- * One client thread makes CALLS calls on one A-stack, by either gate, each with or without a deadline. The server domain
+ * One client thread makes CALLS calls on one A-stack, by either gate, each with or without a deadline and (CANCELS) within a
+ * scope whose cancellation comes at any moment, or outside of it. A call that ends so leaves its A-stack to the
+ * quarantine, which the next call empties, and with LOOKERS a second thread of the client. The server domain
  * has POLLERS pollers (each may stop for ever, or stall between seeing a call and claiming it), a supply of two E-stacks,
  * a clerk that answers the bell and a reclaimer that detaches E-stacks. FATE chooses what goes wrong, at any step: nothing,
  * the server dies, the client dies, or the binding is hung up while both live; then each domain has its watcher, too.
@@ -37,6 +39,18 @@
 #ifndef DEADLINES
 #define DEADLINES 1 /* may a call carry a deadline? */
 #endif
+#ifndef CANCELS
+#define CANCELS 0 /* T19: may a call be within a scope that another thread cancels? */
+#endif
+#ifndef ASKS
+#define ASKS 0 /* may a procedure ask whether its caller's deadline has passed? */
+#endif
+#ifndef LOOKERS
+#define LOOKERS CANCELS /* does another thread of the client look into the quarantine? */
+#endif
+#ifndef STUCK
+#define STUCK 0 /* with CANCELS: the procedure of a call within the scope may never end */
+#endif
 #ifndef FATE
 #define FATE 0 /* 0 nothing, 1 the server dies, 2 the client dies, 3 hang-up */
 #endif
@@ -58,6 +72,9 @@ byte buffer;
 /* The kernel. */
 #define CLIENT 0 /* the waiters; 1 and 2 are the E-stacks */
 bit asleep[3];
+#if CANCELS
+bit on_cancellation; /* the caller is queued on the cancellation's word, too */
+#endif
 bit bell; /* one byte or more stands in the socketpair; a full one loses nothing, since the clerk will still look */
 
 /* Private to the server. */
@@ -72,6 +89,15 @@ bit server_revoked;
 
 /* Private to the client. */
 bit client_revoked;
+byte n; /* the generation of its last call */
+#define LISTED 0
+#define IN_CALL 1
+#define QUARANTINED 2
+byte home; /* where the A-stack is */
+#if CANCELS
+bit cancelled; /* the cancellation's word; for good */
+bit scoped;    /* the call is within the scope */
+#endif
 
 /* What went wrong. */
 bit server_dead, client_dead, hung_up;
@@ -80,6 +106,9 @@ bit server_dead, client_dead, hung_up;
 byte executing;
 bit executed[CALLS + 1];
 bit client_done;
+bit limited;     /* the call carries a deadline */
+byte told_over;  /* the generation whose procedure was told that its deadline has passed */
+bit stuck;       /* a procedure never ends */
 
 /* ---- the futex ---- */
 
@@ -89,6 +118,14 @@ inline futex_block(who, expected) { /* the first half of FUTEX_WAIT_BITSET; the 
   :: else
   fi
 }
+
+/* A caller that may be cancelled sleeps on two words, and the kernel's wait for many has no bits: it is woken with the
+ * E-stacks. Therefore all are woken, and how many there were says nothing. */
+#if CANCELS
+#define CALLER_HAS_NO_BIT scoped
+#else
+#define CALLER_HAS_NO_BIT false
+#endif
 
 #ifdef BROKEN_SHARED_BITSET /* and wake one */
 inline wake_any(woken) {
@@ -103,7 +140,21 @@ inline wake_caller(woken) { wake_any(woken) }
 inline wake_estack(woken) { wake_any(woken) }
 #else
 inline wake_caller(woken) { woken = asleep[CLIENT]; asleep[CLIENT] = 0 }
-inline wake_estack(woken) { woken = asleep[1] || asleep[2]; asleep[1] = 0; asleep[2] = 0 }
+#ifdef BROKEN_WAKES_ONE
+inline wake_estack(woken) {
+  if
+  :: CALLER_HAS_NO_BIT && asleep[CLIENT] -> asleep[CLIENT] = 0; woken = 1
+  :: else -> woken = asleep[1] || asleep[2]; asleep[1] = 0; asleep[2] = 0
+  fi
+}
+#else
+inline wake_estack(woken) {
+  woken = asleep[1] || asleep[2];
+  asleep[1] = 0;
+  asleep[2] = 0;
+  asleep[CLIENT] = asleep[CLIENT] && !CALLER_HAS_NO_BIT
+}
+#endif
 #endif
 
 /* ---- the server: steps a to g, the same for a poller and an E-stack ---- */
@@ -135,7 +186,11 @@ inline serve(l, w, woken) {
       assert(argument == GENERATION(l) + 1);
       w = 1
     :: IS(w, CALLED, GENERATION(l) + 1) && server_revoked -> refused = GENERATION(l) + 1; w = 2
-    :: IS(w, ABANDONED, GENERATION(l) + 1) -> w = 2 /* T6: abandoned before it was begun */
+    :: IS(w, ABANDONED, GENERATION(l) + 1) -> /* T6: abandoned before it was begun */
+#ifdef BROKEN_CANCELLER_ABANDONS
+      refused = GENERATION(l) + 1; /* else nobody reads it */
+#endif
+      w = 2
     :: else -> linkage = l; w = 0 /* T7: not a call after all */
     fi
   }
@@ -143,7 +198,19 @@ inline serve(l, w, woken) {
   :: atomic {
       w != 0 ->
       if
-      :: w == 1 -> assert(argument == GENERATION(l) + 1); result = GENERATION(l) + 1; executing--
+      :: w == 1 ->
+        assert(argument == GENERATION(l) + 1);
+        executing--;
+        if
+        :: result = GENERATION(l) + 1
+        :: ASKS && limited -> /* it asks, and hears that its time is over: what it returns then is no result */
+          told_over = GENERATION(l) + 1;
+#ifdef BROKEN_TOLD_OVER_ANSWERS
+          result = GENERATION(l) + 1
+#else
+          refused = GENERATION(l) + 1
+#endif
+        fi
       :: else
       fi;
 #ifndef BROKEN_RETURN_BEFORE_RELEASE
@@ -171,6 +238,11 @@ inline serve(l, w, woken) {
 #endif
     atomic { w = 0; woken = 0 }
   :: atomic { w == 0 }
+#if STUCK
+  :: atomic { w == 1 && scoped && !stuck -> stuck = 1 }
+  end_stuck:
+    false
+#endif
   fi;
 }
 
@@ -332,6 +404,7 @@ proctype clerk() {
 #if DETACHES > 0
 proctype reclaimer() {
   byte left = DETACHES, who;
+  bit woken;
   {
     skip;
   end_reclaimer:
@@ -340,7 +413,7 @@ proctype reclaimer() {
 #ifndef BROKEN_DETACH_FLAG_ONLY
       word = word & ~PARKED; /* the private flag first, then the word: a sleep not yet begun fails its comparison */
 #endif
-      atomic { asleep[1] = 0; asleep[2] = 0 }
+      atomic { wake_estack(woken); woken = 0 }
       atomic { !detach[who] -> who = 0 } /* it has let go */
     od
   } unless { atomic { server_dead -> left = 0; who = 0 } }
@@ -349,21 +422,41 @@ proctype reclaimer() {
 
 /* ---- the client ---- */
 
+/* The look at the cancellation before T3 and T3 are one step here: who cancels does not look at the word. */
+#if CANCELS
+#define NOTICED (scoped && cancelled)
+#else
+#define NOTICED false
+#endif
+#if CANCELS
+#define WOKEN asleep[CLIENT] = 0; on_cancellation = 0
+#else
+#define WOKEN asleep[CLIENT] = 0
+#endif
+
 proctype client() {
-  byte n, w;
-  bit may_sleep, deadline, woken;
+  byte w;
+  bit may_sleep, woken;
   {
     may_sleep = 1;
+  end_taking: /* while the A-stack is in quarantine; the judge looks at that */
     do
     :: atomic {
-        n < CALLS ->
+        n < CALLS && home == LISTED ->
+        home = IN_CALL;
         n++;
         w = 0;
         woken = 0;
         if
-        :: deadline = 0
-        :: DEADLINES -> deadline = 1
+        :: limited = 0
+        :: DEADLINES -> limited = 1
         fi;
+#if CANCELS
+        if
+        :: scoped = 0
+        :: !cancelled -> scoped = 1 /* else it is not made at all */
+        fi;
+#endif
         assert(executing == 0);
         argument = n /* step 3 */
       }
@@ -397,18 +490,24 @@ proctype client() {
       if
       :: atomic { IS(CLIENT_SEES, RETURNED, n) -> goto take }
       :: atomic { client_revoked && !IS(CLIENT_SEES, RETURNED, n) -> goto failed }
+#ifdef BROKEN_CANCELLER_ABANDONS
+      :: atomic { IS(CLIENT_SEES, ABANDONED, n) -> assert(scoped && cancelled); goto abandon }
+#endif
 #ifndef BROKEN_REVOKED_WORD_IGNORED
       :: atomic { (CLIENT_SEES & REVOKED) && !IS(CLIENT_SEES, RETURNED, n) -> goto failed }
 #endif
-      :: atomic { deadline && IS(CLIENT_SEES, CALLED, n) -> goto abandon }
+      :: atomic { limited && IS(CLIENT_SEES, CALLED, n) -> goto abandon }
+#if CANCELS
+      :: atomic { scoped && cancelled && IS(CLIENT_SEES, CALLED, n) -> goto abandon } /* between any two sleeps */
+#endif
 #ifdef BROKEN_SLEEP_STORE
       :: atomic { !buffered && IS(word, CALLED, n) -> w = WORD(CALLED, n) | SLEEPS }
         word = w;
 #else
 #ifdef BROKEN_REVOKED_WORD_IGNORED
-      :: atomic { !buffered && IS(word, CALLED, n) && !client_revoked -> word = word | SLEEPS; w = word } /* T3 */
+      :: atomic { !buffered && IS(word, CALLED, n) && !NOTICED && !client_revoked -> word = word | SLEEPS; w = word } /* T3 */
 #else
-      :: atomic { !buffered && IS(word, CALLED, n) && !(word & REVOKED) -> word = word | SLEEPS; w = word } /* T3 */
+      :: atomic { !buffered && IS(word, CALLED, n) && !NOTICED && !(word & REVOKED) -> word = word | SLEEPS; w = word } /* T3 */
 #endif
 #endif
       fi;
@@ -426,9 +525,27 @@ proctype client() {
       fi;
 #endif
       atomic { futex_block(CLIENT, w); w = 0 }
+#if CANCELS
       if
-      :: atomic { !asleep[CLIENT] -> goto wait }
-      :: atomic { deadline && asleep[CLIENT] -> asleep[CLIENT] = 0; goto abandon }
+      :: atomic {
+          scoped && asleep[CLIENT] -> /* queued on the first word; now the second */
+          if
+#ifndef BROKEN_CANCELLATION_NOT_COMPARED
+          :: cancelled -> asleep[CLIENT] = 0
+#endif
+#ifndef BROKEN_CANCELLATION_NOT_SLEPT_ON
+          :: else -> on_cancellation = 1
+#else
+          :: else
+#endif
+          fi
+        }
+      :: !(scoped && asleep[CLIENT])
+      fi;
+#endif
+      if
+      :: atomic { !asleep[CLIENT] -> WOKEN; goto wait }
+      :: atomic { limited && asleep[CLIENT] -> WOKEN; goto abandon }
       fi;
 
     abandon:
@@ -443,29 +560,83 @@ proctype client() {
       atomic { /* T15 */
         !buffered;
         if
-        :: IS(word, CALLED, n) -> word = WORD(ABANDONED, n) | (word & (PARKED | REVOKED))
+        :: IS(word, CALLED, n) -> word = WORD(ABANDONED, n) | (word & (PARKED | REVOKED)); limited = limited && ASKS
+#ifdef BROKEN_CANCELLER_ABANDONS
+        :: IS(word, ABANDONED, n)
+#endif
         :: else -> goto take
         fi
       }
 #endif
-#ifndef BROKEN_NO_QUARANTINE
-      if /* T16: the A-stack comes back only on its own RETURNED(n) */
-      :: IS(word, RETURNED, n)
-      :: client_revoked || (word & REVOKED) -> goto failed
-      fi;
+#ifdef BROKEN_NO_QUARANTINE
+      home = LISTED;
+#else
+      home = QUARANTINED;
 #endif
       goto next;
 
     take:
-      assert(result == n || refused == n); /* step 6 */
+      atomic { /* step 6 */
+        assert(result == n || refused == n);
+        assert(told_over != n || result != n);
+        assert(home == IN_CALL);
+        home = LISTED;
+        limited = 0
+      }
     next:
       skip
-    :: atomic { n == CALLS -> break }
+    :: atomic { home == QUARANTINED && IS(word, RETURNED, n) -> home = LISTED } /* T16 */
+    :: atomic { home == QUARANTINED && client_revoked -> break }
+    :: atomic { n == CALLS && (home == LISTED || LOOKERS) -> break }
     od;
   failed:
     client_done = 1
-  } unless { atomic { client_dead -> n = 0; w = 0; may_sleep = 0; woken = 0; deadline = 0 } }
+  } unless { atomic { client_dead -> w = 0; may_sleep = 0; woken = 0 } }
 }
+
+#if LOOKERS
+/* Another thread of the client that looks for an A-stack, or gives unused ones back: T16 is under a lock. */
+proctype quarantine() {
+  {
+    skip;
+  end_quarantine:
+    do
+#ifdef BROKEN_RELEASE_WITHOUT_LOCK
+    :: home == QUARANTINED && IS(word, RETURNED, n) ->
+      home = LISTED
+#else
+    :: atomic { home == QUARANTINED && IS(word, RETURNED, n) -> home = LISTED }
+#endif
+    od
+  } unless { client_dead }
+}
+#endif
+
+#if CANCELS
+proctype canceller() { /* T19 */
+  {
+    cancelled = 1;
+#ifdef BROKEN_CANCELLER_ABANDONS
+    if
+    :: scoped && home == IN_CALL ->
+      atomic { /* whatever call that is by now */
+        if
+        :: (word & 3) == CALLED -> word = (word & ~(3 | SLEEPS)) | ABANDONED
+        :: else
+        fi
+      }
+    :: else
+    fi;
+#endif
+    atomic {
+      if
+      :: on_cancellation -> asleep[CLIENT] = 0
+      :: else
+      fi
+    }
+  } unless { client_dead }
+}
+#endif
 
 /* ---- everything around them ---- */
 
@@ -491,6 +662,7 @@ end_watch:
 }
 
 proctype server_watcher() { /* T18 */
+  bit woken;
   {
     skip;
   end_watch:
@@ -502,7 +674,7 @@ proctype server_watcher() { /* T18 */
 #ifndef BROKEN_REVOKE_LEAVES_PARKED
     word = word & ~PARKED; /* the client's side may have set REVOKED before: this changes the word in any case */
 #endif
-    atomic { asleep[1] = 0; asleep[2] = 0 }
+    atomic { wake_estack(woken); woken = 0 }
     !in_use[1] && !in_use[2] /* every E-stack lets go */
   } unless { server_dead }
 }
@@ -523,7 +695,16 @@ proctype fate() {
     in_use[2] = 0
   }
 #elif FATE == 2
-  atomic { client_dead = 1; asleep[CLIENT] = 0 }
+  atomic {
+    client_dead = 1;
+    asleep[CLIENT] = 0;
+#if CANCELS
+    on_cancellation = 0;
+    scoped = 0; /* private to the dead */
+    cancelled = 0;
+#endif
+    home = LISTED
+  }
 #else
   hung_up = 1
 #endif
@@ -532,15 +713,23 @@ proctype fate() {
 
 proctype judge() {
   timeout; /* nothing else can move */
-  assert(client_done || client_dead);
-  assert(server_dead || !IS_CLAIMED(linkage));
-  assert(executing == 0);
+  /* Every call ends: one whose procedure never does leaves its A-stack in quarantine, and who wants it, waits. */
+  assert(client_done || client_dead || (stuck && home == QUARANTINED));
+  assert(home == LISTED || stuck || server_dead || hung_up); /* the A-stack came back */
+  assert(server_dead || stuck || !IS_CLAIMED(linkage));
+  assert(executing == 0 || stuck);
   assert(!asleep[CLIENT])
 }
 
 init {
   atomic {
     run client();
+#if LOOKERS
+    run quarantine();
+#endif
+#if CANCELS
+    run canceller();
+#endif
     run estack(1);
 #if DETACHES > 0 || LEAVES > 0
     run estack(2);

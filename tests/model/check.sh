@@ -4,7 +4,7 @@
 #
 #   check.sh [MODEL...]   exit 0: as expected, 1: not, 77: cannot run here (says why)
 #
-# All of them take about three minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a time.
+# All of them take about four minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a time.
 # DEEP=1 adds the larger configurations. ONLY=TEXT runs the lines that contain it.
 #
 # MODEL.checks has a line for each check: right or faulty, the kind, the definitions. `deep` before it: with DEEP=1 only.

@@ -77,14 +77,12 @@ byte done;
 inline lock() { atomic { !locked -> locked = 1 } }
 inline unlock() { locked = 0 }
 
-inline wake(a) { /* every E-stack that sleeps on this word */
-  if
-  :: astack[1] == a -> asleep[1] = 0
+/* Every E-stack that sleeps on this word: one that is leaving still counts as its A-stack's beside the next. */
+inline wake(a) {
+  asleep[1] = asleep[1] && astack[1] != a;
 #if ESTACKS > 1
-  :: astack[2] == a -> asleep[2] = 0
+  asleep[2] = asleep[2] && astack[2] != a
 #endif
-  :: else
-  fi
 }
 
 /* ---- the server ---- */
