@@ -51,10 +51,12 @@ struct Scene {
   std::atomic<std::int64_t> since;  ///< When whoever hears saw the report itself, if that is what counts.
   std::atomic<std::int64_t> heard;
   std::atomic<bool> failed;
+  Errc code;
   char why[256];
 
   void fail(std::string_view who, const Error& error) noexcept {
     std::snprintf(why, sizeof(why), "%.*s: %s", static_cast<int>(who.size()), who.data(), error.message().c_str());
+    code = error.code;
     failed.store(true, std::memory_order_release);
   }
 };
@@ -224,7 +226,7 @@ template <class Said>
 Status await(const Scene& scene, Said&& said, std::string_view what) {
   const auto start = std::chrono::steady_clock::now();
   while (!said()) {
-    if (scene.failed.load(std::memory_order_acquire)) return Error{Errc::call_failed, scene.why};
+    if (scene.failed.load(std::memory_order_acquire)) return Error{scene.code, scene.why};
     if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
     if (std::chrono::steady_clock::now() - start > kPatience) {
       return Error{Errc::timed_out, fmt::format("{} within {} s", what, kPatience / std::chrono::seconds(1))};
@@ -327,7 +329,7 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   if (!heard || client_dies(act.hears)) return heard;
   // It has heard: was it what it should hear?
   if (auto ended = client->wait(kPatience); !ended) return Error{ended.code(), "the client " + ended.error().message()};
-  if (scene.failed) return Error{Errc::call_failed, scene.why};
+  if (scene.failed) return Error{scene.code, scene.why};
   return heard;
 }
 

@@ -16,9 +16,9 @@ inline constexpr const char* kSystemSocket = "/run/lrpc/lrpcd.sock";
 /// A listening, non-blocking SEQPACKET socket, and its file as long as the object lives. Move-only.
 class ListenSocket {
  public:
-  /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. A socket that nobody
-  /// listens on any more is replaced. name_taken if somebody does; the text says who. Blocks while a nameserver there is
-  /// dying, or does not say that it lives: two seconds at most.
+  /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. A socket that
+  /// nobody listens on any more is replaced. name_taken if somebody does; the text says who. Blocks while a nameserver
+  /// there is dying, or does not say that it lives: two seconds at most.
   static Result<ListenSocket> open(std::string path, mode_t mode);
 
   ListenSocket(ListenSocket&& other) noexcept = default;

@@ -93,8 +93,8 @@ TEST(ListenSocket, a_living_nameservers_socket_is_refused_and_its_process_named)
   EXPECT_TRUE(shim::connect_nameserver(path));
 }
 
-/// A child that listens on `path`, and says nothing to anybody. `hold`: another process, which has inherited the socket,
-/// keeps it open for so long after the child has ended by itself.
+/// A child that listens on `path`, and says nothing to anybody. `hold`: another process, which has inherited the
+/// socket, keeps it open for so long after the child has ended by itself.
 class SilentListener {
  public:
   explicit SilentListener(const std::string& path, std::optional<std::chrono::milliseconds> hold = {}) {

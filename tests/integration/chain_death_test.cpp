@@ -1,5 +1,5 @@
-// Nested calls of which several domains die at once, or are revoked: who waits for a dead domain has call_failed, and so
-// has everybody before; what returns to a dead domain, or over a revoked binding, is dropped (LRPC §5.3).
+// Nested calls of which several domains die at once, or are revoked: who waits for a dead domain has call_failed, and
+// so has everybody before; what returns to a dead domain, or over a revoked binding, is dropped (LRPC §5.3).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -69,8 +69,8 @@ class DyingChains : public testing::TestWithParam<Gate> {
     return {passed ? *passed : Chain::PassedResults{}, held ? *held : Chain::HoldsResults{}};
   }
 
-  /// Starts the call and returns once the last link holds it. A link that was started anew is found by the one before it
-  /// as soon as that has heard of its predecessor's end.
+  /// Starts the call and returns once the last link holds it. A link that was started anew is found by the one before
+  /// it as soon as that has heard of its predecessor's end.
   void begin_to_hold() {
     ASSERT_TRUE(eventually([&] {
       const auto sum = client_->Sum(kLast);
