@@ -15,6 +15,7 @@ usage() {
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
 ./do model                  check the models with spin (docs/MODELS.md)
 ./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
+./do fuzz --planted [--seconds N] [FAULT...]  put faults in, one at a time, and see that the fuzzers find each (all) within N (300) seconds
 ./do fmt                    format the sources
 ./do lint                   check the format, and the sources with clang-tidy
 ./do install --prefix P     build release and install it to P
@@ -307,7 +308,11 @@ case $command in
     ;;
   fuzz)
     need_for_build && need "${fuzz_packages[@]}" || die "fuzzing needs them"
-    fuzz "$@"
+    if [[ ${1:-} == --planted ]]; then
+      tests/fuzz/finds.sh "${@:2}"
+    else
+      fuzz "$@"
+    fi
     ;;
   fmt) need "${format_packages[@]}" && format ;;
   lint) need_for_build && need "${lint_packages[@]}" && lint ;;

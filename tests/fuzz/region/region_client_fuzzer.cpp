@@ -3,6 +3,7 @@
 // runs beside the first in a thread of its own, unless the calls run inside this thread (gate none), where a finding
 // repeats itself. The server lives, executes no generation twice and none that was not rung, serves another client right
 // all the time, and keeps nothing of the one that has gone.
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -16,11 +17,13 @@
 #include <utility>
 #include <vector>
 
-#include "conformance_service.h"
 #include "input.h"
+#include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/growth.h"
 #include "raw_binding.h"
 #include "region_writes.h"
+#include "watchful_service.h"
 
 namespace lrpc::fuzz {
 namespace {
@@ -30,26 +33,6 @@ using testing_lrpc::RawBinding;
 
 constexpr auto kPatience = 15s;
 constexpr int kMostActions = 120;
-
-/// Without the procedures that obey too well, and without work that only takes time.
-class Service : public testing_lrpc::ConformanceService {
- public:
-  void Die(CallContext&) {}
-  void SleepFor(CallContext&, std::uint32_t milliseconds) { nap(milliseconds); }
-  void NapFor(CallContext&, std::uint32_t milliseconds) { nap(milliseconds); }
-  std::uint64_t SumInPlace(CallContext& call, std::span<const std::byte> data) {
-    return Sum(call, data.first(std::min<std::size_t>(data.size(), 4096)));
-  }
-  lrpc::Result<std::int32_t, Conformance::Refused> Through(CallContext&, const lrpc::String<255>& name, std::int32_t,
-                                                           std::int32_t) {
-    return lrpc::raise(Conformance::Refused{.reason = name.view().substr(0, 128)});
-  }
-
- private:
-  static void nap(std::uint32_t milliseconds) {
-    std::this_thread::sleep_for(std::chrono::microseconds(milliseconds % 200));
-  }
-};
 
 /// What was executed for the hostile binding, and whether that has ended.
 struct Ledger {
@@ -71,14 +54,14 @@ std::uint16_t counted(void* impl, CallContext& context) {
     std::lock_guard lock(ledger().mutex);
     if (context.binding_id() == ledger().binding) ++ledger().executed;
   }
-  return Conformance::Entry<Service>::kStubs[kIndex](impl, context);
+  return Conformance::Entry<WatchfulService>::kStubs[kIndex](impl, context);
 }
 template <std::size_t... kIndexes>
 constexpr auto counted_stubs(std::index_sequence<kIndexes...> /*of all*/) {
   return std::array<EntryStub, sizeof...(kIndexes)>{&counted<kIndexes>...};
 }
 constexpr auto kCounted =
-    counted_stubs(std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry<Service>::kStubs)>>());
+    counted_stubs(std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry<WatchfulService>::kStubs)>>());
 
 std::size_t open_descriptors() {
   std::size_t count = 0;
@@ -150,7 +133,7 @@ class Honest {
 
  private:
   Server server_{{.max_estacks = 24, .estack_idle = 30s}};
-  Service service_;
+  WatchfulService service_;
   std::unique_ptr<Conformance::Client> bystander_;
   UniqueFd door_;
   std::int32_t calls_ = 0;
@@ -193,6 +176,7 @@ class HostileClient {
       case 13: return std::this_thread::sleep_for(std::chrono::microseconds(action));
       case 14: return serve_inline(input);
       default:
+        if (action < 0x80) return offer(input);
         // Inline, the server's half must outlive the calls.
         if (action > 0xf0 && half_.serve == nullptr) (void)shutdown(binding_.bell(), SHUT_RDWR);
     }
@@ -207,12 +191,17 @@ class HostileClient {
       number = placed.first_astack + number % placed.declared.count;
     }
     const shim::AStack astack = region().astack(number);
-    for (std::size_t writes = input.byte() % 4; writes > 0; --writes) write_image(input, region(), astack);
+    const std::uint8_t before = input.byte();
+    for (std::size_t writes = before % 4; writes > 0; --writes) write_image(input, region(), astack);
     const std::uint64_t seen = astack.head->word.load();
     ++rung_;
     astack.head->word.store(
         shim::CallWord::called((seen >> shim::CallWord::kGenerationShift) + 1, identifier, shim::kNoProcessor).bits());
     wake(number, astack);
+    if (half_.serve == nullptr && before >= 0x80) {
+      flicker(input, astack,
+              [&] { return (astack.head->word.load(std::memory_order_relaxed) & shim::CallWord::kTurnMask) != 1; });
+    }
   }
 
   void store_word(Input& input, const shim::AStack& astack) {
@@ -238,6 +227,26 @@ class HostileClient {
     (void)send(binding_.bell(), rings.data(), input.byte() % rings.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
+  /// A descriptor that the clerk may have use for, or not, with or without the request that belongs to it.
+  void offer(Input& input) {
+    const std::uint8_t what = input.byte();
+    if (what % 4 == 0) {
+      auto line = shim::ask_for_growth(binding_.bell(), {.astack_class = static_cast<std::uint16_t>(input.byte() % 8),
+                                                         .place = static_cast<std::uint16_t>(input.byte() % 20),
+                                                         .count = input.byte()});
+      const std::lock_guard lock(lines_mutex_);
+      if (line && what < 0xc0 && lines_.size() < 8) lines_.push_back(*std::move(line));
+      return;
+    }
+    auto ends = shim::make_socket_pair();
+    if (!ends) return;
+    const auto request = input.bytes(what % 16);
+    if (!request.empty()) (void)send(ends->first.get(), request.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (what >= 0xc0) ends->second.reset(memfd_create("fuzz", MFD_CLOEXEC));
+    (void)shim::offer_on_bell(binding_.bell(), static_cast<shim::BellMessage>(input.byte() % 7), ends->second.get(),
+                              0ms);
+  }
+
   static void wait_for(const shim::AStack& astack) {
     for (int i = 0; i < 20; ++i) {
       if ((astack.head->word.load() & shim::CallWord::kTurnMask) == 0) return;
@@ -255,6 +264,8 @@ class HostileClient {
   const Server::InlineHalf half_;
   const RawBinding& binding_;
   std::atomic<std::uint64_t> rung_{0};
+  std::mutex lines_mutex_;
+  std::vector<UniqueFd> lines_;  ///< Of secondary regions.
 };
 
 void run(Input input) {

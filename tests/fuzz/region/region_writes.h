@@ -21,6 +21,11 @@ inline void store(std::byte* at, std::uint64_t bits) {
   std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).store(bits, std::memory_order_relaxed);
 }
 
+inline std::uint64_t eight(Input& input) {
+  const std::uint64_t high = input.four();
+  return high << 32 | input.four();
+}
+
 /// 64 bits: any, or some that somebody might believe.
 inline std::uint64_t bits(Input& input) {
   constexpr std::array<std::uint32_t, 14> kEdges{
@@ -32,16 +37,16 @@ inline std::uint64_t bits(Input& input) {
     case 1: return edge << 32 | edge;
     case 2: return edge | 0x8000'0000;
     case 3: return (edge | 0x8000'0000) << 32;
-    case 4: return 0x0101'0101'0101'0101 & (std::uint64_t{input.four()} << 32 | input.four());
+    case 4: return 0x0101'0101'0101'0101 & eight(input);
     case 5: return ~std::uint64_t{0};
-    default: return std::uint64_t{input.four()} << 32 | input.four();
+    default: return eight(input);
   }
 }
 
 /// A call word that looks like one of about generation `generation`.
 inline std::uint64_t call_word(Input& input, std::uint64_t generation) {
   const std::uint8_t how = input.byte();
-  if (how == 0xff) return std::uint64_t{input.four()} << 32 | input.four();
+  if (how == 0xff) return eight(input);
   const std::uint64_t of = generation + (how >> 2 & 3U) - 1;
   const std::uint64_t flags = std::uint64_t{input.byte()} & 0xfc;
   return (of & shim::CallWord::kGenerationMask) << shim::CallWord::kGenerationShift | flags | (how & 3U) |
@@ -59,6 +64,17 @@ inline void write_image(Input& input, const shim::Region& region, const shim::AS
   std::size_t at = std::size_t{first} * 8 % room / 8 * 8;
   for (std::size_t words = 1 + input.byte() % 8; words > 0 && at + 8 <= room; --words, at += 8)
     store(astack.image + at, bits(input));
+}
+
+/// Stores something else and what was there, by turns, in a word at the front of an image, while the other domain reads
+/// it: whoever looks twice may see two things. Until `over`, or for some hundred microseconds.
+template <class Over>
+void flicker(Input& input, const shim::AStack& astack, Over&& over) {
+  constexpr int kMost = 40'000;
+  std::byte* const at = astack.image + std::size_t{input.byte()} % 4 * 8;
+  const std::uint64_t was = std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at)).load();
+  const std::uint64_t other = bits(input);
+  for (int i = 0; i < kMost && !over(); ++i) store(at, i % 2 == 0 ? other : was);
 }
 
 /// Some words at the front of a tail, or at its end.
