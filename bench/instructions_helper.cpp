@@ -18,10 +18,11 @@ using namespace lrpc::bench;
 
 volatile bool failed = false;
 
-template <class Call>
-void repeat(unsigned long count, Call&& call) {
+/// Each test in a function of its own, so that none keeps registers from another.
+template <class Call, class... With>
+[[gnu::noinline]] void repeat(unsigned long count, Call /*stateless*/, With&... with) {
   for (unsigned long i = 0; i < count; ++i) {
-    if (!call()) failed = true;
+    if (!Call()(with...)) failed = true;
     asm volatile("" : : : "memory");  // so that even an empty loop is one
   }
 }
@@ -33,8 +34,8 @@ std::span<ServedAStack> astacks_of(BenchLoopback& loopback) {
 }
 
 struct ServerHalf {
-  std::span<ServedAStack> astacks;
   lrpc::CallContext context;
+  std::span<ServedAStack> astacks;
 
   explicit ServerHalf(BenchLoopback& loopback) : astacks(astacks_of(loopback)) {}
   /// What an E-stack or a poller calls for the A-stack that it looks at.
@@ -49,35 +50,11 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
   lrpc::client::Call call(object, 0);
   if (!call.taken()) [[unlikely]]
     return call.error();
-  const lrpc::shim::CallWord called = lrpc::client::Call::next_call(call.linkage(), 0);
-  if (lrpc::shim::thread_limits != nullptr) [[unlikely]]
-    return lrpc::Errc::invalid_argument;
-  if (!call.ring_if_polled(called)) [[unlikely]]
+  lrpc::shim::CallWord called = call.next_call(0);
+  if (!call.limit(called) || !call.ring_if_polled(called)) [[unlikely]]
     return lrpc::Errc::call_failed;
   server.serve(astack);
-  const std::uint16_t status = call.wait(called);
-  if (status != 0) [[unlikely]]
-    return lrpc::client::Call::failure(status);
-  return {};
-}
-
-/// The same within a CallScope: what Call::transfer() does then, in halves.
-/// Not inlined, so that the loop over Null keeps its registers.
-[[gnu::noinline]] lrpc::Result<void> limited_null_in_halves(::Bench::Client& client, ServerHalf& server,
-                                                            ServedAStack& astack) {
-  lrpc::client::BindingObject& object = client.binding().object();
-  if (object.remote()) [[unlikely]]
-    return lrpc::Errc::remote_unavailable;
-  lrpc::client::Call call(object, 0);
-  if (!call.taken()) [[unlikely]]
-    return call.error();
-  lrpc::shim::CallWord called = lrpc::client::Call::next_call(call.linkage(), 0);
-  if (lrpc::shim::thread_limits == nullptr) return lrpc::Errc::invalid_argument;
-  called = lrpc::client::limit_call(object, call.linkage(), called);
-  if (called == lrpc::shim::CallWord() || !call.ring_if_polled(called)) [[unlikely]]
-    return lrpc::Errc::call_failed;
-  server.serve(astack);
-  const std::uint16_t status = call.wait(called);
+  const std::uint16_t status = call.wait(0);
   if (status != 0) [[unlikely]]
     return lrpc::client::Call::failure(status);
   return {};
@@ -97,6 +74,7 @@ extern "C" [[gnu::noinline]] void lrpc_bench_counted(std::string_view test, unsi
                                                      ::Bench::Client& client, ServerHalf& server, ServedAStack& astack);
 void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Client& client, ServerHalf& server,
                         ServedAStack& astack) {
+  const auto null = [](auto& c, auto& s, auto& a) { return null_in_halves(c, s, a).has_value(); };
   if (test == "loop") {
     repeat(count, [] { return true; });
   } else if (test == "plain") {
@@ -105,16 +83,19 @@ void lrpc_bench_counted(std::string_view test, unsigned long count, ::Bench::Cli
       return true;
     });
   } else if (test == "Null") {
-    repeat(count, [&] { return null_in_halves(client, server, astack).has_value(); });
+    repeat(count, null, client, server, astack);
   } else if (test == "deadline") {
     const lrpc::CallScope scope{std::chrono::hours(1)};
-    repeat(count, [&] { return limited_null_in_halves(client, server, astack).has_value(); });
+    repeat(count, null, client, server, astack);
   } else if (test == "started") {
-    repeat(count, [&] { return started_null(client, server).has_value(); });
+    repeat(
+        count, [](auto& c, auto& s) { return started_null(c, s).has_value(); }, client, server);
   } else if (test == "inline") {
-    repeat(count, [&] { return client.Null().has_value(); });
+    repeat(
+        count, [](auto& c) { return c.Null().has_value(); }, client);
   } else if (test == "Add") {
-    repeat(count, [&] { return client.Add(20, 22).has_value(); });
+    repeat(
+        count, [](auto& c) { return c.Add(20, 22).has_value(); }, client);
   } else {
     failed = true;
   }

@@ -2,14 +2,14 @@
 
 namespace lrpc::shim {
 
-constinit thread_local CallLimits* thread_limits = nullptr;
+constinit thread_local CallingThread calling_thread;
 
 std::int64_t Deadline::look_at_clock() noexcept {
   const Clock::time_point now = Clock::now();
   const std::uint64_t tick = ticks();
   if (!known_) {
     const double passed = tick > since_ ? static_cast<double>(tick - since_) * static_cast<double>(scale_) / 0x1p32 : 0;
-    until_ = now + std::chrono::nanoseconds(left_ - static_cast<std::int64_t>(std::min(passed, 1e18)));
+    until_ = now + std::chrono::nanoseconds(left_at_since() - static_cast<std::int64_t>(std::min(passed, 1e18)));
     known_ = true;
   }
   since_ = tick;
@@ -18,7 +18,7 @@ std::int64_t Deadline::look_at_clock() noexcept {
 }
 
 Deadline::Clock::time_point Deadline::until() noexcept {
-  if (left_ == kNever) return Clock::time_point::max();
+  if (!ever()) return Clock::time_point::max();
   if (!known_) (void)look_at_clock();
   return until_;
 }

@@ -10,9 +10,6 @@
 
 namespace lrpc::client {
 
-constinit thread_local unsigned thread_number = kLeasingThreads;
-constinit thread_local shim::LinkageRecord* thread_linkages = nullptr;
-
 namespace {
 
 /// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What
@@ -43,11 +40,11 @@ constinit std::atomic<std::uint32_t> ThreadNumbers::used_{0};
 void number_this_thread() noexcept {
   struct Holder {
     Holder() noexcept {
-      if (shim::have_asymmetric_fence) thread_number = ThreadNumbers::acquire();
+      if (shim::have_asymmetric_fence) shim::calling_thread.number = ThreadNumbers::acquire();
     }
     ~Holder() {
-      const unsigned number = thread_number;
-      thread_number = kLeasingThreads;
+      const unsigned number = shim::calling_thread.number;
+      shim::calling_thread.number = kLeasingThreads;
       ThreadNumbers::release(number);
     }
   };
@@ -57,7 +54,7 @@ void number_this_thread() noexcept {
 
 }  // namespace
 
-void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(thread_number); }
+void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(shim::calling_thread.number); }
 
 SecondaryRecords::~SecondaryRecords() {
   for (auto& block : blocks_) delete[] block.load(std::memory_order_relaxed);
@@ -126,7 +123,7 @@ shim::LinkageRecord* AStackList::Lease::remove() noexcept {
 }
 
 void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
-  Lease& lease = leases_[thread_number];
+  Lease& lease = leases_[shim::calling_thread.number];
   if (lease.leased() == &record) {
     lease.in_call.store(0, std::memory_order_release);  // it is ours, and wanted
   } else if (!lease_to(lease, record)) {
@@ -139,7 +136,7 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
 /// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
 /// it.
 bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
-  if (thread_number >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr) return false;
+  if (shim::calling_thread.number >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr) return false;
   const std::unique_lock lock(ending_, std::try_to_lock);
   if (!lock.owns_lock() || leasing_ended_.load(std::memory_order_relaxed)) return false;
   lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);
@@ -147,7 +144,7 @@ bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
 }
 
 void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
-  Lease& lease = leases_[thread_number];
+  Lease& lease = leases_[shim::calling_thread.number];
   if (lease.leased() != &record) return;
   (void)lease.remove();
   lease.in_call.store(0, std::memory_order_release);
@@ -207,7 +204,7 @@ void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcep
 }
 
 void AStackList::surrender_own_lease() noexcept {
-  Lease& lease = leases_[thread_number];
+  Lease& lease = leases_[shim::calling_thread.number];
   // Acquire: what others took from our lease before leasing ended, they took.
   if (!leasing_ended_.load(std::memory_order_acquire)) return;
   while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {

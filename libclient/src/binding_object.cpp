@@ -241,7 +241,7 @@ bool BindingObject::release_quarantined(AStackList& list) noexcept {
   std::lock_guard lock(quarantine_mutex_);
   std::erase_if(quarantined_, [&](shim::LinkageRecord* record) {
     if (&lists_[record->astack.astack_class] != &list) return false;
-    if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation)) return false;  // T16
+    if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation())) return false;  // T16
     LRPC_STEP("T16");
     record->quarantined = false;
     list.put_shared(*record);
@@ -255,7 +255,7 @@ std::size_t BindingObject::in_quarantine() noexcept {
   if (forgotten_) return 0;
   std::lock_guard lock(quarantine_mutex_);
   return static_cast<std::size_t>(std::ranges::count_if(quarantined_, [](const shim::LinkageRecord* record) {
-    return !shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation);
+    return !shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation());
   }));
 }
 
@@ -276,9 +276,9 @@ void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std:
     std::lock_guard lock(quarantine_mutex_);
     for (const shim::LinkageRecord* record : quarantined_) {
       if (&lists_[record->astack.astack_class] != &list) continue;
-      if (!shim::load_word(*record->astack.head).is(shim::Turn::called, record->generation)) continue;
+      if (!shim::load_word(*record->astack.head).is(shim::Turn::called, record->generation())) continue;
       head = record->astack.head;
-      generation = record->generation;
+      generation = record->generation();
       looking.at_secondary = record->index >= records_.size();
       if (looking.at_secondary) ++sent_waiters_;
       break;

@@ -14,31 +14,31 @@ void Cancellation::cancel() const noexcept {
 }
 
 CallScope::CallScope(shim::CallLimits* from, CallDeadline deadline, const Cancellation* cancellation)
-    : around_(shim::thread_limits) {
+    : around_(shim::calling_thread.limits) {
   CallDeadline::Clock::time_point until = deadline.until();
   if (from != nullptr) until = std::min(until, from->deadline.until());
   if (until != kNever) limits_.deadline = shim::Deadline(until);
-  if (from != nullptr) limits_.cancellations = from->cancellations;
+  if (from != nullptr) limits_.set_cancellations(from->cancellations());
   if (cancellation != nullptr) {
-    limits_.cancellations = std::make_shared<const shim::Cancellations>(
-        shim::Cancellations{cancellation->word_, std::move(limits_.cancellations)});
+    limits_.set_cancellations(
+        std::make_shared<const shim::Cancellations>(shim::Cancellations{cancellation->word_, limits_.cancellations()}));
   }
   // With nothing to hold, calls need not look.
-  const bool any = limits_.deadline.ever() || limits_.cancellations != nullptr;
-  shim::thread_limits = any ? &limits_ : nullptr;
+  const bool any = limits_.deadline.ever() || limits_.cancellations() != nullptr;
+  shim::calling_thread.limits = any ? &limits_ : nullptr;
 }
 
 std::optional<std::chrono::nanoseconds> CallScope::remaining() noexcept {
-  if (shim::thread_limits == nullptr || !shim::thread_limits->deadline.ever()) return std::nullopt;
+  if (shim::calling_thread.limits == nullptr || !shim::calling_thread.limits->deadline.ever()) return std::nullopt;
   // By the clock itself, as a call's wait is: who was told call_aborted finds nothing left.
-  const auto left = shim::thread_limits->deadline.until() - CallDeadline::Clock::now();
+  const auto left = shim::calling_thread.limits->deadline.until() - CallDeadline::Clock::now();
   return std::max<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0));
 }
 
 bool CallScope::over() noexcept {
-  if (shim::thread_limits == nullptr) return false;
-  return shim::thread_limits->deadline.until() <= CallDeadline::Clock::now() ||
-         shim::cancelled(shim::thread_limits->cancellations.get());
+  if (shim::calling_thread.limits == nullptr) return false;
+  return shim::calling_thread.limits->deadline.until() <= CallDeadline::Clock::now() ||
+         shim::cancelled(shim::calling_thread.limits->cancellations().get());
 }
 
 }  // namespace lrpc

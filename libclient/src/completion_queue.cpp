@@ -172,7 +172,7 @@ void CompletionQueue::sleep_on_words() {
           shim::AStackHead& head = *call.linkage->astack.head;
           shim::FutexWait wait{&head.word, 0, true};  // T3, by this thread
           const bool may_sleep =
-              shim::announce_sleep(head, call.linkage->generation, call.binding->revoked_flag(), wait.expected);
+              shim::announce_sleep(head, call.linkage->generation(), call.binding->revoked_flag(), wait.expected);
           if (may_sleep) waits.push_back(wait);
           again = again || !may_sleep;
           nearest = std::min(nearest, call.until);

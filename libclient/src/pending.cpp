@@ -32,10 +32,10 @@ bool PendingCall::limit() noexcept {
   const CallWord limited = limit_call(*binding_, *linkage_, called_);
   if (limited == CallWord()) return false;
   called_ = limited;
-  if (shim::CallLimits* const limits = shim::thread_limits; limits != nullptr) {
+  if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
     linkage_->limited = true;
     linkage_->until = limits->deadline.until();
-    linkage_->cancellations = limits->cancellations;
+    linkage_->cancellations = limits->cancellations();
   }
   return true;
 }
@@ -54,7 +54,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (binding_->remote()) return ring_remote();  // the call to the network domain is limited
-  if (shim::thread_limits != nullptr || binding_->call_timeout().count() > 0) {
+  if (shim::calling_thread.limits != nullptr || binding_->call_timeout().count() > 0) {
     if (!limit()) {
       put_back();
       error_ = Errc::call_aborted;
@@ -65,7 +65,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   }
   if (binding_->gate() == shim::Gate::none) {
     if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
-      --linkage.generation;                            // never rung
+      linkage.take_back();                             // never rung
       put_back();
       error_ = Errc::call_failed;
       return false;
@@ -75,7 +75,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   }
   if (binding_->gate() == shim::Gate::trap) {
     if (!binding_->sealed()) {  // nobody listens yet, see lrpc::seal()
-      --linkage.generation;
+      linkage.take_back();
       put_back();
       error_ = Errc::not_supported;
       return false;
@@ -132,7 +132,7 @@ void PendingCall::wake_slow() noexcept {
 bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;
-  if (shim::poll_return(*linkage.astack.head, called_, binding_->exchange_looks(), word)) {
+  if (shim::poll_return(linkage, binding_->exchange_looks(), word)) {
     linkage.exchange.succeeded();
     return true;
   }
@@ -195,7 +195,7 @@ void PendingCall::abandon() noexcept {
     return put_back();
   }
   // Only what has returned may go back (T16); until then it stays where nobody takes it.
-  (void)shim::abandon(*linkage.astack.head, linkage.generation);
+  (void)shim::abandon(*linkage.astack.head, linkage.generation());
   linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
   put_back();
 }

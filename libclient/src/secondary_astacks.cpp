@@ -34,7 +34,7 @@ constexpr std::uint64_t kInUse = ~std::uint64_t{0};
 void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class, bool timed) noexcept {
   record.astack = astack;
   record.astack.astack_class = astack_class;
-  record.generation = 0;
+  record.last = 0;
   record.below = nullptr;
   record.estack_may_sleep = true;
   record.quarantined = false;
@@ -215,7 +215,7 @@ bool SecondaryAStacks::all_idle(std::uint32_t place, const std::vector<LinkageRe
   for (const LinkageRecord* record : idle) {
     if (record->index < records_.first() || records_.place_of(*record) != place) continue;
     ++here;
-    used += record->generation;
+    used += record->generation();
   }
   return here == places_[place].count;
 }

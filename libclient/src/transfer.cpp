@@ -36,12 +36,12 @@ std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage
   return failed(Errc::call_failed);
 }
 
-std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
+std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   AStackHead& head = *linkage.astack.head;
-  shim::ring_exchange(head, called);
+  if (!rung) shim::ring_exchange(head, called);
   binding.inline_server().serve(binding.inline_server().server, linkage.index);
   const CallWord word = shim::load_word(head);
-  return word.is(Turn::returned, linkage.generation) ? word.status() : failed(Errc::call_failed);
+  return word.is(Turn::returned, linkage.generation()) ? word.status() : failed(Errc::call_failed);
 }
 
 /// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Looked up again
@@ -70,7 +70,7 @@ bool may_yield(LinkageRecord& linkage) noexcept {
 /// Hands the processor over and learns from what comes of it. True if the call has returned.
 bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   const std::uint64_t began = shim::ticks();
-  const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation, kYields, word);
+  const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation(), kYields, word);
   const std::uint64_t now = shim::ticks();
   const bool cost = now - began > kLongYieldMicroseconds * shim::ticks_per_microsecond();
   if (returned && !cost) {
@@ -109,9 +109,9 @@ namespace {
 /// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the last moment.
 std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
   AStackHead& head = *linkage.astack.head;
-  if (!shim::abandon(head, linkage.generation)) {  // T15
+  if (!shim::abandon(head, linkage.generation())) {  // T15
     const CallWord word = shim::load_word(head);
-    if (word.is(Turn::returned, linkage.generation)) return word.status();
+    if (word.is(Turn::returned, linkage.generation())) return word.status();
   }
   linkage.quarantined = true;
   return failed(Errc::call_aborted);
@@ -122,10 +122,10 @@ std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
 shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage, const Waiting& waiting,
                             std::chrono::nanoseconds limit) noexcept {
   AStackHead& head = *linkage.astack.head;
-  if (!waiting.cancellable()) return shim::sleep_for_return(head, linkage.generation, binding.revoked_flag(), limit);
+  if (!waiting.cancellable()) return shim::sleep_for_return(head, linkage.generation(), binding.revoked_flag(), limit);
   // T3 as ever, but on more than one word.
   shim::FutexWait word{&head.word, 0, true};
-  if (!shim::announce_sleep(head, linkage.generation, binding.revoked_flag(), word.expected))
+  if (!shim::announce_sleep(head, linkage.generation(), binding.revoked_flag(), word.expected))
     return shim::Wake::changed;
   return waiting.sleep<1>({word}, limit);
 }
@@ -136,13 +136,13 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
   waiting.at_most(binding.call_timeout());
   for (;;) {
     const CallWord word = shim::load_word(head);
-    if (word.is(Turn::returned, linkage.generation)) return word.status();
+    if (word.is(Turn::returned, linkage.generation())) return word.status();
     if (binding.revoked() || word.revoked()) {  // the word's: the server says so before our watcher has seen it
       binding.revoke();
       linkage.quarantined = true;
       return failed(Errc::call_failed);
     }
-    if (!word.is(Turn::called, linkage.generation)) return peer_broke_protocol(binding, linkage);
+    if (!word.is(Turn::called, linkage.generation())) return peer_broke_protocol(binding, linkage);
     const std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage);
     if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {
@@ -154,16 +154,16 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
 
 CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
   std::int64_t left = shim::Deadline::kNever;
-  if (shim::CallLimits* const limits = shim::thread_limits; limits != nullptr) {
+  if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
     left = limits->deadline.left();
     bool over = false;
     if (left <= 0) [[unlikely]] {  // by ticks(); the clock has the last word
       over = limits->deadline.until() <= Waiting::Clock::now();
       left = 1;
     }
-    const shim::Cancellations* const cancellations = limits->cancellations.get();
+    const shim::Cancellations* const cancellations = limits->cancellations().get();
     if (over || (cancellations != nullptr && shim::cancelled(cancellations))) [[unlikely]] {
-      --linkage.generation;  // never rung
+      linkage.take_back();  // never rung
       return {};
     }
   }
@@ -177,13 +177,6 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
   return called.with(CallWord::kLimited);
 }
 
-std::uint16_t Call::transfer_limited(CallWord called) noexcept {
-  called = limit_call(binding_, *linkage_, called);
-  if (called == CallWord()) return failed(Errc::call_aborted);
-  if (!ring_if_polled(called)) return slow(called, false);
-  return wait(called);
-}
-
 /// 4 and 5 · the exchange gate for a binding with a call_timeout, whose calls come by here (BindingObject). True: rung.
 bool exchange_timed(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
   AStackHead& head = *linkage.astack.head;
@@ -195,11 +188,11 @@ bool exchange_timed(BindingObject& binding, LinkageRecord& linkage, CallWord cal
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (!rung && binding.call_timeout().count() > 0) {
-    if (!called.limited()) called = limit_call(binding, linkage, called);
+    called = limit_call(binding, linkage, called);  // however it was limited before
     if (called == CallWord()) return failed(Errc::call_aborted);
     if (exchange_timed(binding, linkage, called)) {
       CallWord word;
-      if (shim::poll_return(*linkage.astack.head, called, binding.exchange_looks(), word)) {
+      if (shim::poll_return(linkage, binding.exchange_looks(), word)) {
         linkage.exchange.succeeded();
         return word.status();
       }
@@ -208,10 +201,10 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
     }
   }
   const shim::NoCancellation never;
-  if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called);
+  if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
   if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()
-    --linkage.generation;                    // never rung
+    linkage.take_back();                     // never rung
     return failed(Errc::call_failed);
   }
   AStackHead& head = *linkage.astack.head;

@@ -11,7 +11,7 @@ namespace lrpc::client {
 std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept {
   if (!binding.sealed()) {  // nobody listens yet, see lrpc::seal()
-    if (!rung) --linkage.generation;
+    if (!rung) linkage.take_back();
     linkage.quarantined = rung;
     return failed(Errc::not_supported);
   }
@@ -21,13 +21,13 @@ std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage
   const shim::TrapRegisters registers{.binding = shim::in_registers(binding.nonce()),
                                       .procedure = called.procedure(),
                                       .astack = linkage.index,
-                                      .generation = linkage.generation};
+                                      .generation = linkage.generation()};
   for (;;) {
     LRPC_STEP("client 5 trap");
     // 5 · wait: the kernel does.
     const long outcome = shim::trap(registers);
     const shim::CallWord word = shim::load_word(head);
-    if (word.is(shim::Turn::returned, linkage.generation)) return word.status();
+    if (word.is(shim::Turn::returned, linkage.generation())) return word.status();
     // A signal came before the server had seen the trap, or so the kernel says. Should the call have been claimed all
     // the same, the second trap finds its generation spent: it is executed once.
     if (outcome == -EINTR && !word.revoked()) continue;

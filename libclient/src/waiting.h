@@ -21,8 +21,11 @@ class Waiting {
   using Clock = std::chrono::steady_clock;
 
   /// For anything but a call's return.
-  Waiting() noexcept : own_(shim::thread_limits != nullptr ? shim::thread_limits->cancellations.get() : nullptr) {
-    if (shim::thread_limits != nullptr) until_ = shim::thread_limits->deadline.until();
+  Waiting() noexcept {
+    if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
+      until_ = limits->deadline.until();
+      own_ = limits->cancellations().get();
+    }
   }
   /// For the return of the call on `linkage`.
   explicit Waiting(const shim::LinkageRecord& linkage) noexcept : Waiting() {

@@ -21,7 +21,6 @@ void Scratch::Free::operator()(std::byte* memory) const noexcept { ::operator de
 
 std::span<std::byte> Scratch::take(std::size_t size) {
   const std::size_t needed = (size + 63) / 64 * 64;
-  in_use_ = true;
   if (used_ + needed <= kept_size_) {
     std::byte* at = kept_.get() + used_;
     used_ += needed;
@@ -38,9 +37,8 @@ std::span<std::byte> Scratch::take(std::size_t size) {
   return {chunks_.back().get(), size};
 }
 
-void Scratch::reset_slow() noexcept {
+void Scratch::reset() noexcept {
   used_ = 0;
-  in_use_ = false;
   chunks_.clear();
 }
 
@@ -66,7 +64,8 @@ bool CallContext::abandoned() const noexcept {
        (shim::CallWord::kTurnMask | shim::CallWord::kGenerationMask << shim::CallWord::kGenerationShift)) == 0;
   if (!still_called || astack().binding->revoked()) return true;
   if (!shim::CallWord(word_).limited() || limits_.deadline.left() > -kGrace) return false;
-  return told_over_ = true;
+  to_do_ |= kToldOver;
+  return true;
 }
 
 std::optional<std::chrono::nanoseconds> CallContext::remaining() const noexcept {

@@ -35,15 +35,14 @@ static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) 
 inline constexpr std::uint64_t kCalledOrAbandoned =
     static_cast<std::uint64_t>(shim::Turn::called) ^ static_cast<std::uint64_t>(shim::Turn::abandoned);
 
-/// The check ladder: the Errc that refuses a call, or ok. `word` is the private copy.
-[[nodiscard]] inline Errc check_call(const ServedAStack& astack, shim::CallWord word) noexcept {
+/// The check ladder: whether a call is refused, and why() says what for. `word` is the private copy. An A-stack that is
+/// not of the procedure's class is refused by the stub that its row names (ServedInterface::entries).
+[[nodiscard]] inline bool refused(const ServedAStack& astack, shim::CallWord word) noexcept {
   // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both.
-  if (word.procedure() >= astack.entry_count.load(std::memory_order_acquire)) [[unlikely]] {
-    return astack.binding->revoked() ? Errc::binding_revoked : Errc::bad_procedure;
-  }
-  if (astack.entries[word.procedure()].astack_class != astack.astack_class) [[unlikely]]
-    return Errc::bad_procedure;
-  return Errc::ok;
+  return word.procedure() >= astack.entry_count.load(std::memory_order_acquire);
+}
+[[nodiscard]] inline Errc why(const ServedAStack& astack) noexcept {
+  return astack.binding->revoked() ? Errc::binding_revoked : Errc::bad_procedure;
 }
 
 /// f and g: the end of every claimed call.
@@ -65,15 +64,11 @@ inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noe
   }
 }
 
-/// The same for a call that carries a deadline: what this thread calls meanwhile inherits it. What the caller says that
-/// it has left is believed as far as Deadline::kMost: it can only hurry itself.
-inline std::uint16_t enter_limited(const ServedAStack& astack, EntryStub stub, CallContext& context) noexcept {
-  context.limits().deadline.begin(astack.limit->load(std::memory_order_relaxed));
-  shim::CallLimits* const around = std::exchange(shim::thread_limits, &context.limits());
-  const std::uint16_t status = enter(stub, astack.impl, context);
-  shim::thread_limits = around;
-  // What a procedure returns that believes itself abandoned is no result, should the caller still be there to take it.
-  return context.take_told_over() ? failed(Errc::call_aborted) : status;
+/// finish(), where the call leaves more to do.
+[[gnu::noinline]] inline void finish_and_clean(ServedAStack& astack, CallContext& context,
+                                               std::uint16_t status) noexcept {
+  finish(astack, context.end() ? status : failed(Errc::call_aborted));
+  context.done();
 }
 
 /// A claimed call that is not to be executed. Cold.
@@ -90,11 +85,17 @@ inline std::uint16_t enter_limited(const ServedAStack& astack, EntryStub stub, C
   return Served::returned;
 }
 
-/// From the claim on. `seen`: the linkage, which was free; `hint`: the word as it was then. `kLimited`: for calls that
-/// carry a deadline.
-template <Scanner kScanner, bool kLimited>
-inline Served serve_seen(ServedAStack& astack, CallContext& context, std::uint64_t seen, shim::CallWord hint) noexcept {
+/// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
+/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
+/// time.
+template <Scanner kScanner = Scanner::estack>
+inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
+  // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
+  const std::uint64_t seen = astack.linkage.look();
+  if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
   const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);  // the turn and generation that a call must have
+  const shim::CallWord hint = shim::load_word(*astack.head);
+  if (!hint.same_turn(call) && !hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
   if constexpr (kScanner == Scanner::poller) {
     if (hint.procedure() < astack.entry_count.load(std::memory_order_acquire) &&
         astack.entries[hint.procedure()].may_block) [[unlikely]] {
@@ -111,13 +112,14 @@ inline Served serve_seen(ServedAStack& astack, CallContext& context, std::uint64
   LRPC_STEP("server b");
   // b · load the word once; validate the copy.
   const shim::CallWord word = shim::load_word(*astack.head);
-  if (!(kLimited ? word.same_turn(call) : word.same_unlimited_turn(call))) [[unlikely]]
+  if (!word.same_turn(call)) [[unlikely]]
     return decline(astack, word, Errc::ok);
-  if (const Errc refusal = check_call(astack, word); refusal != Errc::ok) [[unlikely]]
-    return decline(astack, word, refusal);
+  if (refused(astack, word)) [[unlikely]]
+    return decline(astack, word, why(astack));
+  const EntryPoint& entry = astack.entries[word.procedure()];
   if constexpr (kScanner == Scanner::poller) {
     // An honest client does not change the procedure of a call that it has rung.
-    if (astack.entries[word.procedure()].may_block) [[unlikely]]
+    if (entry.may_block) [[unlikely]]
       return decline(astack, word, Errc::bad_procedure);
   }
 
@@ -125,38 +127,15 @@ inline Served serve_seen(ServedAStack& astack, CallContext& context, std::uint64
   LRPC_STEP("server d");
   // d · enter the entry stub directly: no message to examine, no queue. e · it copies, checks, runs, writes results.
   context.prime(astack, word);
-  const EntryStub stub = astack.entries[word.procedure()].stub;
-  if constexpr (kLimited) {
-    finish(astack, enter_limited(astack, stub, context));
+  if (word.limited()) [[unlikely]]
+    context.begin_limited(astack.limit->load(std::memory_order_relaxed));
+  const std::uint16_t status = enter(entry.stub, astack.impl, context);
+  if (context.anything_to_do() && !context.end_limited()) [[unlikely]] {
+    finish_and_clean(astack, context, status);
   } else {
-    finish(astack, enter(stub, astack.impl, context));
+    finish(astack, status);
   }
-  context.done();
   return Served::returned;
-}
-
-/// Out of the way of the others.
-template <Scanner kScanner>
-[[gnu::noinline]] Served serve_limited(ServedAStack& astack, CallContext& context, std::uint64_t seen,
-                                       shim::CallWord hint) noexcept {
-  return serve_seen<kScanner, true>(astack, context, seen, hint);
-}
-
-/// Executes the call rung on `astack`, if there is one that nobody else has claimed. Runs on the E-stack that is (c)
-/// associated with the A-stack, on a poller, or inline; `context` is that thread's. Returns within the procedure's
-/// time.
-template <Scanner kScanner = Scanner::estack>
-inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
-  // Scan: is there a call of the next generation? Only a hint, but without it no claim is worth its cost.
-  const std::uint64_t seen = astack.linkage.look();
-  if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
-  const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);
-  const shim::CallWord hint = shim::load_word(*astack.head);
-  if (!hint.same_unlimited_turn(call)) [[unlikely]] {
-    if (hint.same_turn(call)) return serve_limited<kScanner>(astack, context, seen, hint);
-    if (!hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
-  }
-  return serve_seen<kScanner, false>(astack, context, seen, hint);
 }
 
 }  // namespace lrpc::server

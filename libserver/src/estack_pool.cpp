@@ -120,8 +120,8 @@ void EStack::after_call(std::uint16_t caller_processor) {
   astack_->last_call = now;
   astack_->streak = soon ? astack_->streak + 1 : 0;
   // A call that was refused has not primed the context: what it names may be of another interface.
-  const auto& entries = astack_->binding->entries;
-  const bool may_block = context_.procedure() >= entries.size() || entries[context_.procedure()].may_block;
+  const bool may_block = context_.procedure() >= astack_->binding->interface().stubs.size() ||
+                         astack_->entries[context_.procedure()].may_block;
   const bool may_be_polled = (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) && !spent_ && !may_block;
   if (may_be_polled && (astack_->streak >= kHotStreak || gate == shim::Gate::exchange) &&
       poller_.wants_offer(*astack_, now, caller_processor)) {

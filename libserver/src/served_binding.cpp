@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lrpc/server/run.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/growth.h"
 #include "secondary_regions.h"
@@ -14,14 +15,8 @@ namespace lrpc::server {
 
 namespace {
 
-std::vector<EntryPoint> entry_points(const ServedInterface& interface) {
-  std::vector<EntryPoint> entries;
-  for (std::size_t i = 0; i < interface.stubs.size(); ++i) {
-    const ProcedureDescriptor& procedure = interface.pdl->procedures[i];
-    entries.push_back({interface.stubs[i], procedure.astack_class, procedure.may_block});
-  }
-  return entries;
-}
+/// Stands for the procedures whose calls are not made on A-stacks of a class.
+std::uint16_t refuse_astack(void* /*impl*/, CallContext& /*context*/) { return failed(Errc::bad_procedure); }
 
 template <class Decision>
 Status decide(Decision&& decision) {
@@ -33,6 +28,17 @@ Status decide(Decision&& decision) {
 }
 
 }  // namespace
+
+void ServedInterface::lay_out_entries() {
+  entries.clear();
+  for (std::size_t astack_class = 0; astack_class < pdl->classes.size(); ++astack_class) {
+    for (std::size_t i = 0; i < stubs.size(); ++i) {
+      const ProcedureDescriptor& procedure = pdl->procedures[i];
+      const bool here = procedure.astack_class == astack_class;
+      entries.push_back({here ? stubs[i] : &refuse_astack, here && procedure.may_block});
+    }
+  }
+}
 
 Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
   if (!interface.options.authorise) return {};
@@ -48,8 +54,7 @@ Status authorise(const ServedInterface& interface, const shim::Principal& princi
 }
 
 ServedBinding::ServedBinding(ServedParts parts)
-    : entries(entry_points(*parts.interface)),
-      parts_(std::move(parts)),
+    : parts_(std::move(parts)),
       astacks_(parts_.region.layout().astack_count()),
       callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
@@ -62,9 +67,9 @@ void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noex
   astack.tail = placed.tail;
   astack.astack_class = placed.astack_class;
   astack.binding = this;
-  astack.entries = entries.data();
+  astack.entries = parts_.interface->entries_of(placed.astack_class);
   astack.impl = parts_.interface->impl;
-  astack.entry_count.store(static_cast<std::uint32_t>(entries.size()), std::memory_order_relaxed);
+  astack.entry_count.store(static_cast<std::uint32_t>(parts_.interface->stubs.size()), std::memory_order_relaxed);
 }
 
 bool ServedBinding::revoke() noexcept {

@@ -34,12 +34,27 @@ void call_program(Callback&& callback) noexcept {
   }
 }
 
+/// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
+struct EntryPoint {
+  EntryStub stub = nullptr;
+  bool may_block = false;
+};
+
 /// An exported interface: what the clerk needs to bind and the call path to enter.
 struct ServedInterface {
   const Pdl* pdl = nullptr;
   std::span<const EntryStub> stubs;
   void* impl = nullptr;
   ExportOptions options;
+  /// A table for each class of A-stacks, with a row for each procedure: a call on an A-stack of the wrong class is
+  /// refused by the stub that stands there, so that the call path need not ask for the class.
+  std::vector<EntryPoint> entries;
+
+  /// Makes the tables.
+  void lay_out_entries();
+  [[nodiscard]] const EntryPoint* entries_of(std::uint16_t astack_class) const noexcept {
+    return entries.data() + astack_class * stubs.size();
+  }
 };
 
 /// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
@@ -47,19 +62,12 @@ struct ServedInterface {
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 
-/// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
-struct EntryPoint {
-  EntryStub stub = nullptr;
-  std::uint16_t astack_class = 0;
-  bool may_block = false;
-};
-
 /// One A-stack as the server knows it; the private half of everything. Same index as in the region.
 /// What a call reads fills its first line.
 struct alignas(128) ServedAStack : ArgumentPlace {
   shim::ServerLinkage linkage;
   shim::AStackHead* head = nullptr;
-  const EntryPoint* entries = nullptr;        ///< The binding's, by procedure identifier.
+  const EntryPoint* entries = nullptr;        ///< Those of the A-stack's class, by procedure identifier.
   void* impl = nullptr;                       ///< The binding's.
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
@@ -130,9 +138,6 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   /// Fills in what an A-stack of this binding's has to know.
   void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
   std::atomic<std::uint64_t> grown_astacks{0};  ///< Alive, let go of or not.
-
-  const std::vector<EntryPoint>
-      entries;  ///< By procedure identifier. Constant from construction; the call path reads it.
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.

@@ -40,11 +40,14 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
   interface->stubs = stubs;
   interface->impl = impl;
   interface->options = std::move(options);
+  interface->lay_out_entries();
   return interface;
 }
 
 void serve_inline(void* binding, std::uint32_t astack) {
   auto& served = *static_cast<server::ServedBinding*>(binding);
+  // A procedure may call through its own binding, and both calls have one context.
+  shim::CallLimits* const around = shim::calling_thread.limits;
   if (astack < served.astacks().size()) [[likely]] {
     (void)server::serve(served.astacks()[astack], served.inline_context);
   } else {
@@ -52,6 +55,7 @@ void serve_inline(void* binding, std::uint32_t astack) {
     if (secondary.astack == nullptr) return;
     (void)server::serve(*secondary.astack, served.inline_context);
   }
+  shim::calling_thread.limits = around;
   served.inline_left.store(true, std::memory_order_release);
 }
 

@@ -272,7 +272,8 @@ TEST_P(Deadlines, that_a_caller_lies_about_harm_nobody) {
   ASSERT_EQ(Limits::kPdl.procedures[left_number].name, "Left");
   for (const std::uint64_t lie :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 63, ~std::uint64_t{0},
-        static_cast<std::uint64_t>(lrpc::shim::Deadline::kMost) + 1, std::uint64_t{1'000'000'000}}) {
+        static_cast<std::uint64_t>(lrpc::shim::Deadline::kMost) + 1,
+        static_cast<std::uint64_t>(lrpc::shim::Deadline::kNever), std::uint64_t{1'000'000'000}}) {
     service_.last_left = -2;
     lrpc::client::PendingCall call(object, Limits::kPdl.procedures[left_number].astack_class);
     ASSERT_TRUE(call.taken());
@@ -365,7 +366,9 @@ TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
   std::this_thread::sleep_until(until);
   EXPECT_LE(at.left(), 0);
 
-  lrpc::shim::Deadline begun;
+  EXPECT_EQ(at.left_by_ticks(), 0) << "nothing is left";
+
+  lrpc::shim::Deadline begun{lrpc::shim::Deadline::OfPeers()};
   begun.begin(50'000'000);
   EXPECT_LE(begun.left(), 50'000'000);
   std::this_thread::sleep_for(60ms);
@@ -374,6 +377,24 @@ TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
   begun.begin(~std::uint64_t{0});
   EXPECT_LE(begun.left(), lrpc::shim::Deadline::kMost);
   EXPECT_GT(begun.left(), 0);
+  begun.begin(static_cast<std::uint64_t>(lrpc::shim::Deadline::kNever));
+  EXPECT_TRUE(begun.ever());
+  EXPECT_LE(begun.left(), lrpc::shim::Deadline::kMost);
+  EXPECT_GT(begun.until(), Clock::now());
+}
+
+TEST(DeadlineClock, tells_the_call_path_what_is_left_only_where_ticks_suffice) {
+  EXPECT_EQ(lrpc::shim::Deadline().left_by_ticks(), 0);
+  lrpc::shim::Deadline at(Clock::now() + 1h);
+  // Looks at the clock are 10 ms apart at most: one has just been made, unless this thread was kept from running.
+  EXPECT_TRUE(LimitsService::eventually([&] { return at.left() > 0 && at.left_by_ticks() > 0; }));
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(at.left_by_ticks(), 0) << "the clock is to be asked";
+  EXPECT_GT(at.left(), 0);
+  lrpc::shim::CallLimits limits(at);
+  limits.set_cancellations(std::make_shared<const lrpc::shim::Cancellations>());
+  EXPECT_GT(limits.deadline.left(), 0);
+  EXPECT_EQ(limits.deadline.left_by_ticks(), 0) << "there is more to look at";
 }
 
 }  // namespace

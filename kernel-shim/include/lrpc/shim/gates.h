@@ -32,18 +32,20 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   head.word.store(called.bits(), std::memory_order_release);
 }
 
-/// Polls for the return of `called`, at most `looks` times. True if it came; `word` is the last copy either way.
-[[nodiscard]] inline bool poll_return(const AStackHead& head, CallWord called, const std::uint32_t& looks,
+/// Polls for the return of the linkage's last call, at most `looks` times. True if it came; `word` is the last copy
+/// either way.
+[[nodiscard]] inline bool poll_return(const LinkageRecord& linkage, const std::uint32_t& looks,
                                       CallWord& word) noexcept {
+  const AStackHead& head = *linkage.astack.head;
   word = load_word(head);
-  if (word.returns(called)) [[likely]]
+  if (word.is_plain(linkage.last)) [[likely]]
     return true;
-  for (std::uint32_t i = 1; i < looks; ++i) {
+  for (std::uint32_t i = 1;; ++i) {
+    if (word.same_turn(linkage.last)) return true;  // an E-stack has parked since
+    if (i >= looks) return false;
     poll_delay();
     word = load_word(head);
-    if (word.returns(called)) return true;
   }
-  return false;
 }
 
 // ---- The handoff gate, client's half ----

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <utility>
 
+#include "lrpc/shim/calling_thread.h"
 #include "lrpc/shim/processor.h"
 
 namespace lrpc::shim {
@@ -25,43 +27,67 @@ class Deadline {
   static constexpr std::uint64_t kTrustedUs = 10'000;
 
   /// Never.
-  Deadline() noexcept
-      : trusted_(kTrustedUs * ticks_per_microsecond()), scale_((1000ULL << 32) / ticks_per_microsecond()) {}
+  Deadline() noexcept = default;
   /// At `until`; time_point::max() is never.
-  explicit Deadline(Clock::time_point until) noexcept : Deadline() {
+  explicit Deadline(Clock::time_point until) noexcept {
     if (until == Clock::time_point::max()) return;
+    measure();
     until_ = std::max(until, Clock::time_point());  // the clock's beginning: long past, and no overflow
     known_ = true;
     (void)look_at_clock();
   }
 
-  /// In `left` ns from now, without a look at the clock. What a peer has said: over kMost is kMost.
+  /// For calls of peers, of which each begin()s it anew.
+  struct OfPeers {};
+  explicit Deadline(OfPeers /*tag*/) noexcept { measure(); }
+  /// In `left` ns from now, without a look at the clock. What a peer has said: over kMost is kMost, to whoever asks
+  /// left() or until(). Precondition: made OfPeers, or at a time.
   void begin(std::uint64_t left) noexcept {
     since_ = ticks();
-    left_ = static_cast<std::int64_t>(std::min<std::uint64_t>(left, kMost));
+    left_ = static_cast<std::int64_t>(left);
     known_ = false;
   }
 
-  [[nodiscard]] bool ever() const noexcept { return left_ != kNever; }
+  [[nodiscard]] bool ever() const noexcept { return trusted_ != 0; }
   /// Nanoseconds that are left; not above zero: it is over. kNever without a deadline.
   [[nodiscard]] std::int64_t left() noexcept {
-    if (left_ == kNever) return kNever;
+    if (!ever()) return kNever;
     const std::uint64_t passed = ticks() - since_;
     if (passed > trusted_) [[unlikely]]
       return look_at_clock();
-    return left_ - static_cast<std::int64_t>(passed * scale_ >> 32);
+    return left_at_since() - static_cast<std::int64_t>(passed * scale_ >> 32);
   }
+  /// For the call path: the same where ticks() alone can tell, and something is left. Else, and after ask_always(), 0:
+  /// ask left(). Of what a peer has said it may be more than kMost, for another peer to cut.
+  [[nodiscard]] std::int64_t left_by_ticks() const noexcept {
+    const std::uint64_t passed = ticks() - since_;
+    if (passed >= told_by_ticks_) [[unlikely]]
+      return 0;
+    const auto ns = static_cast<std::int64_t>(passed * scale_ >> 32);
+    return left_ > ns ? left_ - ns : 0;
+  }
+  /// From now on left_by_ticks() is 0.
+  void ask_always() noexcept { told_by_ticks_ = 0; }
   /// By the clock; time_point::max() is never.
   [[nodiscard]] Clock::time_point until() noexcept;
 
  private:
+  void measure() noexcept {
+    trusted_ = told_by_ticks_ = kTrustedUs * ticks_per_microsecond();
+    scale_ = (1000ULL << 32) / ticks_per_microsecond();
+  }
   std::int64_t look_at_clock() noexcept;
+  [[nodiscard]] std::int64_t left_at_since() const noexcept {
+    return known_ ? left_
+                  : static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(left_), std::uint64_t{kMost}));
+  }
 
-  std::int64_t left_ = kNever;  ///< ns, at since_.
-  std::uint64_t since_ = 0;     ///< ticks()
-  std::uint64_t trusted_;       ///< ticks() after since_ for which they are believed.
-  std::uint64_t scale_;         ///< ns a tick, times 2^32.
-  Clock::time_point until_{};   ///< By the clock, if known_.
+  std::int64_t left_ = 0;            ///< ns, at since_. Unless known_: what a peer has said, whatever it is.
+  std::uint64_t since_ = 0;          ///< ticks()
+  std::uint64_t told_by_ticks_ = 0;  ///< trusted_, or 0: ask_always().
+  std::uint64_t scale_ = 0;          ///< ns a tick, times 2^32.
+  std::uint64_t trusted_ = 0;        ///< ticks() after since_ for which they are believed; 0: never over.
+  Clock::time_point until_{};        ///< By the clock, if known_.
   bool known_ = false;
 };
 
@@ -80,13 +106,23 @@ struct Cancellations {
 [[nodiscard]] bool cancelled(const Cancellations* cancellations) noexcept;
 
 /// All that holds for the calls of a thread just now; what an outer scope says is in it. Belongs to the thread.
-struct CallLimits {
-  Deadline deadline;
-  std::shared_ptr<const Cancellations> cancellations;
-};
+class CallLimits {
+ public:
+  CallLimits() noexcept = default;
+  explicit CallLimits(Deadline only) noexcept : deadline(only) {}
 
-/// The calling thread's; null: none. Set by scopes at the client and, to what its caller has left, around a procedure at
-/// the server: so deadlines pass on by themselves. Whoever sets it puts it back.
-extern constinit thread_local CallLimits* thread_limits;
+  /// Null: none.
+  [[nodiscard]] const std::shared_ptr<const Cancellations>& cancellations() const noexcept { return cancellations_; }
+  /// After the deadline has been set: one look at that tells the call path that there is more to look at.
+  void set_cancellations(std::shared_ptr<const Cancellations> cancellations) noexcept {
+    cancellations_ = std::move(cancellations);
+    if (cancellations_ != nullptr) deadline.ask_always();
+  }
+
+  Deadline deadline;
+
+ private:
+  std::shared_ptr<const Cancellations> cancellations_;
+};
 
 }  // namespace lrpc::shim

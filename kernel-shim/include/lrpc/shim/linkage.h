@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "lrpc/shim/call_word.h"
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/region.h"
 
@@ -21,9 +22,9 @@ class BackOff {
 
   /// Whether to try now; counts a call down if not.
   [[nodiscard]] bool try_now() noexcept {
-    if (skip_ == 0) return true;
-    if (skip_ != kHeld) --skip_;
-    return false;
+    if (skip_ == 0) [[likely]]
+      return true;
+    return count_down();
   }
   /// Held: try_now() says no, so that the call path need not ask why; whoever knows asks try_held() instead.
   void hold(bool held) noexcept { skip_ = held ? kHeld : 0; }
@@ -49,6 +50,11 @@ class BackOff {
   static constexpr std::uint16_t kHeld = 0x8000;
   static constexpr std::uint16_t kMask = 0x7fff;
 
+  [[gnu::noinline]] bool count_down() noexcept {
+    if (skip_ != kHeld) --skip_;
+    return false;
+  }
+
   std::uint16_t skip_ = 0;  ///< Calls; and kHeld.
   std::uint16_t penalty_ = 0;
   std::uint16_t failures_ = 0;
@@ -58,7 +64,9 @@ class BackOff {
 /// The records of a thread's outstanding calls form a stack through `below` (LRPC §3.2, nested calls).
 struct alignas(128) LinkageRecord {
   AStack astack;
-  std::uint64_t generation = 0;        ///< Of the last call made with this A-stack; the word carries it modulo 2^24.
+  /// The last call made with this A-stack, so that the call path need not shift: its generation where the word has it,
+  /// and below that what the word says when it has returned (CallWord::returned()). The word has the low half of it.
+  std::uint64_t last = 0;
   LinkageRecord* below = nullptr;      ///< The same thread's call that this one is nested in.
   std::uint32_t index = 0;             ///< The A-stack's number in the region.
   std::atomic<std::uint32_t> next{0};  ///< LIFO link: index + 1 of the A-stack below, 0 at the bottom.
@@ -72,6 +80,16 @@ struct alignas(128) LinkageRecord {
   // Of a call that was started within a scope that limits calls, and is finished later: what held then.
   std::chrono::steady_clock::time_point until{};
   std::shared_ptr<const Cancellations> cancellations;
+
+  /// Of the last call; the word carries it modulo 2^24.
+  [[nodiscard]] std::uint64_t generation() const noexcept { return last >> CallWord::kGenerationShift; }
+  /// The word of the next call, which is the last one from now on.
+  [[nodiscard]] CallWord next_call(std::uint16_t procedure, std::uint16_t processor) noexcept {
+    last += std::uint64_t{1} << CallWord::kGenerationShift;
+    return CallWord::called_after(last, procedure, processor);
+  }
+  /// The last call was never rung: the next one is of its generation.
+  void take_back() noexcept { last -= std::uint64_t{1} << CallWord::kGenerationShift; }
 };
 static_assert(sizeof(LinkageRecord) == 128);
 

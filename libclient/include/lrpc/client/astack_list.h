@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrpc/shim/asymmetric_fence.h"
+#include "lrpc/shim/calling_thread.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/growth.h"
 #include "lrpc/shim/linkage.h"
@@ -17,13 +18,7 @@
 
 namespace lrpc::client {
 
-/// How many threads of a process can hold leases at a time; further ones use the LIFO.
-inline constexpr unsigned kLeasingThreads = 16;
-/// The calling thread's number among those, its own as long as it lives; kLeasingThreads: none (yet, or never where the
-/// kernel has no asymmetric fence).
-extern constinit thread_local unsigned thread_number;
-/// The calling thread's outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
-extern constinit thread_local shim::LinkageRecord* thread_linkages;
+using shim::kLeasingThreads;
 
 /// In a fork child: the other threads are not there, their numbers are free.
 void forget_other_threads_numbers() noexcept;
@@ -87,7 +82,7 @@ class AStackList {
 
   struct Lease;
   /// The calling thread's. Look again after take_any(), which may give the thread its number.
-  [[nodiscard]] Lease& own_lease() noexcept { return leases_[thread_number]; }
+  [[nodiscard]] Lease& own_lease() noexcept { return leases_[shim::calling_thread.number]; }
 
   /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once
   /// the list is closed.
@@ -107,12 +102,12 @@ class AStackList {
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
   [[nodiscard]] shim::LinkageRecord* take_any() noexcept;
-  /// Puts an A-stack back on top and wakes a waiter if there is one. `lease` is the thread's own.
-  void put(Lease& lease, shim::LinkageRecord& record) noexcept {
-    if (lease.record.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(&record)) [[unlikely]] {
+  /// Puts an A-stack back on top and wakes a waiter if there is one. `lease`: that it was taken from by take_leased(),
+  /// or null. Nobody takes a record out of a lease that is in a call, so it is there still.
+  void put(Lease* lease, shim::LinkageRecord& record) noexcept {
+    if (lease == nullptr) [[unlikely]]
       return put_slow(record);
-    }
-    lease.in_call.store(0, std::memory_order_release);
+    lease->in_call.store(0, std::memory_order_release);
     shim::
         light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -136,7 +131,7 @@ class AStackList {
   /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if
   /// there is one.
   void put_spare(shim::LinkageRecord& record) noexcept {
-    if (thread_number >= kLeasingThreads) [[unlikely]]
+    if (shim::calling_thread.number >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
     Lease& lease = own_lease();
     lease.moving.store(1, std::memory_order_relaxed);

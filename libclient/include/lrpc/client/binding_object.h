@@ -79,7 +79,7 @@ class BindingObject {
   /// The remote bit: set, calls go over the network path (LRPC §5.1).
   [[nodiscard]] bool remote() const noexcept {
     LRPC_STEP("client 1");
-    return remote_;
+    return remote_ != 0;
   }
   /// Null unless remote().
   [[nodiscard]] RemotePath* remote_path() const noexcept { return parts_.remote.get(); }
@@ -156,7 +156,7 @@ class BindingObject {
   void schedule_return() noexcept;
 
   // Read by every call, written never or once.
-  const bool remote_;
+  const std::uint32_t remote_;  ///< 0 or 1. As a byte, its zero would be kept for a Result's index.
   std::atomic<bool> revoked_{false};
   std::uint32_t exchange_looks_ = 0;
   InlineServer inline_server_;

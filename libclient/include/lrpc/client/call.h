@@ -15,11 +15,12 @@
 namespace lrpc::client {
 
 /// Steps 4 and 5 when the exchange gate is not open or did not answer: handoff, then sleep. `rung`: the word already
-/// says CALLED. Returns the call status (call_status in call_word.h).
+/// says CALLED, and of `called` only the procedure matters. Returns the call status (call_status in call_word.h).
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
 /// Before step 4 of a call that a scope or its binding's call_timeout limits: what is left goes into the slot, and the
 /// word says so. Null if nothing is left, or the calls are cancelled: then it is not to be rung, and is call_aborted.
+/// The common case is in Call::limit().
 [[nodiscard]] shim::CallWord limit_call(const BindingObject& binding, shim::LinkageRecord& linkage,
                                         shim::CallWord called) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
@@ -29,7 +30,7 @@ void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noe
 /// linkages).
 [[nodiscard]] inline unsigned nesting_depth() noexcept {
   unsigned depth = 0;
-  for (const shim::LinkageRecord* linkage = thread_linkages; linkage != nullptr; linkage = linkage->below) ++depth;
+  for (const shim::LinkageRecord* at = shim::calling_thread.linkages; at != nullptr; at = at->below) ++depth;
   return depth;
 }
 
@@ -45,11 +46,11 @@ class Call {
         linkage_(AStackList::take_leased(*lease_)) {
     if (linkage_ == nullptr) [[unlikely]] {  // among other reasons, because the binding is revoked
       linkage_ = binding.take_slow(list_);
-      lease_ = &list_.own_lease();
+      lease_ = nullptr;
       if (linkage_ == nullptr) return;
     }
-    linkage_->below = thread_linkages;
-    thread_linkages = linkage_;
+    linkage_->below = shim::calling_thread.linkages;
+    shim::calling_thread.linkages = linkage_;
     LRPC_STEP("client 3");
   }
   Call(const Call&) = delete;
@@ -60,11 +61,11 @@ class Call {
     if (linkage_ == nullptr) [[unlikely]]
       return;
     LRPC_STEP("client 7");
-    thread_linkages = linkage_->below;
+    shim::calling_thread.linkages = linkage_->below;
     if (put_aside_) [[unlikely]] {
       quarantine_astack(binding_, *linkage_);
     } else {
-      list_.put(*lease_, *linkage_);
+      list_.put(lease_, *linkage_);
     }
   }
 
@@ -84,16 +85,37 @@ class Call {
   /// May block for as long as the procedure runs, at most for what a CallScope or the binding's call_timeout leaves.
   [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
     LRPC_STEP("client 4");
-    const shim::CallWord called = next_call(*linkage_, procedure);
-    if (shim::thread_limits != nullptr) [[unlikely]]
-      return transfer_limited(called);
+    shim::CallWord called = next_call(procedure);
+    if (!limit(called)) [[unlikely]]
+      return shim::call_status::kFailed | static_cast<std::uint16_t>(Errc::call_aborted);
     if (!ring_if_polled(called)) [[unlikely]]
       return slow(called, false);
-    return wait(called);
+    return wait(procedure);
   }
 
-  // transfer()'s two halves at the exchange gate, for who runs the server's half in between (bench/instructions).
+  // The parts of transfer() at the exchange gate, for who runs the server's half in between (bench/instructions).
 
+  /// The word of the next call on the A-stack.
+  [[nodiscard]] shim::CallWord next_call(std::uint16_t procedure) noexcept {
+    return linkage_->next_call(procedure, shim::current_processor());
+  }
+  /// What this thread's scopes leave goes along. False: nothing is left, and the call is not to be rung.
+  [[nodiscard]] bool limit(shim::CallWord& called) noexcept {
+    const shim::CallLimits* const limits = shim::calling_thread.limits;
+    if (limits == nullptr) [[likely]]
+      return true;
+    // 0, too, where there are cancellations to look at. A binding's call_timeout is for transfer_slow(), which its calls
+    // come by.
+    const std::int64_t left = limits->deadline.left_by_ticks();
+    if (left == 0) [[unlikely]] {
+      called = limit_call(binding_, *linkage_, called);
+      return called != shim::CallWord();
+    }
+    // Before the ring's release.
+    linkage_->astack.limit->store(static_cast<std::uint64_t>(left), std::memory_order_relaxed);
+    called = called.with(shim::CallWord::kLimited);
+    return true;
+  }
   /// 4 · rings by the exchange gate if a poller of the server's domain is believed to scan the word; false: not rung.
   [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
@@ -104,22 +126,20 @@ class Call {
     linkage.estack_may_sleep = true;    // the plain store may have hidden that its E-stack is parked
     return true;
   }
-  /// 5 · waits for the return of a call so rung.
-  [[nodiscard]] std::uint16_t wait(shim::CallWord called) noexcept {
+  /// 5 · waits for the return of a call so rung. `procedure`: its own, so that nobody need keep its word.
+  [[nodiscard]] std::uint16_t wait(std::uint16_t procedure) noexcept {
     LRPC_STEP("client 5");
     shim::LinkageRecord& linkage = *linkage_;
     shim::CallWord word;
-    if (shim::poll_return(*linkage.astack.head, called, binding_.exchange_looks(), word)) [[likely]] {
+    if (shim::poll_return(linkage, binding_.exchange_looks(), word)) [[likely]] {
       linkage.exchange.succeeded();
       LRPC_STEP("client 6");
+      if (word.bits() >> 32 == 0) [[likely]]
+        return 0;
       return word.status();
     }
     linkage.exchange.failed();
-    return slow(called, true);
-  }
-  /// The word of the next call on the A-stack.
-  [[nodiscard]] static shim::CallWord next_call(shim::LinkageRecord& linkage, std::uint16_t procedure) noexcept {
-    return shim::CallWord::called(++linkage.generation, procedure, shim::current_processor());
+    return slow(shim::CallWord::called_after(linkage.last, procedure, shim::kNoProcessor), true);
   }
   [[nodiscard]] shim::LinkageRecord& linkage() const noexcept { return *linkage_; }
 
@@ -127,7 +147,6 @@ class Call {
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
 
  private:
-  [[nodiscard]] std::uint16_t transfer_limited(shim::CallWord called) noexcept;
   [[nodiscard]] std::uint16_t slow(shim::CallWord called, bool rung) noexcept {
     const std::uint16_t status = transfer_slow(binding_, *linkage_, called, rung);
     put_aside_ = linkage_->quarantined;
@@ -137,7 +156,7 @@ class Call {
 
   BindingObject& binding_;
   AStackList& list_;
-  AStackList::Lease* lease_;
+  AStackList::Lease* lease_;  ///< That the A-stack was taken from, else null.
   shim::LinkageRecord* linkage_;
   bool put_aside_ = false;  ///< The A-stack goes to quarantine.
 };

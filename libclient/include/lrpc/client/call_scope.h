@@ -76,11 +76,12 @@ inline constexpr Fresh fresh{};
 /// thread-local pointer.
 class [[nodiscard]] CallScope {
  public:
-  explicit CallScope(CallDeadline deadline) noexcept : CallScope(shim::thread_limits, deadline, nullptr) {}
+  explicit CallScope(CallDeadline deadline) noexcept : CallScope(shim::calling_thread.limits, deadline, nullptr) {}
   /// Those with a Cancellation throw std::bad_alloc.
-  explicit CallScope(const Cancellation& cancellation) : CallScope(shim::thread_limits, kNever, &cancellation) {}
+  explicit CallScope(const Cancellation& cancellation)
+      : CallScope(shim::calling_thread.limits, kNever, &cancellation) {}
   CallScope(CallDeadline deadline, const Cancellation& cancellation)
-      : CallScope(shim::thread_limits, deadline, &cancellation) {}
+      : CallScope(shim::calling_thread.limits, deadline, &cancellation) {}
   explicit CallScope(Fresh /*tag*/) noexcept : CallScope(nullptr, kNever, nullptr) {}
   CallScope(Fresh /*tag*/, CallDeadline deadline) noexcept : CallScope(nullptr, deadline, nullptr) {}
   CallScope(Fresh /*tag*/, const Cancellation& cancellation) : CallScope(nullptr, kNever, &cancellation) {}
@@ -88,7 +89,7 @@ class [[nodiscard]] CallScope {
       : CallScope(nullptr, deadline, &cancellation) {}
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
-  ~CallScope() { shim::thread_limits = around_; }
+  ~CallScope() { shim::calling_thread.limits = around_; }
 
   /// What the calling thread has left just now, by its scopes or by its caller: never below zero; nothing: no deadline.
   [[nodiscard]] static std::optional<std::chrono::nanoseconds> remaining() noexcept;

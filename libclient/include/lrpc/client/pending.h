@@ -75,8 +75,8 @@ class PendingCall {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
     LRPC_STEP("client 4 started");
-    called_ = Call::next_call(linkage, procedure);
-    if (shim::thread_limits != nullptr) [[unlikely]]
+    called_ = linkage.next_call(procedure, shim::current_processor());
+    if (shim::calling_thread.limits != nullptr) [[unlikely]]
       return ring_slow(may_block);
     if (may_block || head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
       return ring_slow(may_block);
@@ -116,7 +116,7 @@ class PendingCall {
     if (binding_->revoked() || queue_ != nullptr) [[unlikely]]
       return wait_slow();
     const shim::CallWord word = shim::load_word(*linkage.astack.head);
-    if (!word.returns(called_)) [[unlikely]]
+    if (!word.same_turn(linkage.last)) [[unlikely]]
       return wait_slow();
     return word.status();
   }

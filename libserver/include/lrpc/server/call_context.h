@@ -38,20 +38,15 @@ class Scratch {
   static constexpr std::size_t kKeep = 256 * 1024;
   /// Uninitialised memory, 64-byte aligned, valid until reset().
   [[nodiscard]] std::span<std::byte> take(std::size_t size);
-  void reset() noexcept {
-    if (in_use_) [[unlikely]]
-      reset_slow();
-  }
+  void reset() noexcept;
 
  private:
-  void reset_slow() noexcept;
   struct Free {
     void operator()(std::byte* memory) const noexcept;
   };
   std::unique_ptr<std::byte, Free> kept_;
   std::size_t kept_size_ = 0;
   std::size_t used_ = 0;
-  bool in_use_ = false;
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
 };
 
@@ -93,7 +88,10 @@ class CallContext {
   [[nodiscard]] std::byte* image() const noexcept { return place_->image; }
   [[nodiscard]] std::byte* tail() const noexcept { return place_->tail; }
   /// Private memory of this E-stack until the call returns. May be called several times. Throws std::bad_alloc.
-  [[nodiscard]] std::span<std::byte> scratch(std::size_t size) { return scratch_.take(size); }
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t size) {
+    to_do_ |= kGiveScratchBack;
+    return scratch_.take(size);
+  }
 
   /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
   /// Throws std::length_error if the client holds HandleTable::kMaxHandles already (the call is then call-failed).
@@ -115,29 +113,58 @@ class CallContext {
   /// For generated code: the way back to the caller, see <Interface>::callback().
   [[nodiscard]] server::CallbackPort& callback_port() const noexcept;
 
-  /// For the call path: primes the context for one call.
+  // For the call path:
+
+  /// Primes the context for one call.
   void prime(const server::ArgumentPlace& astack, shim::CallWord word) noexcept {
     place_ = &astack;
     word_ = word.bits();
   }
-  /// For the call path: what its caller has left, and what it hands on, in a call that carries a deadline.
-  [[nodiscard]] shim::CallLimits& limits() noexcept { return limits_; }
-  /// For the call path: whether the procedure was told that the deadline is over; forgets it.
-  [[nodiscard]] bool take_told_over() noexcept { return std::exchange(told_over_, false); }
-  /// For the call path: the call is over; what a stub copied is given back.
-  void done() noexcept { scratch_.reset(); }
+  /// The call carries a deadline, and `left` is what its caller says that it has left: believed as far as
+  /// Deadline::kMost, for a liar can only hurry itself. What this thread calls meanwhile inherits it.
+  void begin_limited(std::uint64_t left) noexcept {
+    limits_.deadline.begin(left);
+    around_ = std::exchange(shim::calling_thread.limits, &limits_);
+    to_do_ = kEndLimited;
+  }
+  /// Whether anything is to be done at the end of the call: one look for all that few calls need.
+  [[nodiscard]] bool anything_to_do() const noexcept { return to_do_ != 0; }
+  /// Then: does it, if it is only that the call carried a deadline; else end() and done() are to do it.
+  [[nodiscard]] bool end_limited() noexcept {
+    if (to_do_ != kEndLimited) return false;
+    shim::calling_thread.limits = around_;
+    to_do_ = 0;
+    return true;
+  }
+  /// Before the return. False: what the procedure has returned is no result, for it was told that the deadline is over,
+  /// should the caller still be there to take it.
+  [[nodiscard]] bool end() noexcept {
+    if ((to_do_ & kEndLimited) != 0) shim::calling_thread.limits = around_;
+    return (to_do_ & kToldOver) == 0;
+  }
+  /// And after it: what a stub copied is given back.
+  void done() noexcept {
+    if ((to_do_ & kGiveScratchBack) != 0) [[unlikely]]
+      scratch_.reset();
+    to_do_ = 0;
+  }
 
  private:
+  static constexpr std::uint8_t kEndLimited = 1;       ///< The thread's limits are the call's.
+  static constexpr std::uint8_t kToldOver = 2;         ///< The procedure was told that its deadline is over.
+  static constexpr std::uint8_t kGiveScratchBack = 4;  ///< A stub has taken scratch memory.
+
   std::uint64_t grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
 
   [[nodiscard]] const server::ServedAStack& astack() const noexcept;
 
-  const server::ArgumentPlace* place_ = nullptr;  ///< Of a ServedAStack.
+  mutable shim::CallLimits limits_{shim::Deadline(shim::Deadline::OfPeers())};  ///< If the word says so.
+  const server::ArgumentPlace* place_ = nullptr;                                ///< Of a ServedAStack.
   std::uint64_t word_ =
-      ~std::uint64_t{0};  ///< The private copy of the call word; before the first call it names no processor.
+      ~std::uint64_t{0};            ///< The private copy of the call word; before the first call it names no processor.
+  mutable std::uint8_t to_do_ = 0;  ///< At the end of the call.
+  shim::CallLimits* around_ = nullptr;  ///< The thread's limits before a call that carries a deadline.
   server::Scratch scratch_;
-  mutable shim::CallLimits limits_;  ///< If the word says so.
-  mutable bool told_over_ = false;
 };
 
 /// A generated entry stub: copies and checks arguments, runs the procedure of `impl`, writes results.
