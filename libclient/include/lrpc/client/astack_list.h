@@ -107,7 +107,7 @@ class AStackList {
   void put(Lease* lease, shim::LinkageRecord& record) noexcept {
     if (lease == nullptr) [[unlikely]]
       return put_slow(record);
-    lease->in_call.clear();
+    lease->in_call.store(0, std::memory_order_release);
     shim::
         light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
