@@ -144,10 +144,10 @@ void Conductor::audit_survivors(bool last) {
   audit_counts(client_, client->pid.load(), "surviving client", 0, last, true);
 }
 
-/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate; an lrpcd that was started again
-/// has no more than the first. `estacks`: threads that come and go by need. `last`: these have gone, so that memory can
-/// be compared, too. What cannot be looked at is wrong; unless `looks`, descriptors and mappings may not be, and the
-/// report says so.
+/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate; an lrpcd that was started
+/// again has no more than the first. `estacks`: threads that come and go by need. `last`: these have gone, so that
+/// memory can be compared, too. What cannot be looked at is wrong; unless `looks`, descriptors and mappings may not be,
+/// and the report says so.
 void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, std::uint64_t estacks, bool last,
                              bool looks) {
   ProcessCounts now;

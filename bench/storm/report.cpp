@@ -67,7 +67,8 @@ void Conductor::report(std::uint64_t began) {
   std::printf(
       "%llu calls: %llu answered, %llu failed, aborted or refused, the others' callers died; %llu executions.\n",
       wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(executed_));
-  std::printf("%zu steps, %llu hits, %zu steps not hit.\n", debugger_.steps().size(), wide(hits), missed);
+  std::printf("%zu steps, %llu hits, %zu steps not hit; the surviving server's poller took up %llu calls.\n",
+              debugger_.steps().size(), wide(hits), missed, wide(ledger().polled.load()));
   if (!looks_into_lrpcd_)
     std::printf("NOT LOOKED AT: the descriptors and regions of lrpcd, which nobody may see without CAP_SYS_PTRACE.\n");
   if (wrongs_ == 0) {
