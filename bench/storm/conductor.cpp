@@ -193,7 +193,7 @@ void Conductor::tick(bool storming) {
     fill_up();
     disturb_nameserver(now);
   }
-  if (nameserver_ == 0 && now >= nameserver_again_at_) start_nameserver();
+  if (nameserver_ == 0 && now >= nameserver_again_at_ && !dead_one_listens()) start_nameserver();
   if (now - looked_for_hangs_ > 100 * kMillisecond) {
     looked_for_hangs_ = now;
     watch_for_hangs(now);
@@ -244,6 +244,15 @@ void Conductor::ended(pid_t pid, Process process, int status) {
       break;
     default: wrong("a %s (%d) has died of signal %d", name_of(process.role), pid, WTERMSIG(status));
   }
+}
+
+/// A killed lrpcd has been waited for, but the kernel ends its io_uring, which holds its sockets, some time later, on a
+/// busy machine much later. Until then the next one would find that somebody listens.
+bool Conductor::dead_one_listens() {
+  if (sockets_at(socket_) == 0) return false;
+  const std::uint64_t now = monotonic_ns();
+  if (now > nameserver_again_at_ + 20'000 * kMillisecond) wrong("who was killed as lrpcd listens still, 20 s later");
+  return true;
 }
 
 void Conductor::start_nameserver() {

@@ -72,6 +72,7 @@ class Conductor {
   void reap();
   void ended(pid_t pid, Process process, int status);
   void send(pid_t pid, Process& process, int signal);
+  [[nodiscard]] bool dead_one_listens();
   void start_nameserver();
   void disturb_nameserver(std::uint64_t now);
   [[nodiscard]] bool wait_until(const std::function<bool()>& done, double seconds);
