@@ -10,6 +10,7 @@
 #include <string>
 
 #include "conductor.h"
+#include "lrpc/shim/binder_protocol.h"
 
 namespace lrpc::storm {
 namespace {
@@ -107,6 +108,7 @@ void Conductor::drain(bool last) {
               static_cast<unsigned long long>(ledger().next_call.load()));
   audit_survivors(last);
   audit_nameserver();
+  audit_newcomer();
   audit_calls();
   std::fflush(stdout);
 }
@@ -121,57 +123,67 @@ void Conductor::audit_survivors(bool last) {
   if (server == nullptr || client == nullptr) return wrong("there is no survivor");
   if (!wait_until([&] { return server->quiet.load() && client->quiet.load(); }, 3 * kMostSeconds))
     return wrong("the surviving %s does not let go", server->quiet.load() ? "client" : "server");
-  // One binding is left, the surviving client's, whose E-stacks are idle.
+  // Two bindings are left, the surviving client's; their E-stacks are idle, their A-stacks no more than at first.
   const auto at_rest = [&] {
     const bool estacks = (!last && round_ != 0) || server->estacks.load() == 0;
-    return server->bindings.load() == 1 && server->handles.load() == 0 && server->associated.load() == 0 &&
-           server->trap_listeners.load() == 0 && estacks;
+    return server->bindings.load() == 2 && server->astacks_grown.load() == 0 && server->handles.load() == 0 &&
+           server->associated.load() == 0 && server->trap_listeners.load() == 0 && estacks;
   };
   if (!wait_until(at_rest, 2 * kMostSeconds)) {
     wrong(
-        "the surviving server has %llu bindings (1), %llu handles, %llu trap listeners, %llu E-stacks, %llu of them "
-        "associated",
+        "the surviving server has %llu bindings (2), %llu grown A-stacks (0), %llu handles, %llu trap listeners, "
+        "%llu E-stacks, %llu of them associated",
         static_cast<unsigned long long>(server->bindings.load()),
+        static_cast<unsigned long long>(server->astacks_grown.load()),
         static_cast<unsigned long long>(server->handles.load()),
         static_cast<unsigned long long>(server->trap_listeners.load()),
         static_cast<unsigned long long>(server->estacks.load()),
         static_cast<unsigned long long>(server->associated.load()));
   }
-  audit_counts(server_, server->pid.load(), "surviving server", server->estacks.load(), last);
-  audit_counts(client_, client->pid.load(), "surviving client", 0, last);
+  audit_counts(server_, server->pid.load(), "surviving server", server->estacks.load(), last, true);
+  audit_counts(client_, client->pid.load(), "surviving client", 0, last, true);
 }
 
-/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate. `estacks`: threads that come and go by need.
-/// `last`: these have gone, so that memory can be compared, too.
-void Conductor::audit_counts(Baseline& baseline, pid_t pid, const char* who, std::uint64_t estacks, bool last) {
-  ProcessCounts now = counts_of(pid);
-  now.threads -= std::min(now.threads, estacks);
-  if (round_ == 0 || baseline.pid != pid) {
-    baseline = {pid, now};
+/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate; an lrpcd that was started
+/// again has no more than the first. `estacks`: threads that come and go by need. `last`: these have gone, so that
+/// memory can be compared, too. What cannot be looked at is wrong; unless `looks`, descriptors and mappings may not be,
+/// and the report says so.
+void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, std::uint64_t estacks, bool last,
+                             bool looks) {
+  ProcessCounts now;
+  const auto look = [&] {
+    now = counts_of(pid);
+    const bool seen = now.threads != 0 && now.resident_kib != 0;
+    now.threads -= std::min(now.threads, estacks);
+    return seen && (!looks || (now.descriptors && now.mappings));
+  };
+  if (!look()) return wrong("cannot look at the %s (%d): who does not see it does not see what it has lost", who, pid);
+  const auto wide = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
+  if (round_ == 0) {
+    then = now;
     return;
   }
-  const ProcessCounts& then = baseline.counts;
   const auto same = [&] {
-    now = counts_of(pid);
-    now.threads -= std::min(now.threads, estacks);
-    return now.descriptors.value_or(0) <= then.descriptors.value_or(0) + kMadeLate &&
-           now.threads <= then.threads + kMadeLate && now.mappings.value_or(0) <= then.mappings.value_or(0) + kMadeLate;
+    if (!look()) return false;
+    const bool held =
+        looks && (*now.descriptors > *then.descriptors + kMadeLate || *now.mappings > *then.mappings + kMadeLate);
+    return !held && now.threads <= then.threads + kMadeLate;
+  };
+  const auto number = [&](const std::optional<std::uint64_t>& counted) {
+    return counted ? std::to_string(*counted) : std::string("?");
   };
   if (!wait_until(same, kMostSeconds)) {
     wrong(
-        "the %s has %llu descriptors (%llu after the first round), %llu threads (%llu), %llu mappings of regions and "
-        "pages (%llu)",
-        who, static_cast<unsigned long long>(now.descriptors.value_or(0)),
-        static_cast<unsigned long long>(then.descriptors.value_or(0)), static_cast<unsigned long long>(now.threads),
-        static_cast<unsigned long long>(then.threads), static_cast<unsigned long long>(now.mappings.value_or(0)),
-        static_cast<unsigned long long>(then.mappings.value_or(0)));
+        "the %s has %s descriptors (%s after the first round), %llu threads (%llu), %s mappings of regions and pages "
+        "(%s)",
+        who, number(now.descriptors).c_str(), number(then.descriptors).c_str(), wide(now.threads), wide(then.threads),
+        number(now.mappings).c_str(), number(then.mappings).c_str());
   }
-  std::printf("  %-17s %llu descriptors, %llu threads, %llu KiB\n", who,
-              static_cast<unsigned long long>(now.descriptors.value_or(0)),
-              static_cast<unsigned long long>(now.threads), static_cast<unsigned long long>(now.resident_kib));
+  std::printf("  %-17s %s descriptors, %s regions and pages, %llu threads, %llu KiB\n", who,
+              number(now.descriptors).c_str(), number(now.mappings).c_str(), wide(now.threads), wide(now.resident_kib));
   if (last && kSlow == 1 && now.resident_kib > then.resident_kib + then.resident_kib / 4 + kMostGrowthKib) {
-    wrong("the %s has %llu KiB of memory, %llu after the first round", who,
-          static_cast<unsigned long long>(now.resident_kib), static_cast<unsigned long long>(then.resident_kib));
+    wrong("the %s has %llu KiB of memory, %llu after the first round", who, wide(now.resident_kib),
+          wide(then.resident_kib));
   }
 }
 
@@ -192,12 +204,27 @@ void Conductor::audit_nameserver() {
   if (round_ == 0) {
     (void)wait_until([&] { return false; }, 0.3);
     lrpcd_sockets_ = sockets_at(socket_);
+    if (lrpcd_sockets_ < 2) wrong("cannot count lrpcd's connections: it listens, and the survivor is connected");
+  }
+  if (ledger().fault.load() == static_cast<std::uint32_t>(Fault::lrpcd_kept_descriptor) && round_ != 0) {
+    // What it holds for whoever does not end: more than it had.
+    for (std::uint64_t i = 0; i < 3 * kMadeLate; ++i) {
+      if (auto connected = shim::connect_nameserver(socket_)) kept_connections_.push_back(*std::move(connected));
+    }
   }
   if (!wait_until([&] { return (sockets = sockets_at(socket_)) == lrpcd_sockets_; }, kMostSeconds)) {
     wrong("lrpcd has %llu connections, %llu after the first round", static_cast<unsigned long long>(sockets),
           static_cast<unsigned long long>(lrpcd_sockets_));
   }
-  if (nameserver_ != 0) audit_counts(lrpcd_, nameserver_, "nameserver", 0, true);
+  if (nameserver_ == 0) return wrong("there is no lrpcd");
+  audit_counts(lrpcd_, nameserver_, "nameserver", 0, true, looks_into_lrpcd_);
+}
+
+/// Whoever has died has given back what was counted for it: somebody new finds room. It goes again before the counts
+/// are looked at next.
+void Conductor::audit_newcomer() {
+  if (spawn(Role::newcomer) == 0) return wrong("no place for a newcomer");
+  if (!wait_until([&] { return count(Role::newcomer) == 0; }, 3 * kMostSeconds)) wrong("a newcomer does not end");
 }
 
 /// Each call of the round: executed at most once, if it was answered just once, if it was not made never.
@@ -207,13 +234,14 @@ void Conductor::audit_calls() {
     const std::uint32_t times = ledger().executed[call].load(std::memory_order_relaxed);
     const Fate fate = ledger().fates[call].load(std::memory_order_relaxed);
     executed_ += times;
-    const bool lost = fate == Fate::answered && times == 0;
+    const bool lost = (fate == Fate::answered || fate == Fate::told) && times == 0;
     const bool too_often = times > 1;
     const bool made_up = (fate == Fate::not_made || fate == Fate::none) && times != 0;
     if (!lost && !too_often && !made_up) continue;
     wrong("call %llu of process %d was executed %u times; its caller %s", static_cast<unsigned long long>(call),
           ledger().callers[call / kCallsOfBlock].load(), times,
           fate == Fate::answered   ? "has its answer"
+          : fate == Fate::told     ? "has told a server that lives"
           : fate == Fate::not_made ? "was told that it was not made"
           : fate == Fate::none     ? "never made it"
                                    : "does not know");

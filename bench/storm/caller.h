@@ -34,6 +34,8 @@ class Caller {
   bool call(Client& client, const Terms& terms);
   /// Starts some calls, finishes most of them, abandons the others.
   bool call_several(Client& client, const Terms& terms);
+  /// Starts many calls at once, more than there are A-stacks at first, and finishes them. The binding may grow.
+  bool burst(Client& client, const Terms& terms, std::uint32_t count);
   /// For procedures that call on: what `Through` asks of the next server.
   Result<std::int32_t> add(Client& client, std::int32_t a, std::int32_t b);
   Result<std::int32_t, Storm::Refused> through(Client& client, const std::string& name, std::uint32_t depth,

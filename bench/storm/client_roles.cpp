@@ -6,6 +6,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "caller.h"
@@ -17,6 +18,9 @@ namespace lrpc::storm {
 namespace {
 
 using namespace std::chrono_literals;
+
+/// Short, so that a rest shows what was not given back.
+constexpr auto kGrownIdle = 100ms;
 
 /// What a client answers when it is asked back.
 struct Listener {
@@ -43,12 +47,14 @@ Bound bind(Random& random, const Orders& orders, bool shared) {
   options.timeout = std::chrono::milliseconds(random.below(150));
   options.watcher = !random.chance(10);
   Bound bound;
-  if (random.chance(20)) options.supply = AStackSupply::fail;
+  if (random.chance(20)) options.supply = random.chance(50) ? AStackSupply::fail : AStackSupply::grow;
+  options.grown_idle = kGrownIdle;
   // Several threads with started calls would wait for one another's A-stacks for ever.
   if (random.chance(30)) options.call_timeout = std::chrono::milliseconds(random.between(1, 30));
   bound.terms.survivor = name == kSurvivorName;
   bound.terms.may_refuse = options.supply == AStackSupply::fail;
   bound.terms.may_abort = options.call_timeout.count() > 0;
+  bound.terms.grows = options.supply == AStackSupply::grow;
   bound.terms.shared = shared;
   bound.client = import_or_not(name, options);
   return bound;
@@ -128,6 +134,28 @@ class Crowd {
 
 bool fault_is(Fault fault) { return ledger().fault.load() == static_cast<std::uint32_t>(fault); }
 
+/// A binding that rests has all its A-stacks: takes each of them, and puts them back.
+void take_all_astacks(Client& client) {
+  client::BindingObject& object = client.binding().object();
+  const auto classes = Storm::kPdl.classes;
+  for (std::uint16_t i = 0; i < classes.size(); ++i) {
+    const InCall waiting("taking all A-stacks", 0, &object);
+    const CallScope scope(std::chrono::steady_clock::now() + 5s);
+    client::AStackList& list = object.astacks(i);
+    std::vector<shim::LinkageRecord*> taken;
+    while (taken.size() < classes[i].count) {
+      shim::LinkageRecord* const record = object.take_slow(list);
+      if (record == nullptr) break;
+      taken.push_back(record);
+    }
+    if (taken.size() != classes[i].count) {
+      complain("rests, but has %zu of the %u A-stacks of class %u", taken.size(), unsigned{classes[i].count},
+               unsigned{i});
+    }
+    for (; !taken.empty(); taken.pop_back()) list.put(list.own_lease(), *taken.back());
+  }
+}
+
 /// A client that never comes back from a call.
 void hang(const Binding& binding) {
   const MadeCall made("Add, that hangs on purpose", binding);
@@ -154,6 +182,7 @@ int run_sealed_client(const Orders& orders) {
   if (client == nullptr) return 0;
   if (const Status sealed = lrpc::seal(client->binding()); !sealed) {
     const bool fits = sealed.code() == Errc::peer_gone || sealed.code() == Errc::not_supported;
+    if (sealed.code() == Errc::not_supported) ledger().cannot_seal.store(true);
     if (!fits) complain("seal: %s", sealed.error().message().c_str());
     return 0;
   }
@@ -168,28 +197,63 @@ int run_sealed_client(const Orders& orders) {
 int run_survivor_client(const Orders& orders) {
   block_sigterm();
   Random random(orders.seed);
-  std::shared_ptr<Client> steady;
-  while (steady == nullptr && !ledger().ending.load()) {
-    steady = import_or_not(kSurvivorName, {.nameserver = orders.nameserver, .timeout = std::chrono::seconds(1)});
-  }
+  // It may come before its server.
+  const auto import_patiently = [&](ImportOptions options) {
+    options.nameserver = orders.nameserver;
+    options.timeout = 5s;
+    std::shared_ptr<Client> client;
+    while (client == nullptr && !ledger().ending.load()) client = import_or_not(kSurvivorName, options);
+    return client;
+  };
+  const auto steady = import_patiently({});
+  // Grows in each round, and is as it was when it rests.
+  const auto growing =
+      import_patiently({.supply = AStackSupply::grow, .grown_idle = fault_is(Fault::kept_growth) ? 1h : kGrownIdle});
+  if (steady == nullptr || growing == nullptr) return 0;
   Caller caller(random.seed());
   std::vector<std::shared_ptr<Client>> kept;
+  bool lost = false;
   while (!ledger().ending.load()) {
     place().quiet.store(false);
     {
       const Crowd crowd(orders, random);
       while (!ledger().draining.load() && !ledger().ending.load()) {
         (void)caller.call(*steady, {.survivor = true, .shared = true, .lasting = true});
+        if (random.chance(10)) (void)caller.burst(*growing, {.survivor = true, .lasting = true}, random.between(5, 40));
+        if (fault_is(Fault::lost_astack) && !std::exchange(lost, true))
+          (void)steady->binding().object().astacks(0).take_any();
         pause_for(random.below(5000));
         if (fault_is(Fault::hang) && random.chance(5)) hang(steady->binding());
         if (fault_is(Fault::kept_binding) && kept.size() < 3)
           kept.push_back(import_or_not(kSurvivorName, {.nameserver = orders.nameserver, .timeout = 1s}));
       }
     }
+    take_all_astacks(*steady);
     place().quiet.store(true);
     while (ledger().draining.load() && !ledger().ending.load()) pause_for(5000);
   }
   return 0;
+}
+
+int run_newcomer(const Orders& orders) {
+  const std::uint64_t until = monotonic_ns() + 8'000'000'000;
+  for (;;) {
+    auto client = [&] {
+      const InCall waiting("import", 0, nullptr);
+      return Client::import(kSurvivorName, {.nameserver = orders.nameserver, .timeout = 2s});
+    }();
+    if (client) {
+      const MadeCall made("a newcomer's Add", client->binding());
+      const auto sum = client->Add(made.number(), 3, 4);
+      (void)made.judge(sum, {.survivor = true}, sum && *sum == 7);
+      return 0;
+    }
+    if (monotonic_ns() > until) {
+      complain("is not let in by the survivor: %s", client.error().message().c_str());
+      return 0;
+    }
+    pause_for(50'000);
+  }
 }
 
 }  // namespace lrpc::storm

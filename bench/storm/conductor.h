@@ -8,9 +8,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "debugger.h"
 #include "ledger.h"
+#include "lrpc/shim/fd.h"
 #include "process_info.h"
 #include "random.h"
 #include "roles.h"
@@ -19,24 +21,29 @@ namespace lrpc::storm {
 
 struct StormOptions {
   double minutes = 1;
-  std::uint64_t kills = 0;  ///< Ends earlier once so many have been killed; 0: by time alone.
+  std::uint64_t kills = 0;        ///< Ends earlier once so many have been killed; 0: by time alone.
+  std::uint64_t least_kills = 0;  ///< Goes on until so many have been killed, up to kMostPatience times as long.
   std::uint64_t seed = 1;
   double round_seconds = 10;
   std::uint32_t clients = 16;
   std::uint32_t servers = 12;
   bool debugger = true;
+  bool must_hit = false;  ///< Every step, also in a storm under a minute.
   Fault fault = Fault::none;
   std::string lrpcd;      ///< The program.
   std::string directory;  ///< Logs and the nameserver's socket.
   std::string repeat;     ///< The command that repeats this storm.
 };
 
+/// For how many times its minutes a storm goes on for StormOptions::least_kills.
+inline constexpr double kMostPatience = 6;
+
 /// One storm. Single-threaded: it forks.
 class Conductor {
  public:
   explicit Conductor(StormOptions options);
-  /// True: nothing was wrong.
-  bool run();
+  /// True: nothing was wrong. Nothing: it cannot be done here, and has said why.
+  [[nodiscard]] std::optional<bool> run();
 
  private:
   struct Process {
@@ -48,16 +55,13 @@ class Conductor {
     std::uint64_t stop_at = 0;
     std::uint64_t continue_at = 0;
     bool may_abort = false;  ///< By its own choice, or because it was sent the signal.
+    bool sent_kill = false;
     bool hang_reported = false;
   };
   struct Kills {
-    std::uint64_t killed = 0, aborted = 0, terminated = 0, nameservers = 0, stopped = 0, own_end = 0;
+    std::uint64_t killed = 0, aborted = 0, terminated = 0, nameservers = 0;
+    std::uint64_t stopped = 0, own_end = 0, orderly = 0;  ///< No kills.
     [[nodiscard]] std::uint64_t all() const { return killed + aborted + terminated + nameservers; }
-  };
-  /// Of a survivor, when it held nothing but what it always holds.
-  struct Baseline {
-    pid_t pid = 0;
-    ProcessCounts counts;
   };
 
   // conductor.cpp
@@ -68,6 +72,7 @@ class Conductor {
   void reap();
   void ended(pid_t pid, Process process, int status);
   void send(pid_t pid, Process& process, int signal);
+  [[nodiscard]] bool dead_one_listens();
   void start_nameserver();
   void disturb_nameserver(std::uint64_t now);
   [[nodiscard]] bool wait_until(const std::function<bool()>& done, double seconds);
@@ -80,13 +85,14 @@ class Conductor {
   [[gnu::format(printf, 2, 3)]] void wrong(const char* format, ...);
   void drain(bool last);
   void audit_survivors(bool last);
-  void audit_counts(Baseline& baseline, pid_t pid, const char* who, std::uint64_t estacks, bool last);
+  void audit_counts(ProcessCounts& then, pid_t pid, const char* who, std::uint64_t estacks, bool last, bool looks);
   void audit_nameserver();
+  void audit_newcomer();
   void audit_calls();
   void end_survivors();
 
   // report.cpp
-  void report(std::uint64_t began) const;
+  void report(std::uint64_t began);
 
   const StormOptions options_;
   Random random_;
@@ -105,8 +111,10 @@ class Conductor {
   std::uint64_t nameserver_again_at_ = 0;
   std::uint64_t disturb_nameserver_at_ = 0;
 
-  Baseline server_, client_, lrpcd_;
+  ProcessCounts server_, client_, lrpcd_;  ///< When they held nothing but what they always hold: after round 0.
   std::uint64_t lrpcd_sockets_ = 0;
+  const bool looks_into_lrpcd_ = may_look_into_all();  ///< It lets nobody else see its descriptors and mappings.
+  std::vector<UniqueFd> kept_connections_;             ///< Fault::lrpcd_kept_descriptor's.
   std::uint32_t complaints_printed_ = 0;
   std::uint64_t wrongs_ = 0;
   std::uint64_t calls_audited_ = 0, executed_ = 0;

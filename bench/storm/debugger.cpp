@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "breakpoint.h"
+#include "lrpc/shim/fd.h"
 
 namespace lrpc::storm {
 namespace {
@@ -42,6 +44,8 @@ pid_t process_of(pid_t thread) {
   return pid;
 }
 
+std::string memory_of(pid_t pid) { return "/proc/" + std::to_string(pid) + "/mem"; }
+
 }  // namespace
 
 Debugger::Debugger(std::vector<Step> steps, std::uint64_t seed)
@@ -58,18 +62,40 @@ Debugger::~Debugger() {
   for (auto& [pid, traced] : traced_) close(traced.memory);
 }
 
-bool Debugger::trace(pid_t pid, Column column) {
+Status Debugger::may_trace() {
+  const pid_t pid = fork();
+  if (pid < 0) return system_error("fork", errno);
+  if (pid == 0) {
+    for (;;) pause();
+  }
+  const int refused = ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 0 : errno;
+  const UniqueFd memory(open(memory_of(pid).c_str(), O_RDWR | O_CLOEXEC));
+  const auto* const place = reinterpret_cast<const void*>(&Debugger::may_trace);
+  const auto at = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(place));
+  const int unwritten =
+      pwrite(memory.get(), place, kBreakpointSize, at) == static_cast<ssize_t>(kBreakpointSize) ? 0 : errno;
+  kill(pid, SIGKILL);
+  while (waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
+  if (refused != 0) return system_error("ptrace", refused);
+  if (unwritten != 0) return system_error("/proc/PID/mem", unwritten);
+  return {};
+}
+
+Status Debugger::trace(pid_t pid, Column column) {
   // PTRACE_O_EXITKILL: nobody of the storm outlives it.
-  if (ptrace(PTRACE_SEIZE, pid, nullptr, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL) != 0) return false;
+  if (ptrace(PTRACE_SEIZE, pid, nullptr, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL) != 0)
+    return system_error("ptrace", errno);
   Traced traced;
   traced.column = column;
-  traced.memory = open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC);
+  traced.memory = open(memory_of(pid).c_str(), O_RDWR | O_CLOEXEC);
+  if (traced.memory < 0) return system_error("/proc/PID/mem", errno);
   traced.threads.push_back(pid);
   process_of_[pid] = pid;
   choose(traced);
   plant(traced);
   traced_.emplace(pid, std::move(traced));
-  return true;
+  return {};
 }
 
 /// The next step to stop the process at: of those that its role comes by, more often one that was hit less.
@@ -80,10 +106,12 @@ void Debugger::choose(Traced& traced) {
     return traced.column == Column::server ? !client || random_.chance(15) : client;
   };
   const auto hits = [&](std::size_t step) { return counts_[step].hits[static_cast<std::size_t>(traced.column)]; };
+  // Steps that are seldom come by take many a try, so that those that nobody has hit yet get half of them.
+  const bool seldom = random_.chance(50);
   std::size_t chosen = steps_.size();
-  for (int tries = 0; tries < 8; ++tries) {
+  for (int tries = 0; tries < (seldom ? 64 : 8); ++tries) {
     const std::size_t drawn = random_.below(static_cast<std::uint32_t>(steps_.size()));
-    if (!fits(drawn)) continue;
+    if (!fits(drawn) || (seldom && tries < 60 && counts_[drawn].all_hits() != 0)) continue;
     if (chosen == steps_.size() || hits(drawn) < hits(chosen)) chosen = drawn;
     if (tries >= 2) break;
   }
@@ -174,6 +202,7 @@ bool Debugger::hit(pid_t pid, Traced& traced, pid_t thread, std::uintptr_t pc) {
   if (traced.action == Action::kill) {
     ++counts.kills;
     ++kills_;
+    traced.killed = true;
     kill(pid, SIGKILL);
     return false;
   }

@@ -7,9 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "ledger.h"
+#include "lrpc/shim/result.h"
 #include "random.h"
 #include "steps.h"
 
@@ -27,6 +29,7 @@ class Debugger {
     std::array<std::uint64_t, kColumns> hits{};
     std::uint64_t kills = 0;
     std::uint64_t holds = 0;
+    [[nodiscard]] std::uint64_t all_hits() const { return std::accumulate(hits.begin(), hits.end(), std::uint64_t{0}); }
   };
 
   Debugger(std::vector<Step> steps, std::uint64_t seed);
@@ -34,9 +37,15 @@ class Debugger {
   Debugger(const Debugger&) = delete;
   Debugger& operator=(const Debugger&) = delete;
 
-  /// Traces a process that has one thread yet and waits for its go. False: the kernel does not let us.
-  bool trace(pid_t pid, Column column);
-  [[nodiscard]] bool traces(pid_t pid) const { return traced_.contains(pid); }
+  /// Whether we may trace and write breakpoints at all: tries it on a process of its own. Otherwise why not.
+  [[nodiscard]] static Status may_trace();
+  /// Traces a process that has one thread yet and waits for its go. Fails if the kernel does not let us.
+  [[nodiscard]] Status trace(pid_t pid, Column column);
+  /// Whether the process was killed at a step.
+  [[nodiscard]] bool has_killed(pid_t pid) const {
+    const auto traced = traced_.find(pid);
+    return traced != traced_.end() && traced->second.killed;
+  }
   /// What waitpid(2) said about a thread, which goes on, or not. False if it has ended.
   bool handle(pid_t thread, int status);
   /// The process has ended: it was waited for.
@@ -58,6 +67,7 @@ class Debugger {
     std::uint32_t passes = 0;  ///< Hits to let go before the action.
     Action action = Action::kill;
     bool planted = false;
+    bool killed = false;
     std::uint64_t plant_at = 0;  ///< ns; while not planted.
     std::vector<pid_t> threads;
     std::vector<std::pair<pid_t, std::uint64_t>> held;  ///< Threads, and until when (ns).

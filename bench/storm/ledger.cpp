@@ -21,11 +21,13 @@ struct Entry {
   Entry() noexcept {
     if (own_place == nullptr) return;
     for (Waiting& one : own_place->threads) {
+      if (one.thread.load(std::memory_order_relaxed) != 0) continue;
       int free = 0;
       if (!one.thread.compare_exchange_strong(free, static_cast<int>(syscall(SYS_gettid)))) continue;
       waiting = &one;
       return;
     }
+    complain("has more threads that call than are looked after");
   }
   ~Entry() {
     if (waiting == nullptr) return;
@@ -50,6 +52,7 @@ const char* name_of(Role role) noexcept {
     case Role::survivor_client: return "surviving client";
     case Role::survivor_server: return "surviving server";
     case Role::nameserver: return "lrpcd";
+    case Role::newcomer: return "newcomer";
   }
   return "?";
 }

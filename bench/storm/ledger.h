@@ -14,13 +14,22 @@ namespace lrpc::storm {
 
 /// Processes at a time, and threads of one that wait in a call.
 inline constexpr std::size_t kMostProcesses = 96;
-inline constexpr std::size_t kMostThreads = 24;
+inline constexpr std::size_t kMostThreads = 288;
 /// Calls of a storm, given out to threads in blocks. Memory is used by those of one round.
 inline constexpr std::uint64_t kMostCalls = std::uint64_t{1} << 28;
 inline constexpr std::uint64_t kCallsOfBlock = 64;
 inline constexpr std::size_t kMostComplaints = 64;
 
-enum class Role : std::uint32_t { none, client, sealed_client, server, survivor_client, survivor_server, nameserver };
+enum class Role : std::uint32_t {
+  none,
+  client,
+  sealed_client,
+  server,
+  survivor_client,
+  survivor_server,
+  nameserver,
+  newcomer
+};
 [[nodiscard]] const char* name_of(Role role) noexcept;
 
 /// What became of a call, by its caller's word.
@@ -29,6 +38,7 @@ enum class Fate : std::uint8_t {
   made,      ///< Under way, or its caller has died.
   answered,  ///< With its results or a declared error: it was executed, once.
   not_made,  ///< Refused before it was rung: it was not executed.
+  told,      ///< Sent one-way over a binding that lasts, to a server that lives: it was executed, once.
   unknown,   ///< Failed, aborted, abandoned or one-way: it was executed once or never.
 };
 
@@ -49,7 +59,7 @@ struct Place {
   std::atomic<bool> quiet;        ///< A survivor that has let go of everything but what it always has.
   std::array<Waiting, kMostThreads> threads;
   // A survivor server's own counts.
-  std::atomic<std::uint64_t> bindings, estacks, associated, handles, trap_listeners, reports;
+  std::atomic<std::uint64_t> bindings, estacks, associated, handles, trap_listeners, astacks_grown, reports;
 };
 
 struct Complaint {
@@ -65,6 +75,8 @@ struct Ledger {
   std::atomic<std::uint32_t> round;
   std::atomic<std::uint64_t> next_call;
   std::atomic<std::uint64_t> answered, failed;  ///< Calls, of all rounds.
+  std::atomic<std::uint64_t> polled;            ///< Calls that the surviving server's poller has taken up.
+  std::atomic<bool> cannot_seal;                ///< seal() said that it is not supported here.
   std::atomic<std::uint32_t> complained;
   std::array<Complaint, kMostComplaints> complaints;
   std::array<Place, kMostProcesses> places;
@@ -74,7 +86,21 @@ struct Ledger {
 };
 
 /// A fault that is put in on purpose, to see that the storm finds it.
-enum class Fault : std::uint32_t { none, wrong_answer, executed_twice, kept_binding, hang, kept_descriptor };
+enum class Fault : std::uint32_t {
+  none,
+  wrong_answer,
+  executed_twice,
+  kept_binding,
+  hang,
+  kept_descriptor,
+  lrpcd_kept_descriptor,
+  leaked_account,
+  shut_out,
+  lost_astack,
+  kept_growth,
+  lost_tell,
+  step_not_hit,
+};
 
 /// The ledger of this storm. make_ledger() before the first fork; ends the process if there is no memory.
 void make_ledger();

@@ -18,6 +18,7 @@ struct Terms {
   bool may_refuse = false;  ///< AStackSupply::fail.
   bool callbacks = false;   ///< serve_callbacks() has succeeded.
   bool shared = false;      ///< Other threads call through it, too.
+  bool grows = false;       ///< AStackSupply::grow.
   bool sealed = false;      ///< The process is sealed.
   bool lasting = false;     ///< It outlives rounds: nothing is left for its rundown.
 };

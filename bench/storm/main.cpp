@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "conductor.h"
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
   bool no_debugger = false;
   app.add_option("--minutes", options.minutes, "How long")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--kills", options.kills, "End earlier, once so many processes have been killed");
+  app.add_option("--least-kills", options.least_kills,
+                 "Go on until so many have been killed; wrong if that takes six times the minutes");
   app.add_option("--seed", options.seed, "Of all that is chosen at random (default: another one each time)");
   app.add_option("--round", options.round_seconds, "Seconds between two looks at everything, when nothing is under way")
       ->check(CLI::PositiveNumber)
@@ -32,13 +35,23 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 40))
       ->capture_default_str();
   app.add_flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
+  const std::map<std::string, Fault> faults{{"none", Fault::none},
+                                            {"wrong-answer", Fault::wrong_answer},
+                                            {"executed-twice", Fault::executed_twice},
+                                            {"kept-binding", Fault::kept_binding},
+                                            {"hang", Fault::hang},
+                                            {"kept-descriptor", Fault::kept_descriptor},
+                                            {"lrpcd-kept-descriptor", Fault::lrpcd_kept_descriptor},
+                                            {"leaked-account", Fault::leaked_account},
+                                            {"shut-out", Fault::shut_out},
+                                            {"lost-astack", Fault::lost_astack},
+                                            {"kept-growth", Fault::kept_growth},
+                                            {"lost-tell", Fault::lost_tell},
+                                            {"step-not-hit", Fault::step_not_hit}};
+  app.add_flag("--must-hit", options.must_hit,
+               "A step that nobody comes by is wrong, as in storms of a minute or more");
   app.add_option("--fault", options.fault, "Do something wrong on purpose; the storm must find it")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Fault>{{"wrong-answer", Fault::wrong_answer},
-                                                                       {"executed-twice", Fault::executed_twice},
-                                                                       {"kept-binding", Fault::kept_binding},
-                                                                       {"hang", Fault::hang},
-                                                                       {"kept-descriptor", Fault::kept_descriptor}}))
-      ->option_text("wrong-answer|executed-twice|kept-binding|hang|kept-descriptor");
+      ->transform(CLI::CheckedTransformer(faults));
   CLI11_PARSE(app, argc, argv);
   options.debugger = !no_debugger;
   signal(SIGPIPE, SIG_IGN);
@@ -61,8 +74,8 @@ int main(int argc, char** argv) {
   std::printf("The storm: %u clients and %u servers at a time, seed %llu.\nTo repeat: %s\n", options.clients,
               options.servers, static_cast<unsigned long long>(options.seed), options.repeat.c_str());
   std::fflush(stdout);
-  const bool good = lrpc::storm::Conductor(options).run();
+  const std::optional<bool> good = lrpc::storm::Conductor(options).run();
   std::error_code ignored;
-  if (good) std::filesystem::remove_all(directory, ignored);
-  return good ? 0 : 1;
+  if (good.value_or(true)) std::filesystem::remove_all(directory, ignored);
+  return !good ? 77 : *good ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 #include "process_info.h"
 
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,15 @@ ProcessCounts counts_of(pid_t pid) {
     if (line.starts_with("RssAnon:")) counts.resident_kib = std::strtoull(line.c_str() + 8, nullptr, 10);
   }
   return counts;
+}
+
+bool may_look_into_all() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("CapEff:")) continue;
+    return (std::strtoull(line.c_str() + 7, nullptr, 16) >> CAP_SYS_PTRACE & 1) != 0;
+  }
+  return false;
 }
 
 Result<std::vector<std::string>> names_at(const std::string& nameserver) {

@@ -9,12 +9,30 @@ namespace {
 
 unsigned long long wide(std::uint64_t number) { return number; }
 
+/// Calls that pollers took up, of the surviving server's, from which on their steps must have been come by.
+constexpr std::uint64_t kManyPolled = 20'000;
+
+/// Why nobody may have come by a step, which is no fault; null: there is no reason.
+const char* excuse_for(const std::string& step) {
+  const bool pollers = step == "client 5" || step == "client 6" || step == "T6 T7" || step == "poller last look";
+  if (pollers && ledger().polled.load() < kManyPolled) return "hardly a processor was idle, which pollers need";
+  const bool traps = step == "client 5 trap" || step == "server c trap";
+  if (traps && ledger().cannot_seal.load()) return "no domain can be sealed here";
+  return nullptr;
+}
+
 }  // namespace
 
-void Conductor::report(std::uint64_t began) const {
+/// Also judges what only the whole storm shows: whether it was one.
+void Conductor::report(std::uint64_t began) {
   const double seconds = static_cast<double>(monotonic_ns() - began) / 1e9;
+  if (wrongs_ == 0 && kills_.all() < options_.least_kills) {
+    wrong("%llu were killed, of at least %llu, in %.0f s", wide(kills_.all()), wide(options_.least_kills), seconds);
+  }
   std::printf("\n%-18s %9s %9s %9s %9s %9s %9s %9s %9s\n", "step", "adaptive", "exchange", "handoff", "sleep", "trap",
               "servers", "killed", "held");
+  // In a minute all steps are come by. What ended before its time because something was wrong says that alone.
+  const bool must_hit = options_.debugger && wrongs_ == 0 && (options_.minutes >= 1 || options_.must_hit);
   std::size_t missed = 0;
   std::uint64_t hits = 0;
   for (std::size_t i = 0; i < debugger_.steps().size(); ++i) {
@@ -28,20 +46,33 @@ void Conductor::report(std::uint64_t began) const {
     std::printf(" %9llu %9llu%s\n", wide(counts.kills), wide(counts.holds), sum == 0 ? "   not hit" : "");
     missed += sum == 0;
     hits += sum;
+    if (sum != 0 || !must_hit) continue;
+    const std::string& name = debugger_.steps()[i].name;
+    if (const char* const excuse = excuse_for(name)) {
+      std::printf("NOT LOOKED AT: the step %s: %s.\n", name.c_str(), excuse);
+    } else {
+      wrong("nobody came by the step %s", name.c_str());
+    }
   }
   std::printf("\n%u rounds in %.1f s, seed %" PRIu64 ": %llu processes started.\n", round_, seconds, options_.seed,
               wide(spawned_));
   std::printf(
-      "%llu killed: %llu by SIGKILL (%llu of them at a step), %llu aborted, %llu by SIGTERM, lrpcd %llu times; "
-      "%llu ended by themselves, %llu were stopped for a while.\n",
+      "%llu killed: %llu by SIGKILL (%llu of them at a step), %llu aborted, %llu by SIGTERM, lrpcd %llu times. No "
+      "kills: "
+      "%llu ended when SIGTERM asked them to, %llu by themselves, %llu were stopped for a while.\n",
       wide(kills_.all()), wide(kills_.killed), wide(debugger_.kills()), wide(kills_.aborted), wide(kills_.terminated),
-      wide(kills_.nameservers), wide(kills_.own_end), wide(kills_.stopped));
+      wide(kills_.nameservers), wide(kills_.orderly), wide(kills_.own_end), wide(kills_.stopped));
+  if (options_.kills != 0 && kills_.all() < options_.kills)
+    std::printf("TIME WAS UP before the %llu kills that were asked for.\n", wide(options_.kills));
   std::printf(
       "%llu calls: %llu answered, %llu failed, aborted or refused, the others' callers died; %llu executions.\n",
       wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(executed_));
-  std::printf("%zu steps, %llu hits, %zu steps not hit.\n", debugger_.steps().size(), wide(hits), missed);
+  std::printf("%zu steps, %llu hits, %zu steps not hit; the surviving server's poller took up %llu calls.\n",
+              debugger_.steps().size(), wide(hits), missed, wide(ledger().polled.load()));
+  if (!looks_into_lrpcd_)
+    std::printf("NOT LOOKED AT: the descriptors and regions of lrpcd, which nobody may see without CAP_SYS_PTRACE.\n");
   if (wrongs_ == 0) {
-    std::printf("Nothing was wrong.\n");
+    std::printf("Nothing was wrong%s.\n", looks_into_lrpcd_ ? "" : " in what was looked at");
   } else {
     std::printf("%llu things were WRONG. Logs: %s\nTo repeat: %s\n", wide(wrongs_), options_.directory.c_str(),
                 options_.repeat.c_str());

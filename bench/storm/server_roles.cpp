@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "roles.h"
@@ -15,9 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 
 /// An export that another server, or a nameserver that is away, may prevent.
-bool export_or_not(Server& server, const std::string& name, Service& service, std::vector<ExportId>& exported) {
+bool export_or_not(Server& server, const std::string& name, Service& service, std::vector<ExportId>& exported,
+                   ExportOptions options = {}) {
   const InCall waiting("export", 0, nullptr);
-  const auto done = Storm::export_to(server, name, service);
+  const auto done = Storm::export_to(server, name, service, std::move(options));
   if (done) {
     exported.push_back(*done);
     return true;
@@ -40,6 +42,8 @@ void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& rando
   exported.erase(exported.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
+bool fault_is(Fault fault) { return ledger().fault.load() == static_cast<std::uint32_t>(fault); }
+
 void publish(const Server& server, const Service& service) {
   const ServerStatistics now = server.statistics();
   Place& own = place();
@@ -48,6 +52,8 @@ void publish(const Server& server, const Service& service) {
   own.associated.store(now.estacks_associated);
   own.trap_listeners.store(now.trap_listeners);
   own.handles.store(service.handles());
+  own.astacks_grown.store(now.astacks_grown);
+  ledger().polled.store(now.poller_hits);
   own.reports.fetch_add(1);
 }
 
@@ -93,9 +99,16 @@ int run_server(const Orders& orders) {
 int run_survivor_server(const Orders& orders) {
   block_sigterm();
   Service service(orders.nameserver, orders.seed);
-  Server server({.nameserver = orders.nameserver, .estack_idle = 300ms});
+  ServerOptions options{.nameserver = orders.nameserver, .estack_idle = 300ms};
+  if (fault_is(Fault::leaked_account)) options.max_bindings_per_user = 2;
+  Server server(options);
+  const auto authorise = [](const shim::Credentials&) -> Status {
+    if (ledger().draining.load()) return Error{Errc::limit_reached, "shut out on purpose"};
+    return {};
+  };
+  const ExportOptions rules = fault_is(Fault::shut_out) ? ExportOptions{.authorise = authorise} : ExportOptions{};
   std::vector<ExportId> exported;
-  while (!export_or_not(server, kSurvivorName, service, exported)) {
+  while (!export_or_not(server, kSurvivorName, service, exported, rules)) {
     if (sleep_or_end(20'000)) return 1;
   }
   while (!ledger().ending.load()) {

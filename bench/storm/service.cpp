@@ -111,7 +111,9 @@ std::uint32_t Service::Nap(CallContext&, std::uint64_t call, std::uint32_t micro
   return microseconds;
 }
 
-void Service::Tell(CallContext&, std::uint64_t call, std::uint64_t) { begin(call); }
+void Service::Tell(CallContext&, std::uint64_t call, std::uint64_t) {
+  if (!fault_is(Fault::lost_tell)) begin(call);
+}
 
 std::shared_ptr<Client> Service::behind(const std::string& name) {
   {
