@@ -19,6 +19,9 @@ namespace {
 /// Rings taken off a bell before its A-stacks are looked at.
 constexpr int kRingsPerLook = 64;
 
+/// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
+constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
+
 }  // namespace
 
 Domain::Domain(ServerOptions options)
@@ -63,7 +66,7 @@ Status Domain::room_for(const shim::Credentials& client, std::uint64_t region_by
                  "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
   }
   if (remote) return {};  // the network domain limits those, host by host
-  const auto counted = bindings_of_.find(client.pid);
+  const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
   if (of_client < options_.max_bindings_per_client_process) return room_for_user_locked(client.uid, region_bytes);
   return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
@@ -93,7 +96,7 @@ Status Domain::add_binding(ServedParts parts) {
   {
     std::lock_guard lock(mutex_);
     bindings_.emplace(binding->id(), binding);
-    ++bindings_of_[binding->client().pid];
+    if (is_one_process(binding->client().pid)) ++bindings_of_[binding->client().pid];
     UserBindings& of_user = bindings_of_user_[binding->client().uid];
     ++of_user.count;
     of_user.region_bytes += binding->region_bytes();
@@ -131,8 +134,10 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
     if (found == bindings_.end()) return nullptr;
     binding = std::move(found->second);
     bindings_.erase(found);
-    const auto counted = bindings_of_.find(binding->client().pid);
-    if (--counted->second == 0) bindings_of_.erase(counted);
+    if (is_one_process(binding->client().pid)) {
+      const auto counted = bindings_of_.find(binding->client().pid);
+      if (--counted->second == 0) bindings_of_.erase(counted);
+    }
     const auto of_user = bindings_of_user_.find(binding->client().uid);
     of_user->second.region_bytes -= binding->region_bytes();
     if (--of_user->second.count == 0) bindings_of_user_.erase(of_user);

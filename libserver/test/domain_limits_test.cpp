@@ -1,0 +1,79 @@
+// What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <future>
+#include <vector>
+
+#include "domain.h"
+
+namespace lrpc::server {
+namespace {
+
+constexpr uid_t kAlice = 1;
+constexpr uid_t kBob = 2;
+
+/// A domain without a name, and clients of it that are only a pair of descriptors and the number of a process.
+class DomainLimits : public testing::Test {
+ protected:
+  /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
+  static Status bind(Domain& domain, const shim::Credentials& client) {
+    std::promise<Status> bound;
+    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client)); });
+    return posted ? bound.get_future().get() : posted;
+  }
+  static shim::Credentials client(pid_t pid, uid_t user) { return {pid, user, user}; }
+
+ private:
+  static Status bind_here(Domain& domain, const shim::Credentials& client) {
+    static constexpr AStackClass kOne{64, 0, 1};
+    static const Pdl declared{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+    auto layout = shim::RegionLayout::of(declared.classes);
+    if (!layout) return layout.error();
+    if (Status room = domain.room_for(client, layout->size()); !room) return room;
+    auto region = shim::Region::private_to_this_domain(*std::move(layout));
+    auto bells = shim::make_socket_pair();
+    auto process = shim::open_pidfd(::getpid());
+    if (!region || !bells || !process) return Errc::limit_reached;
+    auto interface = std::make_shared<ServedInterface>();
+    interface->pdl = &declared;
+    ServedParts parts;
+    parts.id = domain.next_binding_id();
+    parts.client = client;
+    parts.region = *std::move(region);
+    parts.client_pidfd = *std::move(process);
+    parts.bell = std::move(bells->first);
+    parts.interface = std::move(interface);
+    kept().push_back(std::move(bells->second));
+    return domain.add_binding(std::move(parts));
+  }
+  /// The clients' ends: without them their bindings are over.
+  static std::vector<UniqueFd>& kept() {
+    static std::vector<UniqueFd> ends;
+    return ends;
+  }
+  void TearDown() override { kept().clear(); }
+};
+
+TEST_F(DomainLimits, a_process_has_as_many_bindings_as_one_may) {
+  Domain domain({.max_bindings_per_client_process = 2});
+  EXPECT_TRUE(bind(domain, client(7, kAlice)));
+  EXPECT_TRUE(bind(domain, client(7, kAlice)));
+  EXPECT_EQ(bind(domain, client(7, kAlice)).code(), Errc::limit_reached);
+  EXPECT_TRUE(bind(domain, client(8, kAlice)));
+}
+
+TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
+  Domain domain({.max_bindings_per_client_process = 2, .max_bindings_per_user = 4});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(bind(domain, client(0, kAlice))) << i;
+    EXPECT_TRUE(bind(domain, client(0, kBob))) << i;
+  }
+  const Status refused = bind(domain, client(0, kAlice));
+  ASSERT_EQ(refused.code(), Errc::limit_reached) << "its user is limited all the same";
+  EXPECT_NE(refused.error().text.find("(max_bindings_per_user)"), std::string::npos) << refused.error().text;
+  EXPECT_EQ(domain.statistics().bindings, 8U);
+}
+
+}  // namespace
+}  // namespace lrpc::server
