@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "call_path.h"
-#include "estack_shares.h"
 #include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/step.h"
@@ -17,7 +16,8 @@
 
 namespace lrpc::server {
 
-TrapServer::TrapServer(const ServerOptions& options) noexcept : options_(options) {}
+TrapServer::TrapServer(const ServerOptions& options)
+    : options_(options), account_(std::make_shared<TrapAccount>(options)) {}
 
 Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
   if (binding->gate() != shim::Gate::trap)
@@ -31,16 +31,10 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  if (listeners_.size() + abandoned_->load() >= most_estacks(options_)) {
-    return Error{Errc::limit_reached, "as many sealed clients as the server has E-stacks"};
-  }
-  const auto of_user = std::ranges::count_if(listeners_, [&](const auto& one) {
-    return one->binding != nullptr && one->binding->client().uid == binding->client().uid;
-  });
-  if (static_cast<std::size_t>(of_user) >= most_estacks_of_user(options_)) {
-    return Error{Errc::limit_reached, "as many sealed clients as the server lets one user have"};
-  }
-  listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake)));
+  auto share = TrapAccount::take(account_, binding->client().uid);
+  if (!share) return share.error();
+  listeners_.push_back(
+      std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share)));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listeners_.back());
   shim::Thread thread;
@@ -93,11 +87,8 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   shim::Trap trap;
   while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
     const bool received = receive(*listener, trap);
-    if (listener->state.load(std::memory_order_acquire) == State::abandoned) {
-      // Neither the server nor the binding may be there any more.
-      listener->abandoned_threads->fetch_sub(1);
-      return;
-    }
+    // Neither the server nor the binding may be there any more.
+    if (listener->state.load(std::memory_order_acquire) == State::abandoned) return;
     if (!received) continue;
     const int error = serve_trap(*listener, trap);
     if (error != 0) refused_.fetch_add(1, std::memory_order_relaxed);
@@ -111,6 +102,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   }
   last.reset();
   std::lock_guard lock(mutex_);
+  listener->share.give();
   std::erase(listeners_, listener);
   ended_.notify_all();
 }
@@ -120,7 +112,6 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
 bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) {
   State expected = State::receiving;
   if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
-  abandoned_->fetch_add(1);
   abandoned.bindings.push_back(std::move((*at)->binding));
   abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
   return true;

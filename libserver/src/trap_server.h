@@ -14,6 +14,7 @@
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/trap.h"
 #include "served_binding.h"
+#include "trap_account.h"
 
 namespace lrpc::server {
 
@@ -23,7 +24,7 @@ namespace lrpc::server {
 /// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
-  explicit TrapServer(const ServerOptions& options) noexcept;
+  explicit TrapServer(const ServerOptions& options);
   TrapServer(const TrapServer&) = delete;
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
@@ -45,15 +46,15 @@ class TrapServer {
   /// hands; nobody waits for such a thread: it is abandoned, and touches nothing any more.
   enum class State : std::uint8_t { serving, receiving, abandoned };
   struct Listener {
-    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken,
-             UniqueFd woken) noexcept
+    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken,
+             TrapAccount::Share counted) noexcept
         : server(owner),
-          abandoned_threads(owner.abandoned_),
+          share(std::move(counted)),
           binding(std::move(served)),
           traps(std::move(taken)),
           wake(std::move(woken)) {}
     TrapServer& server;
-    const std::shared_ptr<std::atomic<std::size_t>> abandoned_threads;  ///< Outlives the server.
+    TrapAccount::Share share;  ///< Until the thread has ended, which may outlive the server.
     std::shared_ptr<ServedBinding> binding;
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
@@ -74,12 +75,11 @@ class TrapServer {
   [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;
 
   const ServerOptions& options_;
+  const std::shared_ptr<TrapAccount> account_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::shared_ptr<Listener>> listeners_;
   std::atomic<std::uint64_t> refused_{0};
-  /// Threads that may still wait in the kernel for a trap that somebody else has taken: they count as listeners.
-  const std::shared_ptr<std::atomic<std::size_t>> abandoned_ = std::make_shared<std::atomic<std::size_t>>(0);
   bool stop_ = false;
 };
 
