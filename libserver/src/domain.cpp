@@ -19,6 +19,12 @@ namespace {
 /// Rings taken off a bell before its A-stacks are looked at.
 constexpr int kRingsPerLook = 64;
 
+/// What a binding holds for as long as it is there: its bell and its client's process; with callbacks, what the client
+/// offers for them, and the same of the binding that is then made to it.
+std::size_t descriptors_of(const ServedInterface& interface) noexcept {
+  return interface.pdl->callback != nullptr ? 5 : 2;
+}
+
 /// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
 constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
@@ -29,8 +35,8 @@ Domain::Domain(ServerOptions options)
       grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
-      traps_(options_),
-      secondary_(options_, watcher_, estacks_),
+      traps_(options_, descriptors_),
+      secondary_(options_, watcher_, estacks_, descriptors_),
       clerk_(*this),
       private_sockets_(*this),
       watcher_("lrpc-clerk") {
@@ -59,7 +65,8 @@ Domain::~Domain() {
   }
 }
 
-Status Domain::room_for(const shim::Credentials& client, std::uint64_t region_bytes, bool remote) {
+Status Domain::room_for(const shim::Credentials& client, const ServedInterface& interface, std::uint64_t region_bytes,
+                        bool remote) {
   std::lock_guard lock(mutex_);
   if (bindings_.size() >= options_.max_bindings) {
     return Error{Errc::limit_reached,
@@ -68,9 +75,12 @@ Status Domain::room_for(const shim::Credentials& client, std::uint64_t region_by
   if (remote) return {};  // the network domain limits those, host by host
   const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
-  if (of_client < options_.max_bindings_per_client_process) return room_for_user_locked(client.uid, region_bytes);
-  return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
-                                        " bindings to the server, as many as it lets one process have"};
+  if (of_client >= options_.max_bindings_per_client_process) {
+    return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
+                                          " bindings to the server, as many as it lets one process have"};
+  }
+  if (Status room = room_for_user_locked(client.uid, region_bytes); !room) return room;
+  return descriptors_->room(client.uid, descriptors_of(interface), most_descriptors_of_user(options_));
 }
 
 Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) const {
@@ -92,6 +102,7 @@ Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) cons
 
 Status Domain::add_binding(ServedParts parts) {
   processors_.refer_to_this_thread();
+  parts.descriptors = DescriptorAccount::take(descriptors_, parts.client.uid, descriptors_of(*parts.interface));
   auto binding = std::make_shared<ServedBinding>(std::move(parts));
   {
     std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "descriptor_account.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
@@ -75,6 +76,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 };
 
 struct ServedParts {
+  DescriptorAccount::Share descriptors = {};  ///< First, so that it goes last: when they are closed.
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;

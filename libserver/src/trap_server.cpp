@@ -16,8 +16,15 @@
 
 namespace lrpc::server {
 
-TrapServer::TrapServer(const ServerOptions& options)
-    : options_(options), account_(std::make_shared<TrapAccount>(options)) {}
+namespace {
+
+/// What is listened on, and what wakes the thread.
+constexpr std::size_t kDescriptors = 2;
+
+}  // namespace
+
+TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<DescriptorAccount> descriptors)
+    : options_(options), account_(std::make_shared<TrapAccount>(options)), descriptors_(std::move(descriptors)) {}
 
 Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
   if (binding->gate() != shim::Gate::trap)
@@ -31,10 +38,12 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  auto share = TrapAccount::take(account_, binding->client().uid);
+  const uid_t user = binding->client().uid;
+  if (Status room = descriptors_->room(user, kDescriptors, most_descriptors_of_user(options_)); !room) return room;
+  auto share = TrapAccount::take(account_, user);
   if (!share) return share.error();
-  listeners_.push_back(
-      std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share)));
+  listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share),
+                                                  DescriptorAccount::take(descriptors_, user, kDescriptors)));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listeners_.back());
   shim::Thread thread;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "descriptor_account.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/fd.h"
@@ -24,13 +25,14 @@ namespace lrpc::server {
 /// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
-  explicit TrapServer(const ServerOptions& options);
+  TrapServer(const ServerOptions& options, std::shared_ptr<DescriptorAccount> descriptors);
   TrapServer(const TrapServer&) = delete;
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
 
   /// What came on the bell of a binding with the trap gate. Refused, and closed, if it is no listener, the binding
-  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed.
+  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed, of its user
+  /// or of all; those count whose threads have not ended. Or its user has too many descriptors.
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
   void end(const ServedBinding& binding);
@@ -47,14 +49,16 @@ class TrapServer {
   enum class State : std::uint8_t { serving, receiving, abandoned };
   struct Listener {
     Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken,
-             TrapAccount::Share counted) noexcept
+             TrapAccount::Share counted, DescriptorAccount::Share held) noexcept
         : server(owner),
           share(std::move(counted)),
+          descriptors(std::move(held)),
           binding(std::move(served)),
           traps(std::move(taken)),
           wake(std::move(woken)) {}
     TrapServer& server;
     TrapAccount::Share share;  ///< Until the thread has ended, which may outlive the server.
+    const DescriptorAccount::Share descriptors;
     std::shared_ptr<ServedBinding> binding;
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
@@ -76,6 +80,7 @@ class TrapServer {
 
   const ServerOptions& options_;
   const std::shared_ptr<TrapAccount> account_;
+  const std::shared_ptr<DescriptorAccount> descriptors_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::shared_ptr<Listener>> listeners_;

@@ -1,5 +1,6 @@
 // What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <future>
@@ -22,21 +23,29 @@ class DomainLimits : public testing::Test {
     const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client)); });
     return posted ? bound.get_future().get() : posted;
   }
+  static void unbind(Domain& domain, std::uint64_t binding) {
+    std::promise<void> over;
+    const Status posted = domain.watcher().post([&] {
+      domain.end_binding(binding);
+      over.set_value();
+    });
+    if (posted) over.get_future().get();
+  }
   static shim::Credentials client(pid_t pid, uid_t user) { return {pid, user, user}; }
 
  private:
   static Status bind_here(Domain& domain, const shim::Credentials& client) {
     static constexpr AStackClass kOne{64, 0, 1};
     static const Pdl declared{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+    auto interface = std::make_shared<ServedInterface>();
+    interface->pdl = &declared;
     auto layout = shim::RegionLayout::of(declared.classes);
     if (!layout) return layout.error();
-    if (Status room = domain.room_for(client, layout->size()); !room) return room;
+    if (Status room = domain.room_for(client, *interface, layout->size()); !room) return room;
     auto region = shim::Region::private_to_this_domain(*std::move(layout));
     auto bells = shim::make_socket_pair();
     auto process = shim::open_pidfd(::getpid());
     if (!region || !bells || !process) return Errc::limit_reached;
-    auto interface = std::make_shared<ServedInterface>();
-    interface->pdl = &declared;
     ServedParts parts;
     parts.id = domain.next_binding_id();
     parts.client = client;
@@ -73,6 +82,53 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   ASSERT_EQ(refused.code(), Errc::limit_reached) << "its user is limited all the same";
   EXPECT_NE(refused.error().text.find("(max_bindings_per_user)"), std::string::npos) << refused.error().text;
   EXPECT_EQ(domain.statistics().bindings, 8U);
+}
+
+/// The process's soft limit of descriptors, for as long as this lives.
+class SoftLimit {
+ public:
+  explicit SoftLimit(rlim_t most) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit now = before_;
+    now.rlim_cur = most;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+  ~SoftLimit() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(DomainLimits, one_user_has_at_most_half_of_the_descriptors) {
+  const SoftLimit limit(200);
+  Domain domain({});
+  int bound = 0;
+  Status refused;
+  while (refused && bound < 100) {
+    refused = bind(domain, client(100 + bound, kAlice));
+    if (refused) ++bound;
+  }
+  EXPECT_EQ(bound, 50) << "two each";
+  ASSERT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("user 1 has 100 of the server's file descriptors"), std::string::npos)
+      << refused.error().text;
+  EXPECT_NE(refused.error().text.find("(max_descriptors_per_user)"), std::string::npos) << refused.error().text;
+  EXPECT_TRUE(bind(domain, client(1, kBob)));
+  EXPECT_TRUE(UniqueFd(::dup(0))) << "the program opens what it needs";
+  unbind(domain, 1);
+  EXPECT_TRUE(bind(domain, client(100, kAlice))) << "what is given back may be had again";
+}
+
+TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
+  Domain domain({.max_descriptors_per_user = 5});
+  EXPECT_TRUE(bind(domain, client(1, kAlice)));
+  EXPECT_TRUE(bind(domain, client(2, kAlice)));
+  EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
+  const SoftLimit limit(200);
+  Domain boundless({.max_descriptors_per_user = 0});
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
 }
 
 }  // namespace
