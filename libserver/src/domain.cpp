@@ -103,6 +103,12 @@ Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) cons
 Status Domain::add_binding(ServedParts parts) {
   processors_.refer_to_this_thread();
   parts.descriptors = DescriptorAccount::take(descriptors_, parts.client.uid, descriptors_of(*parts.interface));
+  {
+    std::lock_guard lock(mutex_);
+    auto& counted = bindings_of_user_[parts.client.uid].handles;
+    if (counted == nullptr) counted = std::make_shared<HandleCount>(options_.max_handles_per_user);
+    parts.handles = counted;
+  }
   auto binding = std::make_shared<ServedBinding>(std::move(parts));
   {
     std::lock_guard lock(mutex_);

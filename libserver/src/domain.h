@@ -71,6 +71,7 @@ class Domain {
   struct UserBindings {
     std::size_t count = 0;
     std::uint64_t region_bytes = 0;
+    std::shared_ptr<HandleCount> handles;
   };
   std::map<uid_t, UserBindings> bindings_of_user_;
   std::atomic<std::uint64_t> next_id_{0};

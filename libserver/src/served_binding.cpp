@@ -51,6 +51,7 @@ ServedBinding::ServedBinding(ServedParts parts)
     : entries(entry_points(*parts.interface)),
       parts_(std::move(parts)),
       astacks_(parts_.region.layout().astack_count()),
+      handles_(parts_.handles),
       callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
 }

@@ -77,6 +77,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 
 struct ServedParts {
   DescriptorAccount::Share descriptors = {};  ///< First, so that it goes last: when they are closed.
+  std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;

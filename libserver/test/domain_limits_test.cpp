@@ -131,5 +131,43 @@ TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
 }
 
+/// Handles granted in a binding's table until there are no more, at most `most`.
+std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
+  std::vector<std::uint64_t> granted;
+  while (granted.size() < most) {
+    const std::uint64_t value = table.grant(1, typeid(int), std::make_shared<int>(0));
+    if (value == 0) break;
+    granted.push_back(value);
+  }
+  return granted;
+}
+
+TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_user) {
+  Domain domain({.max_handles_per_user = 10});
+  for (const uid_t user : {kAlice, kAlice, kBob}) ASSERT_TRUE(bind(domain, client(1, user)));
+  HandleTable& one = domain.find(1)->handles();
+  HandleTable& other = domain.find(2)->handles();
+  const auto first = grant_all(one, 7);
+  ASSERT_EQ(first.size(), 7U);
+  EXPECT_EQ(grant_all(other, 100).size(), 3U);
+  EXPECT_EQ(grant_all(domain.find(3)->handles(), 100).size(), 10U) << "another user has its own";
+  EXPECT_NE(one.close(first.front(), 1, typeid(int)), nullptr);
+  EXPECT_EQ(one.close(first.front(), 1, typeid(int)), nullptr) << "which gives nothing back";
+  EXPECT_EQ(grant_all(other, 100).size(), 1U);
+  unbind(domain, 1);
+  EXPECT_EQ(grant_all(other, 100).size(), 6U) << "the rundown gives back what was open";
+}
+
+TEST_F(DomainLimits, handles_of_a_binding_that_has_ended_count_for_nobody) {
+  Domain domain({.max_handles_per_user = 2});
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  ASSERT_TRUE(bind(domain, client(2, kAlice)));
+  const auto ended = domain.find(1);
+  unbind(domain, 1);
+  EXPECT_EQ(grant_all(ended->handles(), 5).size(), 5U) << "a procedure that still runs";
+  EXPECT_EQ(ended->handles().size(), 0U);
+  EXPECT_EQ(grant_all(domain.find(2)->handles(), 5).size(), 2U);
+}
+
 }  // namespace
 }  // namespace lrpc::server
