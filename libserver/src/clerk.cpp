@@ -447,7 +447,8 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   if (!allowed) return allowed.error();
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
-  if (Status room = domain_.room_for(request.client, layout->size(), request.principal.has_value()); !room) return room;
+  const bool remote = request.principal.has_value();
+  if (Status room = domain_.room_for(request.client, *interface, layout->size(), remote); !room) return room;
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
   if (!region) return region.error();
   ServedParts parts;

@@ -19,6 +19,15 @@ namespace {
 /// Rings taken off a bell before its A-stacks are looked at.
 constexpr int kRingsPerLook = 64;
 
+/// What a binding holds for as long as it is there: its bell and its client's process; with callbacks, what the client
+/// offers for them, and the same of the binding that is then made to it.
+std::size_t descriptors_of(const ServedInterface& interface) noexcept {
+  return interface.pdl->callback != nullptr ? 5 : 2;
+}
+
+/// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
+constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
+
 }  // namespace
 
 Domain::Domain(ServerOptions options)
@@ -26,8 +35,8 @@ Domain::Domain(ServerOptions options)
       grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
-      traps_(options_),
-      secondary_(options_, watcher_, estacks_),
+      traps_(options_, descriptors_),
+      secondary_(options_, watcher_, estacks_, descriptors_),
       clerk_(*this),
       private_sockets_(*this),
       watcher_("lrpc-clerk") {
@@ -56,18 +65,22 @@ Domain::~Domain() {
   }
 }
 
-Status Domain::room_for(const shim::Credentials& client, std::uint64_t region_bytes, bool remote) {
+Status Domain::room_for(const shim::Credentials& client, const ServedInterface& interface, std::uint64_t region_bytes,
+                        bool remote) {
   std::lock_guard lock(mutex_);
   if (bindings_.size() >= options_.max_bindings) {
     return Error{Errc::limit_reached,
                  "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
   }
   if (remote) return {};  // the network domain limits those, host by host
-  const auto counted = bindings_of_.find(client.pid);
+  const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
-  if (of_client < options_.max_bindings_per_client_process) return room_for_user_locked(client.uid, region_bytes);
-  return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
-                                        " bindings to the server, as many as it lets one process have"};
+  if (of_client >= options_.max_bindings_per_client_process) {
+    return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
+                                          " bindings to the server, as many as it lets one process have"};
+  }
+  if (Status room = room_for_user_locked(client.uid, region_bytes); !room) return room;
+  return descriptors_->room(client.uid, descriptors_of(interface), most_descriptors_of_user(options_));
 }
 
 Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) const {
@@ -89,11 +102,18 @@ Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) cons
 
 Status Domain::add_binding(ServedParts parts) {
   processors_.refer_to_this_thread();
+  parts.descriptors = DescriptorAccount::take(descriptors_, parts.client.uid, descriptors_of(*parts.interface));
+  {
+    std::lock_guard lock(mutex_);
+    auto& counted = bindings_of_user_[parts.client.uid].handles;
+    if (counted == nullptr) counted = std::make_shared<HandleCount>(options_.max_handles_per_user);
+    parts.handles = counted;
+  }
   auto binding = std::make_shared<ServedBinding>(std::move(parts));
   {
     std::lock_guard lock(mutex_);
     bindings_.emplace(binding->id(), binding);
-    ++bindings_of_[binding->client().pid];
+    if (is_one_process(binding->client().pid)) ++bindings_of_[binding->client().pid];
     UserBindings& of_user = bindings_of_user_[binding->client().uid];
     ++of_user.count;
     of_user.region_bytes += binding->region_bytes();
@@ -131,8 +151,10 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
     if (found == bindings_.end()) return nullptr;
     binding = std::move(found->second);
     bindings_.erase(found);
-    const auto counted = bindings_of_.find(binding->client().pid);
-    if (--counted->second == 0) bindings_of_.erase(counted);
+    if (is_one_process(binding->client().pid)) {
+      const auto counted = bindings_of_.find(binding->client().pid);
+      if (--counted->second == 0) bindings_of_.erase(counted);
+    }
     const auto of_user = bindings_of_user_.find(binding->client().uid);
     of_user->second.region_bytes -= binding->region_bytes();
     if (--of_user->second.count == 0) bindings_of_user_.erase(of_user);

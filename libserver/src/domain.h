@@ -9,6 +9,7 @@
 #include <span>
 
 #include "clerk.h"
+#include "descriptor_account.h"
 #include "domain_processors.h"
 #include "estack_pool.h"
 #include "lrpc/server/server.h"
@@ -30,9 +31,10 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
   ~Domain();
 
-  /// For one more binding, with a region of so many bytes: limit_reached if the server, this client or its user has as
-  /// much as the options allow. On the watcher's thread.
-  [[nodiscard]] Status room_for(const shim::Credentials& client, std::uint64_t region_bytes, bool remote = false);
+  /// For one more binding to an interface, with a region of so many bytes: limit_reached if the server, this client or
+  /// its user has as much as the options allow. On the watcher's thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface,
+                                std::uint64_t region_bytes, bool remote = false);
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   Status add_binding(ServedParts parts);
   /// The client is gone or has let go: revoke, run down the handles, tell the server. On the watcher's thread.
@@ -55,6 +57,7 @@ class Domain {
   void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks);
 
   const ServerOptions options_;
+  const std::shared_ptr<DescriptorAccount> descriptors_ = std::make_shared<DescriptorAccount>();
   DomainProcessors processors_;
   PollerGrant grant_;
   Poller poller_;
@@ -68,6 +71,7 @@ class Domain {
   struct UserBindings {
     std::size_t count = 0;
     std::uint64_t region_bytes = 0;
+    std::shared_ptr<HandleCount> handles;
   };
   std::map<uid_t, UserBindings> bindings_of_user_;
   std::atomic<std::uint64_t> next_id_{0};

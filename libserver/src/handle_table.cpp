@@ -15,6 +15,11 @@ std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::s
     slot = free_.back();
     free_.pop_back();
   }
+  // What comes after the rundown is not kept, and counts for nobody.
+  if (!closed_ && count_ != nullptr && !count_->take()) {
+    free_.push_back(slot);
+    return 0;
+  }
   if (++last_serial_ == 0) ++last_serial_;  // 0 marks a free entry
   const std::uint64_t value = std::uint64_t{last_serial_} << 32 | (slot + 1);
   if (closed_) {
@@ -44,6 +49,7 @@ std::shared_ptr<void> HandleTable::close(std::uint64_t value, std::uint32_t tag,
   Entry* entry = find_locked(value, tag, type);
   if (entry == nullptr) return nullptr;
   free_.push_back(static_cast<std::uint32_t>(value) - 1);
+  if (count_ != nullptr) count_->give(1);
   return std::exchange(*entry, Entry{}).object;
 }
 
@@ -51,6 +57,7 @@ void HandleTable::close_all() {
   std::vector<Entry> dying;
   std::lock_guard lock(mutex_);
   closed_ = true;
+  if (count_ != nullptr) count_->give(entries_.size() - free_.size());
   dying.swap(entries_);
   free_.clear();
   // `lock` goes first, then `dying`: an object's destructor may come back to this table.

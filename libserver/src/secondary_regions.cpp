@@ -57,8 +57,10 @@ std::uint64_t GrowthAccount::astacks() const {
 // ---- One region ----
 
 SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted,
-                                 shim::Region region, UniqueFd line, GrowthAccount::Share share)
+                                 shim::Region region, UniqueFd line, GrowthAccount::Share share,
+                                 DescriptorAccount::Share descriptors)
     : share_(std::move(share)),
+      descriptors_(std::move(descriptors)),
       binding_(std::move(binding)),
       place_(granted.place),
       region_(std::move(region)),
@@ -84,8 +86,9 @@ void SecondaryRegion::revoke_words() noexcept {
 
 // ---- The clerk ----
 
-SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks) noexcept
-    : options_(options), watcher_(watcher), estacks_(estacks) {}
+SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
+                                   std::shared_ptr<DescriptorAccount> descriptors) noexcept
+    : options_(options), watcher_(watcher), estacks_(estacks), descriptors_(std::move(descriptors)) {}
 
 void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd line) {
   // Not every descriptor that a client sends is one that may be written to without blocking.
@@ -116,6 +119,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   const AStackClass grown = shim::class_that_fits(classes[request->astack_class], static_cast<std::uint16_t>(most),
                                                   left(options_.max_grown_bytes_per_user, used.bytes));
   if (grown.count == 0) return Errc::limit_reached;
+  if (Status room = descriptors_->room(user, 1, most_descriptors_of_user(options_)); !room) return room;
   request->count = grown.count;
 
   auto layout = shim::RegionLayout::of({&grown, 1});
@@ -132,7 +136,8 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   GrowthAccount::Share share(account_, user, grown.count, bytes);
   const int answer_on = line.get();
   auto region =
-      std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line), std::move(share));
+      std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line), std::move(share),
+                                        DescriptorAccount::take(descriptors_, user, 1));
   // First the watch: the binding's end, on whatever thread, is to find all of it.
   auto watched = watcher_.watch(answer_on, [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
     if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "descriptor_account.h"
 #include "estack_pool.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/fd.h"
@@ -59,7 +60,7 @@ class GrowthAccount {
 class SecondaryRegion {
  public:
   SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
-                  UniqueFd line, GrowthAccount::Share share);
+                  UniqueFd line, GrowthAccount::Share share, DescriptorAccount::Share descriptors);
   SecondaryRegion(const SecondaryRegion&) = delete;
   SecondaryRegion& operator=(const SecondaryRegion&) = delete;
   ~SecondaryRegion();
@@ -79,6 +80,7 @@ class SecondaryRegion {
 
  private:
   const GrowthAccount::Share share_;  ///< Given back last.
+  const DescriptorAccount::Share descriptors_;
   const std::shared_ptr<ServedBinding> binding_;
   const std::uint16_t place_;
   const shim::Region region_;
@@ -90,7 +92,8 @@ class SecondaryRegion {
 class SecondaryRegions {
  public:
   /// The references must outlive it, but it may be constructed before them.
-  SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks) noexcept;
+  SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
+                   std::shared_ptr<DescriptorAccount> descriptors) noexcept;
 
   /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
   void grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd line);
@@ -107,6 +110,7 @@ class SecondaryRegions {
   const ServerOptions& options_;
   shim::Watcher& watcher_;
   EStackPool& estacks_;
+  const std::shared_ptr<DescriptorAccount> descriptors_;
   const std::shared_ptr<GrowthAccount> account_ = std::make_shared<GrowthAccount>();
   std::atomic<std::uint64_t> refused_{0};
 };

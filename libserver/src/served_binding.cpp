@@ -56,6 +56,7 @@ Status authorise(const ServedInterface& interface, const shim::Principal& princi
 ServedBinding::ServedBinding(ServedParts parts)
     : parts_(std::move(parts)),
       astacks_(parts_.region.layout().astack_count()),
+      handles_(parts_.handles),
       callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
 }

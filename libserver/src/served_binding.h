@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "descriptor_account.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
@@ -83,6 +84,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 };
 
 struct ServedParts {
+  DescriptorAccount::Share descriptors = {};  ///< First, so that it goes last: when they are closed.
+  std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "call_path.h"
-#include "estack_shares.h"
 #include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/step.h"
@@ -17,7 +16,15 @@
 
 namespace lrpc::server {
 
-TrapServer::TrapServer(const ServerOptions& options) noexcept : options_(options) {}
+namespace {
+
+/// What is listened on, and what wakes the thread.
+constexpr std::size_t kDescriptors = 2;
+
+}  // namespace
+
+TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<DescriptorAccount> descriptors)
+    : options_(options), account_(std::make_shared<TrapAccount>(options)), descriptors_(std::move(descriptors)) {}
 
 Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
   if (binding->gate() != shim::Gate::trap)
@@ -31,16 +38,12 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  if (listeners_.size() + abandoned_->load() >= most_estacks(options_)) {
-    return Error{Errc::limit_reached, "as many sealed clients as the server has E-stacks"};
-  }
-  const auto of_user = std::ranges::count_if(listeners_, [&](const auto& one) {
-    return one->binding != nullptr && one->binding->client().uid == binding->client().uid;
-  });
-  if (static_cast<std::size_t>(of_user) >= most_estacks_of_user(options_)) {
-    return Error{Errc::limit_reached, "as many sealed clients as the server lets one user have"};
-  }
-  listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake)));
+  const uid_t user = binding->client().uid;
+  if (Status room = descriptors_->room(user, kDescriptors, most_descriptors_of_user(options_)); !room) return room;
+  auto share = TrapAccount::take(account_, user);
+  if (!share) return share.error();
+  listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share),
+                                                  DescriptorAccount::take(descriptors_, user, kDescriptors)));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listeners_.back());
   shim::Thread thread;
@@ -93,11 +96,8 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   shim::Trap trap;
   while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
     const bool received = receive(*listener, trap);
-    if (listener->state.load(std::memory_order_acquire) == State::abandoned) {
-      // Neither the server nor the binding may be there any more.
-      listener->abandoned_threads->fetch_sub(1);
-      return;
-    }
+    // Neither the server nor the binding may be there any more.
+    if (listener->state.load(std::memory_order_acquire) == State::abandoned) return;
     if (!received) continue;
     const int error = serve_trap(*listener, trap);
     if (error != 0) refused_.fetch_add(1, std::memory_order_relaxed);
@@ -111,6 +111,7 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   }
   last.reset();
   std::lock_guard lock(mutex_);
+  listener->share.give();
   std::erase(listeners_, listener);
   ended_.notify_all();
 }
@@ -120,7 +121,6 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
 bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) {
   State expected = State::receiving;
   if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
-  abandoned_->fetch_add(1);
   abandoned.bindings.push_back(std::move((*at)->binding));
   abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
   return true;

@@ -9,11 +9,13 @@
 #include <mutex>
 #include <vector>
 
+#include "descriptor_account.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/trap.h"
 #include "served_binding.h"
+#include "trap_account.h"
 
 namespace lrpc::server {
 
@@ -23,13 +25,14 @@ namespace lrpc::server {
 /// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
-  explicit TrapServer(const ServerOptions& options) noexcept;
+  TrapServer(const ServerOptions& options, std::shared_ptr<DescriptorAccount> descriptors);
   TrapServer(const TrapServer&) = delete;
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
 
   /// What came on the bell of a binding with the trap gate. Refused, and closed, if it is no listener, the binding
-  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed.
+  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed, of its user
+  /// or of all; those count whose threads have not ended. Or its user has too many descriptors.
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
   void end(const ServedBinding& binding);
@@ -45,15 +48,17 @@ class TrapServer {
   /// hands; nobody waits for such a thread: it is abandoned, and touches nothing any more.
   enum class State : std::uint8_t { serving, receiving, abandoned };
   struct Listener {
-    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken,
-             UniqueFd woken) noexcept
+    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken,
+             TrapAccount::Share counted, DescriptorAccount::Share held) noexcept
         : server(owner),
-          abandoned_threads(owner.abandoned_),
+          share(std::move(counted)),
+          descriptors(std::move(held)),
           binding(std::move(served)),
           traps(std::move(taken)),
           wake(std::move(woken)) {}
     TrapServer& server;
-    const std::shared_ptr<std::atomic<std::size_t>> abandoned_threads;  ///< Outlives the server.
+    TrapAccount::Share share;  ///< Until the thread has ended, which may outlive the server.
+    const DescriptorAccount::Share descriptors;
     std::shared_ptr<ServedBinding> binding;
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
@@ -74,12 +79,12 @@ class TrapServer {
   [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;
 
   const ServerOptions& options_;
+  const std::shared_ptr<TrapAccount> account_;
+  const std::shared_ptr<DescriptorAccount> descriptors_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::shared_ptr<Listener>> listeners_;
   std::atomic<std::uint64_t> refused_{0};
-  /// Threads that may still wait in the kernel for a trap that somebody else has taken: they count as listeners.
-  const std::shared_ptr<std::atomic<std::size_t>> abandoned_ = std::make_shared<std::atomic<std::size_t>>(0);
   bool stop_ = false;
 };
 

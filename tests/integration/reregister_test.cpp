@@ -331,7 +331,7 @@ TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
 
 TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is_gone) {
   World world;
-  const Process server = world.start_server({"scarce"}, {"--max-descriptors", "40"});
+  const Process server = world.start_server({"scarce"}, {"--max-descriptors", "40", "--max-descriptors-per-user", "0"});
   auto before = world.import("scarce");
   ASSERT_TRUE(before) << before.error().message();
   {

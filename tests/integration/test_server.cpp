@@ -43,6 +43,8 @@ int main(int argc, char** argv) {
       options_of_server.max_bindings_per_user = std::stoul(argv[++i]);
     else if (argument == "--max-region-bytes-per-user")
       options_of_server.max_region_bytes_per_user = std::stoul(argv[++i]);
+    else if (argument == "--max-descriptors-per-user")
+      options_of_server.max_descriptors_per_user = std::stoul(argv[++i]);
     else if (argument == "--max-descriptors")
       limit_descriptors(std::stoul(argv[++i]));
     else if (argument == "--refuse")

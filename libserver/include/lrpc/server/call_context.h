@@ -94,7 +94,8 @@ class CallContext {
   }
 
   /// Enters an object in the caller's handle table; the handle is good until closed or until the client goes (rundown).
-  /// Throws std::length_error if the client holds HandleTable::kMaxHandles already (the call is then call-failed).
+  /// Throws std::length_error if the client holds HandleTable::kMaxHandles already, or its user
+  /// ServerOptions::max_handles_per_user (the call is then call-failed).
   template <class H, class T>
   [[nodiscard]] H grant(std::shared_ptr<T> object) {
     return H{grant_raw(H::TagType::kTag, typeid(T), std::move(object))};

@@ -1,13 +1,34 @@
 // The handles of one binding: typed names for objects that the server keeps for its client.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <typeindex>
+#include <utility>
 #include <vector>
 
 namespace lrpc::server {
+
+/// How many handles a user has open, over the tables of all its bindings; each table holds it. Thread-safe.
+class HandleCount {
+ public:
+  explicit HandleCount(std::size_t most) noexcept : most_(most) {}  ///< 0: no limit.
+  /// One more; false if there may be no more.
+  [[nodiscard]] bool take() noexcept {
+    if (open_.fetch_add(1, std::memory_order_relaxed) < most_ || most_ == 0) return true;
+    give(1);
+    return false;
+  }
+  void give(std::size_t count) noexcept { open_.fetch_sub(count, std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t open() const noexcept { return open_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> open_{0};
+};
 
 /// Thread-safe; one table a binding, so no two bindings ever share its lock. A handle value is {serial: 32, slot + 1:
 /// 32}; serials come round only after 2^32 grants, so a closed handle stays invalid in practice.
@@ -18,8 +39,11 @@ class HandleTable {
  public:
   static constexpr std::size_t kMaxHandles = 65'536;
 
-  /// Enters an object; 0 if the table is full. After close_all() the object is not kept and the value is dead on
-  /// arrival.
+  /// `count`: of all tables of the same user; null: nobody counts.
+  explicit HandleTable(std::shared_ptr<HandleCount> count = nullptr) noexcept : count_(std::move(count)) {}
+
+  /// Enters an object; 0 if the table is full or its user has as many as it may. After close_all() the object is not
+  /// kept and the value is dead on arrival.
   [[nodiscard]] std::uint64_t grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object);
   /// The object behind a value, or null if it is not open, was granted under another tag or is of another C++ type.
   [[nodiscard]] std::shared_ptr<void> resolve(std::uint64_t value, std::uint32_t tag, std::type_index type);
@@ -39,6 +63,7 @@ class HandleTable {
   };
   [[nodiscard]] Entry* find_locked(std::uint64_t value, std::uint32_t tag, std::type_index type);
 
+  const std::shared_ptr<HandleCount> count_;
   std::mutex mutex_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_;

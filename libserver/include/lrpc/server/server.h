@@ -49,6 +49,15 @@ struct ServerOptions {
   /// no exception. 0: no limit. Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
+  /// Most file descriptors of this process that the bindings of one user hold: two each, five if the interface has
+  /// callbacks, and one for each secondary region, two for each sealed client. Unset: half of the process's soft limit
+  /// (RLIMIT_NOFILE) as it then is, so that one user can neither keep everybody else from binding nor the program from
+  /// opening anything; 0: no limit. What goes over is limit_reached, or no growth. Bindings of callers of other hosts
+  /// are limited by the network domain; their secondary regions are counted as one user's.
+  std::optional<std::size_t> max_descriptors_per_user{};
+  /// Most handles open of one user, over all its bindings (of one binding: HandleTable::kMaxHandles); a grant beyond it
+  /// throws std::length_error in the procedure. 0: no limit. Callers of other hosts are one user.
+  std::size_t max_handles_per_user = 262'144;
   /// Most secondary A-stacks alive (AStackSupply::grow), of one binding and of one user, and the most bytes that the
   /// regions of one user's take; further requests get fewer or none, and their callers wait. 0: no growth. Each region
   /// takes one file descriptor, and memory only where A-stacks have been used.

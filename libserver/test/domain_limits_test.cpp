@@ -1,0 +1,173 @@
+// What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <future>
+#include <vector>
+
+#include "domain.h"
+
+namespace lrpc::server {
+namespace {
+
+constexpr uid_t kAlice = 1;
+constexpr uid_t kBob = 2;
+
+/// A domain without a name, and clients of it that are only a pair of descriptors and the number of a process.
+class DomainLimits : public testing::Test {
+ protected:
+  /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
+  static Status bind(Domain& domain, const shim::Credentials& client) {
+    std::promise<Status> bound;
+    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client)); });
+    return posted ? bound.get_future().get() : posted;
+  }
+  static void unbind(Domain& domain, std::uint64_t binding) {
+    std::promise<void> over;
+    const Status posted = domain.watcher().post([&] {
+      domain.end_binding(binding);
+      over.set_value();
+    });
+    if (posted) over.get_future().get();
+  }
+  static shim::Credentials client(pid_t pid, uid_t user) { return {pid, user, user}; }
+
+ private:
+  static Status bind_here(Domain& domain, const shim::Credentials& client) {
+    static constexpr AStackClass kOne{64, 0, 1};
+    static const Pdl declared{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+    auto interface = std::make_shared<ServedInterface>();
+    interface->pdl = &declared;
+    auto layout = shim::RegionLayout::of(declared.classes);
+    if (!layout) return layout.error();
+    if (Status room = domain.room_for(client, *interface, layout->size()); !room) return room;
+    auto region = shim::Region::private_to_this_domain(*std::move(layout));
+    auto bells = shim::make_socket_pair();
+    auto process = shim::open_pidfd(::getpid());
+    if (!region || !bells || !process) return Errc::limit_reached;
+    ServedParts parts;
+    parts.id = domain.next_binding_id();
+    parts.client = client;
+    parts.region = *std::move(region);
+    parts.client_pidfd = *std::move(process);
+    parts.bell = std::move(bells->first);
+    parts.interface = std::move(interface);
+    kept().push_back(std::move(bells->second));
+    return domain.add_binding(std::move(parts));
+  }
+  /// The clients' ends: without them their bindings are over.
+  static std::vector<UniqueFd>& kept() {
+    static std::vector<UniqueFd> ends;
+    return ends;
+  }
+  void TearDown() override { kept().clear(); }
+};
+
+TEST_F(DomainLimits, a_process_has_as_many_bindings_as_one_may) {
+  Domain domain({.max_bindings_per_client_process = 2});
+  EXPECT_TRUE(bind(domain, client(7, kAlice)));
+  EXPECT_TRUE(bind(domain, client(7, kAlice)));
+  EXPECT_EQ(bind(domain, client(7, kAlice)).code(), Errc::limit_reached);
+  EXPECT_TRUE(bind(domain, client(8, kAlice)));
+}
+
+TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
+  Domain domain({.max_bindings_per_client_process = 2, .max_bindings_per_user = 4});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(bind(domain, client(0, kAlice))) << i;
+    EXPECT_TRUE(bind(domain, client(0, kBob))) << i;
+  }
+  const Status refused = bind(domain, client(0, kAlice));
+  ASSERT_EQ(refused.code(), Errc::limit_reached) << "its user is limited all the same";
+  EXPECT_NE(refused.error().text.find("(max_bindings_per_user)"), std::string::npos) << refused.error().text;
+  EXPECT_EQ(domain.statistics().bindings, 8U);
+}
+
+/// The process's soft limit of descriptors, for as long as this lives.
+class SoftLimit {
+ public:
+  explicit SoftLimit(rlim_t most) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit now = before_;
+    now.rlim_cur = most;
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+  ~SoftLimit() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(DomainLimits, one_user_has_at_most_half_of_the_descriptors) {
+  const SoftLimit limit(200);
+  Domain domain({});
+  int bound = 0;
+  Status refused;
+  while (refused && bound < 100) {
+    refused = bind(domain, client(100 + bound, kAlice));
+    if (refused) ++bound;
+  }
+  EXPECT_EQ(bound, 50) << "two each";
+  ASSERT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("user 1 has 100 of the server's file descriptors"), std::string::npos)
+      << refused.error().text;
+  EXPECT_NE(refused.error().text.find("(max_descriptors_per_user)"), std::string::npos) << refused.error().text;
+  EXPECT_TRUE(bind(domain, client(1, kBob)));
+  EXPECT_TRUE(UniqueFd(::dup(0))) << "the program opens what it needs";
+  unbind(domain, 1);
+  EXPECT_TRUE(bind(domain, client(100, kAlice))) << "what is given back may be had again";
+}
+
+TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
+  Domain domain({.max_descriptors_per_user = 5});
+  EXPECT_TRUE(bind(domain, client(1, kAlice)));
+  EXPECT_TRUE(bind(domain, client(2, kAlice)));
+  EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
+  const SoftLimit limit(200);
+  Domain boundless({.max_descriptors_per_user = 0});
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
+}
+
+/// Handles granted in a binding's table until there are no more, at most `most`.
+std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
+  std::vector<std::uint64_t> granted;
+  while (granted.size() < most) {
+    const std::uint64_t value = table.grant(1, typeid(int), std::make_shared<int>(0));
+    if (value == 0) break;
+    granted.push_back(value);
+  }
+  return granted;
+}
+
+TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_user) {
+  Domain domain({.max_handles_per_user = 10});
+  for (const uid_t user : {kAlice, kAlice, kBob}) ASSERT_TRUE(bind(domain, client(1, user)));
+  HandleTable& one = domain.find(1)->handles();
+  HandleTable& other = domain.find(2)->handles();
+  const auto first = grant_all(one, 7);
+  ASSERT_EQ(first.size(), 7U);
+  EXPECT_EQ(grant_all(other, 100).size(), 3U);
+  EXPECT_EQ(grant_all(domain.find(3)->handles(), 100).size(), 10U) << "another user has its own";
+  EXPECT_NE(one.close(first.front(), 1, typeid(int)), nullptr);
+  EXPECT_EQ(one.close(first.front(), 1, typeid(int)), nullptr) << "which gives nothing back";
+  EXPECT_EQ(grant_all(other, 100).size(), 1U);
+  unbind(domain, 1);
+  EXPECT_EQ(grant_all(other, 100).size(), 6U) << "the rundown gives back what was open";
+}
+
+TEST_F(DomainLimits, handles_of_a_binding_that_has_ended_count_for_nobody) {
+  Domain domain({.max_handles_per_user = 2});
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  ASSERT_TRUE(bind(domain, client(2, kAlice)));
+  const auto ended = domain.find(1);
+  unbind(domain, 1);
+  EXPECT_EQ(grant_all(ended->handles(), 5).size(), 5U) << "a procedure that still runs";
+  EXPECT_EQ(ended->handles().size(), 0U);
+  EXPECT_EQ(grant_all(domain.find(2)->handles(), 5).size(), 2U);
+}
+
+}  // namespace
+}  // namespace lrpc::server
