@@ -125,7 +125,7 @@ shim::LinkageRecord* AStackList::Lease::remove() noexcept {
 void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
   Lease& lease = leases_[shim::calling_thread.number];
   if (lease.leased() == &record) {
-    lease.in_call.clear();  // it is ours, and wanted
+    lease.in_call.store(0, std::memory_order_release);  // it is ours, and wanted
   } else if (!lease_to(lease, record)) {
     push(record);
   }
@@ -147,7 +147,7 @@ void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
   Lease& lease = leases_[shim::calling_thread.number];
   if (lease.leased() != &record) return;
   (void)lease.remove();
-  lease.in_call.clear();
+  lease.in_call.store(0, std::memory_order_release);
 }
 
 void AStackList::stop_leasing() noexcept {
@@ -184,7 +184,7 @@ shim::LinkageRecord* AStackList::take_from(Lease& lease) noexcept {
       return spare;
     }
   }
-  if (lease.in_call.load()) return nullptr;
+  if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr;
   return lease.remove();
 }
 
@@ -211,7 +211,7 @@ void AStackList::surrender_own_lease() noexcept {
     lease.spares.store(spare->below, std::memory_order_relaxed);
     push(*spare);
   }
-  if (lease.in_call.mine()) return;
+  if (lease.in_call.load(std::memory_order_relaxed) != 0) return;
   if (shim::LinkageRecord* record = lease.remove()) push(*record);
 }
 
@@ -254,7 +254,7 @@ shim::LinkageRecord* AStackList::pop_secondary() noexcept {
 bool AStackList::looks_empty() const noexcept {
   if (any_free()) return false;
   for (const Lease& lease : leases_) {
-    if (lease.leased() != nullptr && !lease.in_call.load()) return false;
+    if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
     if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr)
       return false;
   }

@@ -88,16 +88,16 @@ class AStackList {
   /// the list is closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
     LRPC_STEP("client 2");
-    if (lease.in_call.mine()) [[unlikely]]
+    if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return nullptr;
-    lease.in_call.set(std::memory_order_relaxed);
+    lease.in_call.store(1, std::memory_order_relaxed);
     shim::light_fence();
     const std::uintptr_t record = lease.record.load(std::memory_order_acquire);
     if ((record & Lease::kWanted) == 0) [[likely]] {
       if (record == 0) __builtin_unreachable();  // none has the bit
       return reinterpret_cast<shim::LinkageRecord*>(record);
     }
-    lease.in_call.clear();
+    lease.in_call.store(0, std::memory_order_release);
     return nullptr;
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
@@ -173,19 +173,6 @@ class AStackList {
   /// The same in a fork child, where nobody else is and a lock may be held by nobody.
   void close_after_fork() noexcept { stop_leasing(); }
 
-  /// Written by the owning thread alone, which reads it as the plain byte that it is to it.
-  class OwnersFlag {
-   public:
-    [[nodiscard]] bool mine() const noexcept { return value_ != 0; }
-    void set(std::memory_order order) noexcept { std::atomic_ref(value_).store(1, order); }
-    void clear() noexcept { std::atomic_ref(value_).store(0, std::memory_order_release); }
-    /// For anybody else.
-    [[nodiscard]] bool load() const noexcept { return std::atomic_ref(value_).load(std::memory_order_acquire) != 0; }
-
-   private:
-    mutable std::uint8_t value_ = 0;
-  };
-
   struct alignas(64) Lease {
     /// In `record`: somebody wants what is leased here. There is no record without an owner's look at this bit, so that
     /// one load asks for both.
@@ -195,7 +182,7 @@ class AStackList {
     /// A LinkageRecord's address, or none. The owner puts one in, under ending_, and takes one out that is in its call;
     /// whoever holds ending_ sets and clears kWanted, and takes one out that is in no call.
     std::atomic<std::uintptr_t> record{kNone};
-    OwnersFlag in_call;
+    std::atomic<std::uint8_t> in_call{0};               ///< Written by the owning thread alone.
     std::atomic<std::uint8_t> moving{0};                ///< Written by the owning thread alone.
     std::atomic<std::uint8_t> wanted{0};                ///< Written under ending_ alone; for `spares`.
     std::atomic<shim::LinkageRecord*> spares{nullptr};  ///< Linked through `below`.
