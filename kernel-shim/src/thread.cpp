@@ -14,6 +14,8 @@
 #include <new>
 #include <string_view>
 
+#include "lrpc/shim/cancellation.h"
+
 namespace lrpc::shim {
 namespace {
 
@@ -127,6 +129,7 @@ Status Thread::start(const Options& options, Body body, void* argument) {
 }
 
 void Thread::join() noexcept {
+  const NoCancellation never;  // pthread_join(3) is a cancellation point
   pthread_join(thread_, nullptr);
   running_ = false;
 }
