@@ -36,7 +36,7 @@ bool blocked_here(int signal) {
   return sigismember(&mask, signal) == 1;
 }
 
-TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_all_signals) {
+TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {
   Seen seen;
   Thread thread;
   ASSERT_TRUE(thread.start({.name = "test", .stack_size = 300'001, .guard_size = 65'536}, &look, &seen));
@@ -49,6 +49,15 @@ TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_all_signals) {
     EXPECT_EQ(sigismember(&seen.blocked, signal), 1) << signal;
     EXPECT_FALSE(blocked_here(signal)) << signal;
   }
+}
+
+TEST(Thread, leaves_its_own_faults_to_the_programs_handlers) {
+  Seen seen;
+  Thread thread;
+  ASSERT_TRUE(thread.start({.name = "test"}, &look, &seen));
+  thread.join();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+    EXPECT_EQ(sigismember(&seen.blocked, signal), 0) << signal;
 }
 
 /// Long enough that who joins it has to wait.
