@@ -135,6 +135,8 @@ TEST_F(Revocation, cannot_be_watched_where_nobody_watches) {
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->binding().revocation_fd().code(), Errc::not_supported);
   EXPECT_EQ(client->binding().when_revoked([] {}).code(), Errc::not_supported);
+  EXPECT_EQ(import({.watcher = false, .on_revoked = [] {}}).code(), Errc::not_supported);
+  EXPECT_EQ(import({.gate = lrpc::Gate::trap, .on_revoked = [] {}}).code(), Errc::not_supported);
 }
 
 TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {

@@ -39,7 +39,7 @@ struct ImportOptions {
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
-  /// protocol. Must not destroy the Binding and must not block. More can be added later: Binding::when_revoked().
+  /// protocol; not_supported without a watcher. Must not destroy the Binding nor block. More: Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 
