@@ -208,6 +208,8 @@ void PendingCall::abandon() noexcept {
   }
   // Only what has returned may go back (T16); until then it stays where nobody takes it.
   (void)shim::abandon(*linkage.astack.head, linkage.generation);
+  if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr && !binding_->revoked())
+    server.serve(server.server, linkage.index);  // nobody else declines it
   linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
   put_back();
 }
