@@ -14,6 +14,8 @@
 #include <new>
 #include <string_view>
 
+#include "lrpc/shim/cancellation.h"
+
 namespace lrpc::shim {
 namespace {
 
@@ -97,6 +99,14 @@ struct NamedBody {
   void* argument = nullptr;
 };
 
+/// All but those that a thread brings upon itself: blocked, such a one ends the process past the program's handler.
+sigset_t signals_to_block() noexcept {
+  sigset_t sent;
+  sigfillset(&sent);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&sent, fault);
+  return sent;
+}
+
 void* run_named(void* argument) {
   const std::unique_ptr<NamedBody> given(static_cast<NamedBody*>(argument));
   pthread_setname_np(pthread_self(), given->name.data());
@@ -113,10 +123,9 @@ Status Thread::start(const Options& options, Body body, void* argument) {
   int err = attributes.error();
   if (err == 0) {
     // A thread inherits the mask.
-    sigset_t all;
+    const sigset_t sent = signals_to_block();
     sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &sent, &before);
     err = pthread_create(&thread_, attributes.get(), &run_named, named.get());
     if (err == 0) (void)named.release();  // the thread's
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -127,6 +136,7 @@ Status Thread::start(const Options& options, Body body, void* argument) {
 }
 
 void Thread::join() noexcept {
+  const NoCancellation never;  // pthread_join(3) is a cancellation point
   pthread_join(thread_, nullptr);
   running_ = false;
 }

@@ -93,6 +93,7 @@ int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
     work_.erase(first);
     lock.unlock();
     work();
+    work = nullptr;  // what it holds may use this watcher in its destructor
     lock.lock();
   }
   return -1;
@@ -101,11 +102,12 @@ int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
 void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events) {
   const auto found = watches_.find(id);
   if (found == watches_.end()) return;  // unwatched after epoll_wait had returned it
-  const auto watch = found->second;
+  auto watch = found->second;
   running_ = id;
   lock.unlock();
   watch->callback(
       {.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+  watch.reset();  // the last, if it was unwatched meanwhile: what it holds may use this watcher in its destructor
   lock.lock();
   running_ = 0;
   idle_.notify_all();
@@ -151,10 +153,11 @@ Watcher::~Watcher() {
 
 Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
   if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  const auto made = std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)});  // outlives the lock
   std::lock_guard lock(impl_->mutex_);
   if (Status started = impl_->start_locked(); !started) return started.error();
   const Id id = impl_->next_id_++;
-  impl_->watches_.emplace(id, std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)}));
+  impl_->watches_.emplace(id, made);
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.u64 = id;
@@ -169,11 +172,13 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
 
 void Watcher::unwatch(Id id) {
   if (id == 0 || inert()) return;
+  std::shared_ptr<Impl::Watch> ended;  // goes after the lock: what it holds may use this watcher in its destructor
   std::unique_lock lock(impl_->mutex_);
   if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) {
-    (void)epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_DEL, found->second->fd, nullptr);
-    keep_in_fork_children(found->second->fd);
+    ended = std::move(found->second);
     impl_->watches_.erase(found);
+    (void)epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_DEL, ended->fd, nullptr);
+    keep_in_fork_children(ended->fd);
   }
   // Even if it is gone already: its callback may have unwatched itself and still be running.
   if (!on_watcher_thread()) impl_->idle_.wait(lock, [&] { return impl_->running_ != id; });

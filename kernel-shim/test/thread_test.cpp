@@ -1,6 +1,7 @@
 #include "lrpc/shim/thread.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <csignal>
 #include <cstdint>
@@ -35,7 +36,7 @@ bool blocked_here(int signal) {
   return sigismember(&mask, signal) == 1;
 }
 
-TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_all_signals) {
+TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {
   Seen seen;
   Thread thread;
   ASSERT_TRUE(thread.start({.name = "test", .stack_size = 300'001, .guard_size = 65'536}, &look, &seen));
@@ -48,6 +49,43 @@ TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_all_signals) {
     EXPECT_EQ(sigismember(&seen.blocked, signal), 1) << signal;
     EXPECT_FALSE(blocked_here(signal)) << signal;
   }
+}
+
+TEST(Thread, leaves_its_own_faults_to_the_programs_handlers) {
+  Seen seen;
+  Thread thread;
+  ASSERT_TRUE(thread.start({.name = "test"}, &look, &seen));
+  thread.join();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+    EXPECT_EQ(sigismember(&seen.blocked, signal), 0) << signal;
+}
+
+/// Long enough that who joins it has to wait.
+void* nap(void*) {
+  const timespec time{0, 50'000'000};
+  nanosleep(&time, nullptr);
+  return nullptr;
+}
+
+/// Joins a thread while a cancellation is pending for its own.
+void* join_though_cancelled(void* argument) {
+  Thread thread;
+  if (!thread.start({.name = "test"}, &nap, nullptr)) return nullptr;
+  pthread_cancel(pthread_self());
+  thread.join();
+  *static_cast<bool*>(argument) = true;
+  pthread_testcancel();
+  return nullptr;
+}
+
+TEST(Thread, is_joined_to_its_end_by_one_that_is_cancelled_meanwhile) {
+  bool joined = false;
+  pthread_t other{};
+  ASSERT_EQ(pthread_create(&other, nullptr, &join_though_cancelled, &joined), 0);
+  void* ended = nullptr;
+  ASSERT_EQ(pthread_join(other, &ended), 0);
+  EXPECT_TRUE(joined);
+  EXPECT_EQ(ended, PTHREAD_CANCELED) << "at the next cancellation point of its own";
 }
 
 TEST(Thread, has_the_name_that_was_asked_for_as_far_as_it_fits) {

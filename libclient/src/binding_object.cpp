@@ -145,10 +145,9 @@ Status BindingObject::watch() {
     if (!watched) return watched.error();
     pidfd_watch_ = *watched;
   }
-  auto watched = watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) {
-    // A server has nothing to say on the bell: what comes is dropped.
-    if (event.hung_up || shim::receive_bell(parts_.bell.get()).code() == Errc::peer_gone) watcher_saw_end(event.id);
-  });
+  // A server has nothing to say on the bell: one that does has broken the protocol, and is not read at all.
+  auto watched =
+      watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
   if (!watched) return watched.error();
   bell_watch_ = *watched;
   return {};

@@ -123,6 +123,9 @@ Status check(const ImportOptions& options) {
   if (options.gate == Gate::trap && options.supply == AStackSupply::grow) {
     return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
   }
+  if (options.on_revoked && (!options.watcher || options.gate == Gate::trap)) {
+    return Error{Errc::not_supported, "on_revoked: nobody would call it, for without a watcher nobody watches"};
+  }
   return {};
 }
 

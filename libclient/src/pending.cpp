@@ -17,6 +17,13 @@ using shim::CallWord;
 using shim::LinkageRecord;
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+constexpr auto kLongestTimeout =
+    std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(shim::Deadline::kMost));
+
+}  // namespace
+
 void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
   AStackList& list = binding_->astacks(astack_class);
   linkage_ = binding_->take_slow(list);
@@ -27,16 +34,21 @@ void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
   list.give_up(*linkage_);  // it may have been this thread's own lease; now it is the call's alone
 }
 
-/// What holds for the call from now on. False: nothing is left, and it is not to be rung.
+/// What holds for the call from now on, wherever it is waited for; the procedure is told the same. False: nothing is
+/// left, and it is not to be rung.
 bool PendingCall::limit() noexcept {
   const CallWord limited = limit_call(*binding_, *linkage_, called_);
   if (limited == CallWord()) return false;
   called_ = limited;
+  Clock::time_point until = Clock::time_point::max();
   if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
-    linkage_->limited = true;
-    linkage_->until = limits->deadline.until();
+    until = limits->deadline.until();
     linkage_->cancellations = limits->cancellations();
   }
+  if (const auto timeout = binding_->call_timeout(); timeout.count() > 0)
+    until = std::min(until, Clock::now() + std::min(timeout, kLongestTimeout));
+  linkage_->until = until;
+  linkage_->limited = true;
   return true;
 }
 
@@ -196,6 +208,8 @@ void PendingCall::abandon() noexcept {
   }
   // Only what has returned may go back (T16); until then it stays where nobody takes it.
   (void)shim::abandon(*linkage.astack.head, linkage.generation());
+  if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr && !binding_->revoked())
+    server.serve(server.server, linkage.index);  // nobody else declines it
   linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
   put_back();
 }

@@ -196,6 +196,9 @@ Status check(std::string_view name, std::string_view host, const Pdl& pdl, const
                  "a remote binding has no gate of its own: neither a sealed domain nor a binding within "
                  "one thread can have one"};
   }
+  if (options.on_revoked && !options.watcher) {
+    return Error{Errc::not_supported, "on_revoked: nobody would call it, for without a watcher nobody watches"};
+  }
   if (pdl.procedures.empty()) return Error{Errc::invalid_argument, "an interface without procedures"};
   return {};
 }
@@ -207,7 +210,7 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
   inner.watcher = options.watcher;
   inner.supply = options.supply;
   inner.gate = options.gate;
-  inner.on_revoked = [end] { ::shutdown(end->get(), SHUT_RDWR); };
+  if (options.watcher) inner.on_revoked = [end] { ::shutdown(end->get(), SHUT_RDWR); };
   auto client = wire::Client::import(shim::kNetworkName, inner);
   if (client || client.code() != Errc::name_unknown) return client;
   return Error{Errc::remote_unavailable,

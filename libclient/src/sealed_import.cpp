@@ -37,6 +37,9 @@ Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const Impor
   if (options.supply == AStackSupply::grow) {
     return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
   }
+  if (options.on_revoked) {
+    return Error{Errc::not_supported, "on_revoked: nobody would call it, for a sealed domain has no watcher"};
+  }
   static std::atomic<bool> taken{false};
   if (taken.exchange(true)) return Error{Errc::limit_reached, "a sealed domain has one binding, and imports it once"};
   auto found = shim::read_sealed_binding(::secure_getenv(shim::kSealedVariable));

@@ -56,16 +56,26 @@ class Waiting {
     std::array<shim::FutexWait, kWords + kMostCancellations> all{};
     std::copy(words.begin(), words.end(), all.begin());
     const std::size_t count = append(all, kWords);
-    if (count == all.size()) limit = std::min<std::chrono::nanoseconds>(limit, kCrowded);
-    return shim::futex_wait_any(std::span(all).first(count), limit);
+    if (count < all.size()) return shim::futex_wait_any(std::span(all).first(count), limit);
+    // Perhaps not all of them: all are looked at so often. Who called is told of the time when all of it is over, for
+    // then it does more than look.
+    const Clock::time_point until = Clock::now() + limit;
+    for (auto left = limit; left.count() > 0; left = until - Clock::now()) {
+      const shim::Wake wake = shim::futex_wait_any(all, std::min<std::chrono::nanoseconds>(left, kCrowded));
+      if (wake != shim::Wake::timed_out) return wake;
+      if (cancelled()) return shim::Wake::changed;
+    }
+    return shim::Wake::timed_out;
   }
   /// The words of the cancellations, behind the first `count` of `to`, as far as there is room. Returns how many there
   /// are then.
   [[nodiscard]] std::size_t append(std::span<shim::FutexWait> to, std::size_t count) const noexcept {
-    for (const shim::Cancellations* chain : {own_, started_}) {
-      for (; chain != nullptr && count < to.size(); chain = chain->around.get())
-        to[count++] = {&chain->word->cancelled, 0, false};
-    }
+    for (const shim::Cancellations* chain = own_; chain != nullptr && count < to.size(); chain = chain->around.get())
+      to[count++] = {&chain->word->cancelled, 0, false};
+    // The scopes that the two have in common are the outer ones of both.
+    for (const shim::Cancellations* chain = started_; chain != nullptr && count < to.size() && !is_own(chain);
+         chain = chain->around.get())
+      to[count++] = {&chain->word->cancelled, 0, false};
     return count;
   }
 
@@ -74,6 +84,12 @@ class Waiting {
   static constexpr std::chrono::milliseconds kCrowded{1};
 
  private:
+  [[nodiscard]] bool is_own(const shim::Cancellations* one) const noexcept {
+    const shim::Cancellations* chain = own_;
+    while (chain != nullptr && chain != one) chain = chain->around.get();
+    return chain != nullptr;
+  }
+
   Clock::time_point until_ = Clock::time_point::max();
   const shim::Cancellations* own_ = nullptr;
   const shim::Cancellations* started_ = nullptr;

@@ -85,6 +85,7 @@ Status Server::withdraw(ExportId id) {
 
 Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                           ExportOptions options) {
+  const shim::NoCancellation never;
   auto interface = describe_interface(*domain_, pdl, stubs, impl, std::move(options));
   if (!interface) return interface.error();
   return domain_->private_sockets().serve_over(std::move(socket), *std::move(interface));

@@ -154,6 +154,19 @@ TEST(StartedCallsInline, are_served_when_they_are_finished) {
   EXPECT_EQ(sum.finish().value(), 3);
 }
 
+TEST(StartedCallsInline, give_their_astack_back_when_they_are_dropped) {
+  LocalTasks tasks({.gate = Gate::none, .supply = lrpc::AStackSupply::fail});
+  Tasks::Client& client = *tasks.client;
+  const auto half = tasks.server.inline_half(client.binding().object().id());
+  client.binding().object().set_inline_server({half.serve, half.server});
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    const auto dropped = client.start().Check(i);
+  }
+  std::vector<Sum> sums;
+  for (int i = 0; i < 16; ++i) sums.push_back(client.start().Add(i, i));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), 2 * i);
+}
+
 TEST(StartedCallsSupply, without_an_astack_say_so_when_the_binding_does_not_wait) {
   LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
   std::vector<Nap> naps;

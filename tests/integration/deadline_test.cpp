@@ -188,6 +188,25 @@ TEST_P(Deadlines, stay_with_a_call_that_was_started_within_them) {
   EXPECT_FALSE(client_.start().Left().finish()->limited) << "nothing is left on the A-stack";
 }
 
+TEST_P(Deadlines, of_the_binding_count_for_a_started_call_from_its_start) {
+  LocalLimits timed({.gate = GetParam(), .call_timeout = 50ms});
+  auto held = timed.client->start().Stay();
+  EXPECT_TRUE(held.wait_for(20s)) << "it is not to be waited for any longer";
+  EXPECT_TRUE(held.ready());
+  EXPECT_EQ(held.finish().code(), Errc::call_aborted);
+}
+
+TEST_P(Deadlines, of_the_binding_are_told_by_a_completion_queue) {
+  LocalLimits timed({.gate = GetParam(), .call_timeout = 50ms});
+  const auto queue = lrpc::CompletionQueue::create();
+  ASSERT_TRUE(queue);
+  auto held = timed.client->start().Stay();
+  Errc ended = Errc::ok;
+  ASSERT_TRUE((*queue)->watch(held, [&] { ended = held.finish().code(); }));
+  EXPECT_EQ((*queue)->wait(20s), 1U);
+  EXPECT_EQ(ended, Errc::call_aborted);
+}
+
 TEST_P(Deadlines, hold_for_who_finishes_a_call_too) {
   auto held = client_.start().Hold(60'000);
   const CallScope scope{30ms};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lrpc/server.h"
+#include "lrpc/shim/bell.h"
 #include "mortal_test.h"
 
 namespace testing_lrpc {
@@ -134,6 +135,8 @@ TEST_F(Revocation, cannot_be_watched_where_nobody_watches) {
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->binding().revocation_fd().code(), Errc::not_supported);
   EXPECT_EQ(client->binding().when_revoked([] {}).code(), Errc::not_supported);
+  EXPECT_EQ(import({.watcher = false, .on_revoked = [] {}}).code(), Errc::not_supported);
+  EXPECT_EQ(import({.gate = lrpc::Gate::trap, .on_revoked = [] {}}).code(), Errc::not_supported);
 }
 
 TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {
@@ -155,6 +158,26 @@ TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {
   EXPECT_TRUE(client->Null());
   server_.kill_and_wait();
   EXPECT_TRUE(readable(fd, 20s));
+}
+
+TEST(RevocationByTheServer, comes_of_whatever_it_says_on_the_bell) {
+  auto ends = lrpc::shim::make_socket_pair();
+  auto layout = lrpc::shim::RegionLayout::of(Mortal::kPdl.classes);
+  ASSERT_TRUE(ends && layout);
+  auto region = lrpc::shim::Region::private_to_this_domain(*std::move(layout));
+  ASSERT_TRUE(region);
+  std::atomic<int> told{0};
+  lrpc::client::BindingParts parts;
+  parts.region = *std::move(region);
+  parts.bell = std::move(ends->second);
+  parts.watched = true;
+  parts.on_revoked = [&] { ++told; };
+  auto object = lrpc::client::BindingObject::create(std::move(parts));
+  ASSERT_TRUE(object) << object.error().message();
+  EXPECT_FALSE((*object)->revoked());
+  lrpc::shim::ring_bell(ends->first.get());
+  EXPECT_TRUE(eventually([&] { return told == 1; }));
+  EXPECT_TRUE((*object)->revoked());
 }
 
 TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {

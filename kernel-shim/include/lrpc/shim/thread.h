@@ -23,8 +23,8 @@ Status schedule_this_thread(const Scheduling& scheduling);
 /// Whether a thread of this process could be scheduled so, found out with a thread that ends at once. Blocks for that.
 Status can_schedule(const Scheduling& scheduling);
 
-/// One thread. All signals are blocked on it, so that no signal handler of the program ever runs there. Nothing throws:
-/// a thread that cannot be had is an error for the caller to deal with.
+/// One thread. What is sent to the process is blocked on it, so that no handler of the program interrupts it there; its
+/// own faults reach their handlers. Nothing throws: a thread that cannot be had is an error for the caller to deal with.
 ///
 /// Not thread-safe. Precondition of its destruction: not running(); a fork child just forgets it.
 class Thread {

@@ -34,12 +34,12 @@ struct ImportOptions {
   std::chrono::milliseconds grown_idle{1'000};
   /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined
   /// until the server lets go. Also the longest time it may wait for an A-stack before. Zero: no limit. Each is counted
-  /// from when the call would first sleep.
+  /// from when the call would first sleep; for a started call from when it is rung, whoever waits for it.
   std::chrono::milliseconds call_timeout{0};
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
-  /// protocol. Must not destroy the Binding and must not block. More can be added later: Binding::when_revoked().
+  /// protocol; not_supported without a watcher. Must not destroy the Binding nor block. More: Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 

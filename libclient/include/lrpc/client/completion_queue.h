@@ -20,10 +20,10 @@
 
 namespace lrpc {
 
-/// Tells which of the watched calls have returned, or may wait no longer (CallScope). What it runs, it runs on the thread that calls run() or wait(),
-/// never on its own: its one helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms at a time) and
-/// makes fd() readable. The thread starts with the first watched call, blocks all signals, and sleeps without end while
-/// nothing is watched. More than 127 calls at a time are looked at every millisecond.
+/// Tells which of the watched calls have returned, or may wait no longer (call_timeout, CallScope). Runs what it runs on
+/// the thread that calls run() or wait(). Its helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms
+/// at a time) and makes fd() readable; it starts with the first watched call, blocks signals, and sleeps without end
+/// while nothing is watched. More than 127 calls at a time are looked at every millisecond.
 ///
 /// Thread-safe. Must outlive the calls that it watches. In a fork child it does nothing.
 class CompletionQueue {

@@ -97,8 +97,8 @@ class PendingCall {
     return true;
   }
 
-  /// Whether finishing would not wait: the call has returned, or never will, or what it was started within lets it wait
-  /// no longer. One load of the word; no system call.
+  /// Whether finishing would not wait: the call has returned, or never will, or its call_timeout or what it was started
+  /// within lets it wait no longer. One load of the word; no system call.
   [[nodiscard]] bool ready() const noexcept {
     if (linkage_ == nullptr || binding_->revoked()) [[unlikely]]
       return true;
@@ -108,8 +108,8 @@ class PendingCall {
   }
   /// 5 · wait, at most `limit`, without giving the call up. True: ready().
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept;
-  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most the binding's call_timeout,
-  /// counted from when this sleeps first, and what CallScopes leave. Precondition: rung.
+  /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most what is left of the binding's
+  /// call_timeout, counted from the ring, and what CallScopes leave. Precondition: rung.
   [[nodiscard]] std::uint16_t wait() noexcept {
     LRPC_STEP("client 5 started");
     shim::LinkageRecord& linkage = *linkage_;
@@ -205,8 +205,8 @@ class [[nodiscard]] Pending {
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
   /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
   /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as
-  /// long as the procedure runs, at most the binding's call_timeout, counted from when finish() sleeps first, and what is
-  /// left in the CallScopes in which the call was started, and in those of this thread.
+  /// long as the procedure runs, at most what is left of the binding's call_timeout, counted from the start, of the
+  /// CallScopes in which the call was started, and of those of this thread.
   Result finish() noexcept {
     if (!call_.taken()) [[unlikely]]
       return call_.error();

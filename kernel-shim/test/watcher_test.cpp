@@ -1,0 +1,58 @@
+#include "lrpc/shim/watcher.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <future>
+#include <memory>
+
+#include "lrpc/shim/fd.h"
+
+namespace lrpc::shim {
+namespace {
+
+/// What a callback may hold: something that uses the watcher once more when it goes.
+std::shared_ptr<int> posts_when_it_goes(Watcher& watcher, std::promise<void>& posted) {
+  return {new int(0), [&](const int* held) {
+            delete held;
+            EXPECT_TRUE(watcher.post([&] { posted.set_value(); }));
+          }};
+}
+
+TEST(Watcher, can_be_used_by_what_a_watch_held_when_it_is_unwatched) {
+  std::promise<void> posted;
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  Watcher watcher("test");
+  const auto id = watcher.watch(event.get(), [held = posts_when_it_goes(watcher, posted)](Watcher::Event) {});
+  ASSERT_TRUE(id);
+  watcher.unwatch(*id);
+  posted.get_future().get();
+}
+
+TEST(Watcher, can_be_used_by_what_a_watch_held_that_unwatches_itself) {
+  std::promise<void> posted;
+  const UniqueFd event(eventfd(1, EFD_CLOEXEC));
+  Watcher watcher("test");
+  const auto id = watcher.watch(event.get(), [&watcher, held = posts_when_it_goes(watcher, posted)](
+                                                 Watcher::Event seen) { watcher.unwatch(seen.id); });
+  ASSERT_TRUE(id);
+  posted.get_future().get();
+  watcher.unwatch(*id);
+}
+
+TEST(Watcher, can_be_used_by_what_posted_work_held) {
+  std::promise<void> posted;
+  Watcher watcher("test");
+  ASSERT_TRUE(watcher.post([held = posts_when_it_goes(watcher, posted)] {}));
+  posted.get_future().get();
+}
+
+TEST(Watcher, can_be_used_by_what_a_watch_held_that_cannot_be_had) {
+  std::promise<void> posted;
+  Watcher watcher("test");
+  EXPECT_FALSE(watcher.watch(-1, [held = posts_when_it_goes(watcher, posted)](Watcher::Event) {}));
+  posted.get_future().get();
+}
+
+}  // namespace
+}  // namespace lrpc::shim
