@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +29,8 @@ constexpr std::uint32_t kExchangeMicroseconds = 20;
 constexpr std::uint32_t kTrimDelayMs = 1000;
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
+/// Between two looks while the watcher holds the idle A-stacks: who puts them back wakes those that wait.
+constexpr std::chrono::milliseconds kTrimLook{1};
 
 /// The library's watcher and the list of live bindings. Never destroyed: bindings in static storage may outlive any
 /// static.
@@ -194,13 +195,16 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
     if (revoked()) return nullptr;
     if (shim::LinkageRecord* record = list.take_any()) return record;
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
-    if (trimming_.load(std::memory_order_acquire)) {
-      sched_yield();  // the watcher has the idle ones in its hands for a moment
-      continue;
-    }
-    if (parts_.supply == AStackSupply::fail) return nullptr;
+    const bool trimming = trimming_.load(std::memory_order_acquire);
+    if (!trimming && parts_.supply == AStackSupply::fail) return nullptr;
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return nullptr;
+    if (trimming) {
+      // The watcher has the idle ones in its hands for a moment. Yielding would not do: it may have our processor alone
+      // and less priority.
+      wait_for_put(list, waiting, std::min<std::chrono::nanoseconds>(limit, kTrimLook), {});
+      continue;
+    }
     if (secondary_ != nullptr) limit = wait_for_growth(list, limit);
     if (limit.count() <= 0) continue;
     if (any_quarantined_.load(std::memory_order_acquire)) {
