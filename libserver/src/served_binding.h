@@ -137,6 +137,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
   CallContext inline_context;     ///< For Gate::none: calls run in the caller's thread.
+  bool inline_busy = false;       ///< One runs there now; one that its procedure makes has a context of its own.
   /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown,
   /// which the client's end starts through the kernel alone.
   std::atomic<bool> inline_left{false};

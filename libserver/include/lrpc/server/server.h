@@ -138,8 +138,9 @@ class Server {
   void end_binding(std::uint64_t binding_id);
 
   /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and
-  /// its first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling
-  /// thread's stack must have room for what runs on an E-stack otherwise.
+  /// its first argument. Null if there is no such binding. Valid while the binding and this Server live. One thread at a
+  /// time; what it runs may call the binding again. The calling thread's stack must have room for what runs on an
+  /// E-stack otherwise.
   struct InlineHalf {
     void (*serve)(void* server, std::uint32_t astack) = nullptr;
     void* server = nullptr;
