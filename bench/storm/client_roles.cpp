@@ -152,7 +152,7 @@ void take_all_astacks(Client& client) {
       complain("rests, but has %zu of the %u A-stacks of class %u", taken.size(), unsigned{classes[i].count},
                unsigned{i});
     }
-    for (; !taken.empty(); taken.pop_back()) list.put(list.own_lease(), *taken.back());
+    for (; !taken.empty(); taken.pop_back()) list.put(nullptr, *taken.back());
   }
 }
 

@@ -140,7 +140,13 @@ Status Domain::add_binding(ServedParts parts) {
 void Domain::end_binding(std::uint64_t id) {
   const auto binding = remove(id);
   if (binding == nullptr) return;
-  if (const auto& told = binding->interface().options.on_unbound) call_program([&] { told(id); });
+  if (!binding->interface().options.on_unbound) return;
+  const auto tell = [binding, id] { call_program([&] { binding->interface().options.on_unbound(id); }); };
+  if (watcher_.on_watcher_thread()) {
+    tell();
+  } else {
+    (void)watcher_.post(tell);
+  }
 }
 
 std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {

@@ -23,7 +23,7 @@
 
 namespace lrpc::server {
 
-/// Thread-safe. Bindings are made by the clerk, on the watcher's thread, and end there too.
+/// Thread-safe. Bindings are made by the clerk, on the watcher's thread, and end there too, unless the server ends them.
 class Domain {
  public:
   explicit Domain(ServerOptions options);
@@ -37,7 +37,8 @@ class Domain {
                                 std::uint64_t region_bytes, bool remote = false);
   /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
   Status add_binding(ServedParts parts);
-  /// The client is gone or has let go: revoke, run down the handles, tell the server. On the watcher's thread.
+  /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
+  /// the watcher's thread, later if this is another). Any thread.
   void end_binding(std::uint64_t id);
   [[nodiscard]] std::uint64_t next_binding_id() noexcept { return next_id_.fetch_add(1) + 1; }
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);

@@ -12,6 +12,7 @@
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/step.h"
 #include "poller.h"
+#include "secondary_regions.h"
 #include "stack.h"
 #include "to_ticks.h"
 
@@ -57,9 +58,12 @@ void EStack::serve_astack() {
   astack_->head->attached.store(1, std::memory_order_seq_cst);
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
-    // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests.
+    // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests. Two loads for the
+    // most part: another user that has as many as it may have does not get us to take the lock.
     at_rest_.store(true, std::memory_order_seq_cst);
-    if (pool_.any_waiting_.load(std::memory_order_seq_cst) && pool_.is_wanted(*this)) break;
+    const bool may_be_wanted = pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) ||
+                               own_user_waits_->load(std::memory_order_seq_cst);
+    if (may_be_wanted && pool_.is_wanted(*this)) break;
     const std::uint64_t now = shim::ticks();
     // The poller has the calls: one that it misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
@@ -182,11 +186,7 @@ EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processor
 void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
   if (stop_ || astack.estack.load() != nullptr || binding->revoked()) return;
-  const bool queued = std::ranges::any_of(waiting_, [&](const Waiting& w) { return w.astack == &astack; });
-  if (!queued) {
-    waiting_.push_back({binding, &astack});
-    any_waiting_.store(true);
-  }
+  (void)shares_.add({.user = user_of(*binding), .binding = binding, .astack = &astack});
   supply_locked();
   // Also if it has waited before: whoever could be spared may have been busy then, and the system out of threads.
   if (astack.estack.load() == nullptr) reclaim_locked(user_of(*binding));
@@ -199,7 +199,7 @@ void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBindi
   estack.last_used_.store(shim::ticks());
   astack.estack.store(&estack);
   ++associated_;
-  shares_.take(user_of(*binding));
+  estack.own_user_waits_ = &shares_.take(user_of(*binding));
 }
 
 bool EStackPool::start_locked(EStack*& estack) {
@@ -220,47 +220,26 @@ void* EStackPool::thread_main(void* estack) {
   return nullptr;
 }
 
-std::set<uid_t> EStackPool::waiting_users_locked() const {
-  std::set<uid_t> users;
-  for (const Waiting& one : waiting_) users.insert(user_of(*one.binding));
-  return users;
-}
-
-/// Whoever is to be served next: of the users that may have another E-stack the one with the fewest, and of its calls
-/// the first. Those that need none any more are dropped.
-std::optional<EStackPool::Waiting> EStackPool::take_waiting_locked() {
-  std::erase_if(waiting_,
-                [](const Waiting& one) { return one.astack->estack.load() != nullptr || one.binding->revoked(); });
-  auto next = waiting_.end();
-  std::size_t fewest = 0;
-  for (auto one = waiting_.begin(); one != waiting_.end(); ++one) {
-    const uid_t user = user_of(*one->binding);
-    const std::size_t held = shares_.held(user);
-    if (!shares_.may_have_another(user) || (next != waiting_.end() && held >= fewest)) continue;
-    next = one;
-    fewest = held;
+/// Those that need none any more are dropped.
+std::optional<WaitingCall> EStackPool::take_waiting_locked() {
+  for (;;) {
+    auto next = shares_.next();
+    if (!next || !(next->astack->estack.load() != nullptr || next->binding->revoked())) return next;
   }
-  std::optional<Waiting> taken;
-  if (next != waiting_.end()) {
-    taken = std::move(*next);
-    waiting_.erase(next);
-  }
-  any_waiting_.store(!waiting_.empty());
-  return taken;
 }
 
 void EStackPool::reclaim_locked(uid_t user) {
   // T14 · the one unused for longest (LRPC §3.2), first of those who have more than their share, that does not execute a
-  // call now; those look at any_waiting_ when they are done. One whose A-stack is being served by a poller sleeps, and
-  // nobody would wake it to look.
-  const std::size_t share = shares_.share(waiting_users_locked());
+  // call now; those look whether they are wanted when they are done. One whose A-stack is being served by a poller
+  // sleeps, and nobody would wake it to look.
+  const std::size_t share = shares_.share();
   EStack* victim = nullptr;
   bool victim_has_more = false;
   for (const auto& estack : estacks_) {
     if (estack->astack_ == nullptr || estack->leave_.load()) continue;
     if (!estack->at_rest_.load(std::memory_order_seq_cst) && estack->astack_->linkage.next_generation() == 0) continue;
     const uid_t holder = user_of(*estack->binding_);
-    if (!shares_.may_take(user, holder, share)) continue;
+    if (!shares_.may_take(user, holder)) continue;
     const bool has_more = shares_.held(holder) > share;
     const bool better =
         victim == nullptr ||
@@ -277,33 +256,24 @@ void EStackPool::reclaim_locked(uid_t user) {
 
 bool EStackPool::is_wanted(const EStack& estack) {
   std::lock_guard lock(mutex_);
-  const uid_t holder = user_of(*estack.binding_);
-  const std::set<uid_t> users = waiting_users_locked();
-  const std::size_t share = shares_.share(users);
-  return std::ranges::any_of(users, [&](uid_t user) { return shares_.may_take(user, holder, share); });
+  return shares_.is_wanted(user_of(*estack.binding_));
 }
 
-void EStackPool::forget(const ServedBinding& binding) {
-  std::deque<Waiting> forgotten;  // let go of outside the lock
+void EStackPool::forget(ServedBinding& binding) {
+  const auto secondary = binding.secondary();  // so that none goes under the lock: that unmaps
+  const uid_t user = user_of(binding);
   std::lock_guard lock(mutex_);
-  for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (one->binding.get() == &binding) {
-      forgotten.push_back(std::move(*one));
-      one = waiting_.erase(one);
-    } else {
-      ++one;
-    }
+  if (!shares_.any_waiting(user)) return;
+  for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(user, astack);
+  for (const auto& region : secondary) {
+    for (ServedAStack& astack : region->astacks()) (void)shares_.remove(user, astack);
   }
-  any_waiting_.store(!waiting_.empty());
 }
 
 void EStackPool::let_go(std::span<ServedAStack> astacks) {
   std::lock_guard lock(mutex_);
-  std::erase_if(waiting_, [&](const Waiting& one) {
-    return std::ranges::any_of(astacks, [&](const ServedAStack& astack) { return &astack == one.astack; });
-  });
-  any_waiting_.store(!waiting_.empty());
   for (ServedAStack& astack : astacks) {
+    (void)shares_.remove(user_of(*astack.binding), astack);
     EStack* const estack = astack.estack.load();
     if (estack == nullptr) continue;
     estack->leave_.store(true);
@@ -331,7 +301,7 @@ bool EStackPool::next_assignment(EStack& estack) {
       if (!stop_ && (!timed_out || estacks_.size() <= options_.kept_estacks)) continue;
     }
     std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
-    if (!waiting_.empty() && !stop_) ask_clerk_();  // it could not be used again: there is room for a new one
+    if (shares_.any_waiting() && !stop_) ask_clerk_();  // it could not be used again: there is room for a new one
     ended_.notify_all();
     return false;
   }
@@ -352,8 +322,7 @@ void EStackPool::supply_locked() {
       estack = idle_.back();
       idle_.pop_back();
     } else if (!start_locked(estack)) {
-      waiting_.push_front(*std::move(next));
-      any_waiting_.store(true);
+      shares_.put_back(*std::move(next));
       return;
     }
     assign_locked(*estack, next->binding, *next->astack);
@@ -364,7 +333,7 @@ void EStackPool::supply_locked() {
 void EStackPool::stop() {
   std::unique_lock lock(mutex_);
   stop_ = true;
-  waiting_.clear();
+  shares_.clear();
   for (const auto& estack : estacks_) {
     if (estack->astack_ != nullptr) {
       estack->leave_.store(true);

@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 
 #include "domain_processors.h"
@@ -46,7 +45,7 @@ class EStack {
   EStackPool& pool_;
   Poller& poller_;
   std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
-  std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks at any_waiting_ and leave_ before it sleeps.
+  std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks whether it is wanted before it sleeps.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
   CallContext context_;
   std::uint16_t seen_processor_ = 0;
@@ -60,6 +59,7 @@ class EStack {
   std::shared_ptr<ServedBinding> binding_;
   ServedAStack* astack_ = nullptr;
   std::condition_variable assigned_;
+  const std::atomic<bool>* own_user_waits_ = nullptr;  ///< EStackShares::take(), while it is associated.
 };
 
 /// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its
@@ -79,7 +79,7 @@ class EStackPool {
   /// running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// The binding was revoked: its calls wait for E-stacks no longer.
-  void forget(const ServedBinding& binding);
+  void forget(ServedBinding& binding);
   /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
   /// unless associate() says so again.
   void let_go(std::span<ServedAStack> astacks);
@@ -100,14 +100,9 @@ class EStackPool {
 
  private:
   friend class EStack;
-  struct Waiting {
-    std::shared_ptr<ServedBinding> binding;
-    ServedAStack* astack = nullptr;
-  };
   void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   [[nodiscard]] bool start_locked(EStack*& estack);
-  [[nodiscard]] std::set<uid_t> waiting_users_locked() const;
-  [[nodiscard]] std::optional<Waiting> take_waiting_locked();
+  [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
   void reclaim_locked(uid_t user);
   /// Whether an E-stack without a call is to leave its A-stack for somebody who waits.
   [[nodiscard]] bool is_wanted(const EStack& estack);
@@ -123,10 +118,8 @@ class EStackPool {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::unique_ptr<EStack>> estacks_;
-  std::deque<EStack*> idle_;     ///< Unassociated, most recently used last.
-  std::deque<Waiting> waiting_;  ///< A-stacks with a call and no E-stack to be had.
-  EStackShares shares_;          ///< Of those that are associated.
-  std::atomic<bool> any_waiting_{false};
+  std::deque<EStack*> idle_;  ///< Unassociated, most recently used last.
+  EStackShares shares_;       ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
   std::atomic<std::uint64_t> poller_misses_{0};
   std::atomic<std::uint64_t> released_{0};
   std::atomic<std::uint64_t> moves_{0};

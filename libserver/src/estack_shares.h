@@ -1,14 +1,18 @@
-// Which user may have how many of a server's E-stacks.
+// Which user may have how many of a server's E-stacks, and whose calls wait for one.
 #pragma once
 
 #include <sys/types.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
-#include <set>
+#include <memory>
+#include <optional>
 
 #include "lrpc/server/server.h"
+#include "served_binding.h"
 
 namespace lrpc::server {
 
@@ -24,43 +28,83 @@ namespace lrpc::server {
   return chosen == 0 ? most : std::min(chosen, most);
 }
 
-/// Who has how many, and who may have one more: at once, or from whom. Not thread-safe: under the pool's lock.
+/// An A-stack with a call and no E-stack to be had.
+struct WaitingCall {
+  uid_t user = 0;
+  std::shared_ptr<ServedBinding> binding;  ///< Or its secondary region: holds the A-stack.
+  ServedAStack* astack = nullptr;
+  std::uint64_t number = 0;  ///< When it came, see EStackShares::add().
+};
+
+/// Who has how many and whose calls wait; who may have one more: at once, or from whom. Not thread-safe: under the
+/// pool's lock, but for what is said to be read without it.
+///
+/// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most.
 class EStackShares {
  public:
   explicit EStackShares(const ServerOptions& options)
       : most_(most_estacks(options)), most_of_user_(most_estacks_of_user(options)) {}
+  EStackShares(const EStackShares&) = delete;
+  EStackShares& operator=(const EStackShares&) = delete;
 
-  void take(uid_t user) { ++held_[user]; }
-  void give(uid_t user) {
-    const auto found = held_.find(user);
-    if (--found->second == 0) held_.erase(found);
-  }
-  [[nodiscard]] std::size_t held(uid_t user) const {
-    const auto found = held_.find(user);
-    return found != held_.end() ? found->second : 0;
-  }
+  /// The user has one more. Whether calls of its own wait for an E-stack: may be read without the lock until that one
+  /// is given back.
+  const std::atomic<bool>& take(uid_t user);
+  void give(uid_t user);
+  [[nodiscard]] std::size_t held(uid_t user) const;
+
+  // Calls that wait. An A-stack waits once, however often its caller rings.
+  /// False: it waits already.
+  bool add(WaitingCall call);
+  /// False: it did not wait.
+  bool remove(uid_t user, ServedAStack& astack);
+  /// Whoever is to be served next: of the users that may have another E-stack the one with the fewest, and of its calls
+  /// the first. Nothing: nobody waits who may.
+  [[nodiscard]] std::optional<WaitingCall> next();
+  /// It could not be served: it goes where it was.
+  void put_back(WaitingCall call);
+  void clear();
+  [[nodiscard]] bool any_waiting() const noexcept { return waiting_ != 0; }
+  [[nodiscard]] bool any_waiting(uid_t user) const;
+  /// Whether calls of a user wait that may have another E-stack. Read without the lock.
+  [[nodiscard]] const std::atomic<bool>& eligible_wait() const noexcept { return eligible_wait_; }
 
   /// Whether the user may have one more if there is one.
   [[nodiscard]] bool may_have_another(uid_t user) const { return held(user) < most_of_user_; }
-
   /// What each of those who have or want any may have when there are not enough.
-  [[nodiscard]] std::size_t share(const std::set<uid_t>& wanting) const {
-    std::size_t users = held_.size();
-    for (const uid_t user : wanting) users += held_.contains(user) ? 0U : 1U;
-    return std::max<std::size_t>(most_ / std::max<std::size_t>(users, 1), 1);
+  [[nodiscard]] std::size_t share() const {
+    return std::max<std::size_t>(most_ / std::max<std::size_t>(users_.size(), 1), 1);
   }
-
   /// Whether an E-stack of `holder` that executes nothing is to leave its A-stack for a call of `user`. Between users:
   /// whoever has more than its share loses it to anybody, and whoever has less may take it from anybody.
-  [[nodiscard]] bool may_take(uid_t user, uid_t holder, std::size_t share) const {
-    if (user == holder) return true;
-    return may_have_another(user) && (held(holder) > share || held(user) < share);
+  [[nodiscard]] bool may_take(uid_t user, uid_t holder) const {
+    return user == holder || may_take_from_other(held(user), held(holder));
   }
+  /// Whether it is to leave for a call that waits.
+  [[nodiscard]] bool is_wanted(uid_t holder) const;
 
  private:
+  struct User {
+    std::size_t held = 0;
+    std::map<std::uint64_t, WaitingCall> waiting;  ///< By number: in the order in which they came.
+    std::atomic<bool> waits{false};                ///< There are some.
+  };
+  using Users = std::map<uid_t, User>;  ///< Whoever has or wants any.
+
+  [[nodiscard]] bool may_take_from_other(std::size_t has, std::size_t holder_has) const {
+    return has < most_of_user_ && (holder_has > share() || has < share());
+  }
+  [[nodiscard]] bool is_eligible(const User& user) const { return !user.waiting.empty() && user.held < most_of_user_; }
+  /// After each change to a user that was eligible before it or not.
+  void changed(Users::iterator user, bool was_eligible);
+
   const std::size_t most_;
   const std::size_t most_of_user_;
-  std::map<uid_t, std::size_t> held_;
+  Users users_;
+  std::size_t waiting_ = 0;   ///< Of all users.
+  std::size_t eligible_ = 0;  ///< Users that wait and may have another.
+  std::atomic<bool> eligible_wait_{false};
+  std::uint64_t last_number_ = 0;
 };
 
 }  // namespace lrpc::server

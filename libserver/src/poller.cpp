@@ -52,7 +52,7 @@ void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& 
     astack.polled.store(false);
     return;
   }
-  offers_.push_back({binding, &astack, shim::ticks()});
+  offers_.push_back({.binding = binding, .astack = &astack, .last_hit = shim::ticks()});
   offered_.fetch_add(1, std::memory_order_release);
   shim::futex_wake_private(offered_, 1);
 }
@@ -137,7 +137,7 @@ void Poller::take_back_remembered(std::uint64_t now) {
     if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
     if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
     one.astack->head->polled.store(1, std::memory_order_release);
-    hot_[hot_count_++] = {std::move(binding), one.astack, now};
+    hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
   }
   remembered_.clear();
 }
@@ -226,12 +226,12 @@ void Poller::drop_cold(std::uint64_t now) {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     if (!is_cold(hot_[i])) continue;
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
-    any = true;
+    hot_[i].cold = any = true;
   }
   if (!any) return;
   shim::heavy_shared_fence();  // one for all of them
   for (std::size_t i = 0; i < hot_count_;) {
-    if (is_cold(hot_[i]) && hot_[i].astack->head->polled.load(std::memory_order_relaxed) == 0) {
+    if (hot_[i].cold) {
       drop(i);
     } else {
       ++i;

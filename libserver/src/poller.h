@@ -58,6 +58,7 @@ class Poller {
     std::shared_ptr<ServedBinding> binding;
     ServedAStack* astack = nullptr;
     std::uint64_t last_hit = 0;
+    bool cold = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
   };
   /// Why a stint of polling ended.
   enum class Why : std::uint8_t {

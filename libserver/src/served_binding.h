@@ -72,16 +72,18 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   void* impl = nullptr;                       ///< The binding's.
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
+  std::atomic<bool> polled{false};           ///< In the poller's hot set (the truth behind the hint in the region).
   ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
   shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
-  std::atomic<bool> polled{false};           ///< In the poller's hot set (the truth behind the hint in the region).
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
   std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
+  std::uint64_t waits_as = 0;                ///< Its call waits for an E-stack, by this number. Under the pool's lock.
   std::uint64_t last_call = 0;               ///< ticks() of the last call an E-stack served; the E-stack's own.
   std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); the poller's own.
   std::uint32_t slow = 0;            ///< Long calls in a row that the poller executed; the poller's own.
   std::uint32_t streak = 0;          ///< Calls in a row that came soon after one another; the E-stack's own.
 };
+static_assert(sizeof(ServedAStack) == 128);
 
 struct ServedParts {
   DescriptorAccount::Share descriptors = {};  ///< First, so that it goes last: when they are closed.
@@ -145,6 +147,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
   CallContext inline_context;     ///< For Gate::none: calls run in the caller's thread.
+  bool inline_busy = false;       ///< One runs there now; one that its procedure makes has a context of its own.
   /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown,
   /// which the client's end starts through the kernel alone.
   std::atomic<bool> inline_left{false};

@@ -44,18 +44,28 @@ Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server
   return interface;
 }
 
-void serve_inline(void* binding, std::uint32_t astack) {
-  auto& served = *static_cast<server::ServedBinding*>(binding);
-  // A procedure may call through its own binding, and both calls have one context.
-  shim::CallLimits* const around = shim::calling_thread.limits;
+void serve_inline_in(server::ServedBinding& served, std::uint32_t astack, CallContext& context) {
   if (astack < served.astacks().size()) [[likely]] {
-    (void)server::serve(served.astacks()[astack], served.inline_context);
+    (void)server::serve(served.astacks()[astack], context);
   } else {
     const auto secondary = served.secondary(astack);
-    if (secondary.astack == nullptr) return;
-    (void)server::serve(*secondary.astack, served.inline_context);
+    if (secondary.astack != nullptr) (void)server::serve(*secondary.astack, context);
   }
-  shim::calling_thread.limits = around;
+}
+
+/// A procedure calls the binding that it was called through: its own context is still wanted.
+[[gnu::cold, gnu::noinline]] void serve_nested_inline(server::ServedBinding& served, std::uint32_t astack) {
+  CallContext context;
+  serve_inline_in(served, astack, context);
+}
+
+void serve_inline(void* binding, std::uint32_t astack) {
+  auto& served = *static_cast<server::ServedBinding*>(binding);
+  if (served.inline_busy) [[unlikely]]
+    return serve_nested_inline(served, astack);
+  served.inline_busy = true;
+  serve_inline_in(served, astack, served.inline_context);
+  served.inline_busy = false;
   served.inline_left.store(true, std::memory_order_release);
 }
 

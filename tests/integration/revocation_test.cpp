@@ -207,5 +207,34 @@ TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
   EXPECT_TRUE(eventually([&] { return told == 1; }));
 }
 
+TEST(RevocationByTheServer, is_told_on_the_thread_that_tells_of_bindings) {
+  MortalService service;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  std::atomic<std::uint64_t> bound{0};
+  std::atomic<std::uint64_t> unbound{0};
+  std::thread::id bound_on;
+  std::thread::id unbound_on;
+  lrpc::ExportOptions options;
+  options.on_bound = [&](std::uint64_t id, const lrpc::shim::Credentials&) {
+    bound_on = std::this_thread::get_id();
+    bound = id;
+  };
+  options.on_unbound = [&](std::uint64_t id) {
+    unbound_on = std::this_thread::get_id();
+    unbound = id;
+  };
+  lrpc::Server server;
+  ASSERT_TRUE(Mortal::serve_over(server, std::move(ends->first), service, options));
+  auto client = Mortal::Client::import_over(std::move(ends->second));
+  ASSERT_TRUE(client) << client.error().message();
+  ASSERT_TRUE(eventually([&] { return bound != 0; }));
+  server.end_binding(bound);
+  server.end_binding(bound);  // of no consequence
+  ASSERT_TRUE(eventually([&] { return unbound != 0; }));
+  EXPECT_EQ(unbound, bound);
+  EXPECT_EQ(unbound_on, bound_on);
+}
+
 }  // namespace
 }  // namespace testing_lrpc

@@ -10,6 +10,7 @@
  *
  * The pool's lock is a lock here, too; everything under it that only it guards is one step. Which of several E-stacks is the
  * one unused for longest is not said: any may be it. A thread that cannot be started is not modelled.
+ * All callers are one user's: `any_waiting` is what the pool keeps for each user.
  *
  * What is checked: every call ends and is executed once; no E-stack is associated twice or with two A-stacks, and at the end
  * each is idle, or parked at the A-stack that knows it; after a revocation all are idle. Nothing of it needs a time limit.

@@ -79,8 +79,8 @@ struct ExportOptions {
   /// if
   /// `authorise` is empty, too; else nobody, for they have no user or group here.
   std::function<Status(const shim::Principal& principal)> authorise_remote{};
-  /// Told after a binding came into being / after its client went and its handles were run down. Same thread;
-  /// exceptions are swallowed.
+  /// Told after a binding came into being / after it ended (its client went, or end_binding()) and its handles were run
+  /// down; bindings that end with the Server are not told. Same thread; exceptions are swallowed.
   std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
   /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
@@ -123,7 +123,8 @@ class Server {
   explicit Server(ServerOptions options = {});
   Server(Server&&) noexcept;
   Server& operator=(Server&&) = delete;
-  /// Withdraws every name, revokes every binding and waits until running procedures have returned.
+  /// Withdraws every name, revokes every binding and waits until running procedures and callbacks have returned. So it
+  /// must not run in one of those: it would wait for itself.
   ~Server();
 
   /// Makes `impl` importable under `name`. Generated code calls this through <Interface>::export_to(). `pdl` and
@@ -144,12 +145,14 @@ class Server {
                     ExportOptions options = {});
 
   /// Ends a binding (CallContext::binding_id()) from this side: as if its client had gone, but that this one sees a
-  /// server that is gone. Unknown ones are none. Not in a procedure of the binding's.
+  /// server that is gone. When it returns the handles have been run down; on_unbound is told on its own thread, maybe
+  /// later, and not at all if the Server is destroyed first. Unknown ones are none. Not in a procedure of the binding's.
   void end_binding(std::uint64_t binding_id);
 
   /// For Gate::none: a function that runs, in the calling thread, the server's half of the call rung on an A-stack, and
-  /// its first argument. Null if there is no such binding. Valid while the binding and this Server live. The calling
-  /// thread's stack must have room for what runs on an E-stack otherwise.
+  /// its first argument. Null if there is no such binding. Valid while the binding and this Server live. One thread at a
+  /// time; what it runs may call the binding again. The calling thread's stack must have room for what runs on an
+  /// E-stack otherwise.
   struct InlineHalf {
     void (*serve)(void* server, std::uint32_t astack) = nullptr;
     void* server = nullptr;
