@@ -90,7 +90,7 @@ void death(Session& session) {
     const bool is_floor = act.hears == Hears::poll;
     Row row{.bench = "death",
             .system = is_floor ? "floor" : "lrpc",
-            .gate = name(act.gate),
+            .gate = name_of(act.gate),
             .placement = name(Placement::unpinned),
             .test = fmt::format("{}, {}", name(act.hears), name(act.way))};
     if (!is_floor && !session.filter().wants(row.gate, row.placement, row.test)) continue;
