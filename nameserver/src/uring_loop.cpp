@@ -23,14 +23,19 @@ constexpr std::uint64_t kNoToken = 0;  ///< Completions that nobody waits for: t
 class UringLoop final : public EventLoop {
  public:
   ~UringLoop() override {
-    if (opened_) ::io_uring_queue_exit(&ring_);
+    if (!opened_) return;
+    const std::lock_guard lock(shim::ring_addresses());
+    ::io_uring_queue_exit(&ring_);
   }
 
   Status open() {
     io_uring_params parameters{};
     parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE;
     parameters.cq_entries = kCompletions;
-    const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters);
+    const int result = [&] {
+      const std::lock_guard lock(shim::ring_addresses());
+      return ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters);
+    }();
     if (result < 0) return refused("io_uring_setup", result);
     opened_ = true;
     if ((parameters.features & IORING_FEAT_EXT_ARG) == 0) return refused("waiting with a timeout", -EOPNOTSUPP);

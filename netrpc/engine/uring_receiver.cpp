@@ -48,8 +48,11 @@ Status UringReceiver::prepare() {
   parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL |
                      IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
   parameters.cq_entries = kCompletions;
-  if (const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters); result < 0)
-    return refused("io_uring_setup", -result);
+  {
+    const std::lock_guard lock(shim::ring_addresses());
+    if (const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters); result < 0)
+      return refused("io_uring_setup", -result);
+  }
   opened_ = true;
   if (const int err = shim::restrict_ring(ring_.ring_fd,
                                           {.operations = kOperations, .registers = kRegisters, .flags = kRequestFlags});
@@ -89,7 +92,10 @@ Status UringReceiver::enable() {
 }
 
 void UringReceiver::close() noexcept {
-  if (opened_) ::io_uring_queue_exit(&ring_);
+  if (opened_) {
+    const std::lock_guard lock(shim::ring_addresses());
+    ::io_uring_queue_exit(&ring_);
+  }
   if (areas_ != nullptr) ::munmap(areas_, kAreas * kAreaSize);
   if (area_ring_ != nullptr) ::munmap(area_ring_, kAreas * sizeof(io_uring_buf));
   opened_ = doomed_ = kick_armed_ = false;

@@ -9,9 +9,18 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 namespace lrpc::shim {
+
+/// Held while a ring is made and while it is given up. The next ring, of whatever thread, may get the addresses of one
+/// that is gone; the kernel orders the two, but neither the language nor a race detector knows, since liburing maps and
+/// unmaps by bare system calls.
+[[nodiscard]] inline std::mutex& ring_addresses() noexcept {
+  static std::mutex mutex;
+  return mutex;
+}
 
 /// What a ring may do once it is enabled; nothing can be added to it later.
 struct RingRestrictions {
