@@ -107,10 +107,9 @@ bool BareSocket::send(std::size_t size) noexcept {
   for (std::size_t at = 0; at < size; at += most_) {
     const std::size_t part = std::min(most_, size - at);
     buffer_[0] = kind;
-    const ssize_t sent = kind_ == SocketKind::tcp
-                             ? ::send(fd_.get(), buffer_.data(), part, MSG_NOSIGNAL)
-                             : ::sendto(fd_.get(), buffer_.data(), part, 0, reinterpret_cast<const sockaddr*>(peer_),
-                                        peer_size_);
+    const ssize_t sent = kind_ == SocketKind::tcp ? ::send(fd_.get(), buffer_.data(), part, MSG_NOSIGNAL)
+                                                  : ::sendto(fd_.get(), buffer_.data(), part, 0,
+                                                             reinterpret_cast<const sockaddr*>(peer_), peer_size_);
     if (sent != static_cast<ssize_t>(part)) return false;
   }
   return true;

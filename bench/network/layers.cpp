@@ -41,7 +41,8 @@ Status measure_layers(Session& session) {
     pairs.push_back(std::move(*pair));
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
-  const Table table({{"stack", -30}, {"ns a round trip", 16}, {"layer adds, ns", 15}, {"paper, ms", 10}, {"paper adds", 11}});
+  const Table table(
+      {{"stack", -30}, {"ns a round trip", 16}, {"layer adds, ns", 15}, {"paper, ms", 10}, {"paper adds", 11}});
   table.print_head();
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const LayerRow& layer = kRows[i];
@@ -66,12 +67,13 @@ Status measure_layers(Session& session) {
     while (kRows[i].stack != name) ++i;
     return i;
   };
-  print_note(fmt::format(
-      "Layered against monolithic: {}. Section 4.3, FRAGMENT bypassed by VIPsize: {} of the layered stack, {} of M_RPC-VIP "
-      "(the paper: 1.08, 0.92, 0.99).",
-      ratio(measured.ratio(index("SELECT-CHANNEL-FRAGMENT-VIP"), index("M_RPC-VIP"))),
-      ratio(measured.ratio(index("SELECT-CHANNEL-VIPsize"), index("SELECT-CHANNEL-FRAGMENT-VIP"))),
-      ratio(measured.ratio(index("SELECT-CHANNEL-VIPsize"), index("M_RPC-VIP")))));
+  print_note(
+      fmt::format("Layered against monolithic: {}. Section 4.3, FRAGMENT bypassed by VIPsize: {} of the layered stack, "
+                  "{} of M_RPC-VIP "
+                  "(the paper: 1.08, 0.92, 0.99).",
+                  ratio(measured.ratio(index("SELECT-CHANNEL-FRAGMENT-VIP"), index("M_RPC-VIP"))),
+                  ratio(measured.ratio(index("SELECT-CHANNEL-VIPsize"), index("SELECT-CHANNEL-FRAGMENT-VIP"))),
+                  ratio(measured.ratio(index("SELECT-CHANNEL-VIPsize"), index("M_RPC-VIP")))));
   return {};
 }
 

@@ -50,8 +50,7 @@ bool call(::Bench::Client& client, std::size_t test) {
 Outcome::Test figures_of(const Alternated& all, std::size_t remote, std::size_t local, std::size_t bare) {
   std::vector<double> floors;
   std::vector<double> ratios;
-  const std::size_t blocks =
-      std::min({all.blocks[remote].size(), all.blocks[local].size(), all.blocks[bare].size()});
+  const std::size_t blocks = std::min({all.blocks[remote].size(), all.blocks[local].size(), all.blocks[bare].size()});
   for (std::size_t i = 0; i < blocks; ++i) {
     floors.push_back(all.blocks[bare][i] + 2 * all.blocks[local][i]);
     ratios.push_back(all.blocks[remote][i] / floors.back());
@@ -119,8 +118,14 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
     const bool judged = test == 0;  // the bar is Null's
     table.print({std::string(path.name), std::string(name(placement)), std::string(kTestNames[test]),
                  number(one.remote / 1000), number(one.floor / 1000), number(one.bare / 1000), number(one.local / 1000),
-                 ratio(one.ratio), !judged ? "" : one.ratio <= kBar ? "met" : "missed"});
-    Row row{.bench = "remote", .system = "lrpc", .gate = "adaptive", .placement = name(placement),
+                 ratio(one.ratio),
+                 !judged             ? ""
+                 : one.ratio <= kBar ? "met"
+                                     : "missed"});
+    Row row{.bench = "remote",
+            .system = "lrpc",
+            .gate = "adaptive",
+            .placement = name(placement),
             .test = fmt::format("{} ({})", kTestNames[test], path.name)};
     row.figures = Figures::exactly(one.remote, one.blocks);
     row.figures.floor = one.floor;
@@ -133,19 +138,29 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
 }  // namespace
 
 void remote(Session& session) {
-  print_title("Remote calls: between two hosts (network namespaces joined by veth), through lrpcd and lrpc-netd of each");
-  print_note(fmt::format(
-      "Medians of blocks measured in turns, microseconds. The floor is a ping-pong of bare sockets on the same wire (AF_PACKET, with "
-      "UDP: UDP) and two local calls of the same procedure, one for each host. The ratio is the median of the paired ratios; the bar "
-      "of Null is {}.",
-      kBar));
+  print_title(
+      "Remote calls: between two hosts (network namespaces joined by veth), through lrpcd and lrpc-netd of each");
+  print_note(
+      fmt::format("Medians of blocks measured in turns, microseconds. The floor is a ping-pong of bare sockets on the "
+                  "same wire (AF_PACKET, with "
+                  "UDP: UDP) and two local calls of the same procedure, one for each host. The ratio is the median of "
+                  "the paired ratios; the bar "
+                  "of Null is {}.",
+                  kBar));
   fmt::print("\n");
   if (const auto why = netrpc::test::why_no_namespaces()) {
     session.fail(*why);
     return;
   }
-  const Table table({{"path", -11}, {"placement", -10}, {"test", -9}, {"us", 8}, {"floor us", 9}, {"ping-pong", 10},
-                     {"local", 8}, {"ratio", 7}, {"bar", 7}});
+  const Table table({{"path", -11},
+                     {"placement", -10},
+                     {"test", -9},
+                     {"us", 8},
+                     {"floor us", 9},
+                     {"ping-pong", 10},
+                     {"local", 8},
+                     {"ratio", 7},
+                     {"bar", 7}});
   table.print_head();
   for (const Path& path : kPaths) {
     for (const Placement placement : kPlacements) {

@@ -32,7 +32,8 @@ Status await_line(int fd, const std::string& program) {
 }
 
 /// Starts a program in a namespace and waits until it is ready.
-Result<Child> start_program(std::vector<std::string> arguments, const netrpc::test::Namespace& where, const Seat& seat) {
+Result<Child> start_program(std::vector<std::string> arguments, const netrpc::test::Namespace& where,
+                            const Seat& seat) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", errno);
   const UniqueFd out(ends[0]);

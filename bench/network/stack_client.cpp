@@ -69,7 +69,9 @@ Errc StackClient::once(std::size_t size) {
     }
     const std::uint64_t before = user_.answers();
     if (const Errc pushed = session_->push(std::move(message)); pushed != Errc::ok) return pushed;
-    if (host.engine().wait(host, [&] { return user_.answers() != before; }, host.now() + 100ms)) return Errc::ok;
+    if (host.engine().wait(
+            host, [&] { return user_.answers() != before; }, host.now() + 100ms))
+      return Errc::ok;
     ++lost_;
   }
   return Errc::timed_out;

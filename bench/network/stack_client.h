@@ -32,7 +32,7 @@ class StackClient {
  public:
   /// Opens the session. Not inside the monitor.
   static Result<StackClient> open(StackUser& user, netrpc::Protocol& top, netrpc::Service service,
-                                 netrpc::HostAddress peer);
+                                  netrpc::HostAddress peer);
   StackClient(StackClient&&) noexcept = default;
   StackClient& operator=(StackClient&&) = delete;
   ~StackClient();

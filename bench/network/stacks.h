@@ -12,8 +12,8 @@ namespace lrpc::bench {
 /// What the paper measured: milliseconds on two Sun 3/75 and a 10 Mbit/s Ethernet.
 struct PaperStack {
   std::optional<double> latency_ms;
-  std::optional<double> throughput_kbytes;      ///< Per second, with messages of 16 k.
-  std::optional<double> incremental_ms_per_k;   ///< For each further 1 k of a message.
+  std::optional<double> throughput_kbytes;     ///< Per second, with messages of 16 k.
+  std::optional<double> incremental_ms_per_k;  ///< For each further 1 k of a message.
 };
 
 struct Stack {

@@ -147,8 +147,7 @@ Status BindingObject::watch() {
     pidfd_watch_ = *watched;
   }
   // A server has nothing to say on the bell: one that does has broken the protocol, and is not read at all.
-  auto watched =
-      watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
+  auto watched = watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
   if (!watched) return watched.error();
   bell_watch_ = *watched;
   return {};

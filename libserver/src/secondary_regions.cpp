@@ -135,9 +135,8 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   account_->add(user, grown.count, bytes);
   GrowthAccount::Share share(account_, user, grown.count, bytes);
   const int answer_on = line.get();
-  auto region =
-      std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line), std::move(share),
-                                        DescriptorAccount::take(descriptors_, user, 1));
+  auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
+                                                  std::move(share), DescriptorAccount::take(descriptors_, user, 1));
   // First the watch: the binding's end, on whatever thread, is to find all of it.
   auto watched = watcher_.watch(answer_on, [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
     if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);

@@ -8,8 +8,8 @@
 #include "lrpc/server/run.h"
 #include "lrpc/shim/gates.h"
 #include "lrpc/shim/growth.h"
-#include "secondary_regions.h"
 #include "lrpc/shim/step.h"
+#include "secondary_regions.h"
 
 namespace lrpc::server {
 

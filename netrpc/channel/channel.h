@@ -20,9 +20,9 @@ struct ChannelOptions {
   Duration minimum_timeout = std::chrono::microseconds(500);  ///< However short the round trip is.
   std::size_t channels_per_peer = 1024;                       ///< At the server: more are refused.
   std::size_t peers = 4096;                                   ///< At the server: more are refused.
-  std::size_t memory = std::size_t{16} << 20;               ///< Bytes of replies that are kept, to all peers together.
-  std::size_t max_message = 0;       ///< Bytes of data in a message; zero: what the layer below can deliver.
-  std::uint64_t first_sequence = 1;  ///< For tests of the wrap-around.
+  std::size_t memory = std::size_t{16} << 20;  ///< Bytes of replies that are kept, to all peers together.
+  std::size_t max_message = 0;                 ///< Bytes of data in a message; zero: what the layer below can deliver.
+  std::uint64_t first_sequence = 1;            ///< For tests of the wrap-around.
 };
 
 /// A CHANNEL over `below`, a datagram service. Sessions: `open` with participants.remote.host (and remote.channel, if

@@ -144,8 +144,8 @@ Errc DatagramSession::control(control::Request& request) noexcept {
 
 Result<ChannelPool*> ReliableDatagram::pool_to(HostAddress to) {
   if (auto* const known = pools_.resolve(key(to, 0))) return known->get();
-  auto pool = std::make_unique<ChannelPool>(*this, below_, below_participants(to), options_.channels, options_.queue,
-                                            unwrap);
+  auto pool =
+      std::make_unique<ChannelPool>(*this, below_, below_participants(to), options_.channels, options_.queue, unwrap);
   if (Status status = pool->open_first(); !status) return status.error();
   keep_sweeping();
   return pools_.bind(key(to, 0), std::move(pool)).get();

@@ -9,7 +9,8 @@ namespace lrpc::netrpc {
 
 std::string to_string(HostAddress host) {
   if (!host.known()) return "?";
-  return fmt::format("{}.{}.{}.{}", host.value >> 24, host.value >> 16 & 0xff, host.value >> 8 & 0xff, host.value & 0xff);
+  return fmt::format("{}.{}.{}.{}", host.value >> 24, host.value >> 16 & 0xff, host.value >> 8 & 0xff,
+                     host.value & 0xff);
 }
 
 std::string to_string(const EthernetAddress& address) {

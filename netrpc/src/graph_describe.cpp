@@ -176,7 +176,8 @@ class Checker {
     const std::size_t count = roles.size();
     return fmt::format("{} stands on {}{} protocol{} ({}{}), not on {}, write over {}", kind.name,
                        kind.last_below_repeats ? "at least " : "", count, count == 1 ? "" : "s", fmt::join(roles, "; "),
-                       kind.last_below_optional ? ", which may be left out" : "", given, count == 1 ? "and one name" : fmt::format("and {} names in this order", count));
+                       kind.last_below_optional ? ", which may be left out" : "", given,
+                       count == 1 ? "and one name" : fmt::format("and {} names in this order", count));
   }
 
   [[nodiscard]] std::string wrong_service(const GraphStatement& statement, const ProtocolKind& kind, std::size_t i,

@@ -53,7 +53,8 @@ class Udp final : public Device {
       return Error{Errc::host_unreachable, fmt::format("{}: there is no route to {}", name(), to_string(remote.host))};
     const auto port = static_cast<std::uint16_t>(ports_ + number);
     if (remote.port != 0 && remote.port != port)
-      return Error{Errc::invalid_argument, fmt::format("{}: protocol {} has port {} on all hosts", name(), number, port)};
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}: protocol {} has port {} on all hosts", name(), number, port)};
     remote.port = port;
     return peer_at(remote.host, remote.port);
   }

@@ -8,9 +8,8 @@ ProtocolKind vip_kind() {
   kind.name = "VIP";
   kind.summary = "virtual IP: the Ethernet where the peer is local and the message fits, else IP; no header";
   kind.gives = Service::datagram;
-  kind.below = {{"the Ethernet", Service::datagram},
-                {"IP", Service::datagram},
-                {"the table of VIP hosts", Service::datagram}};
+  kind.below = {
+      {"the Ethernet", Service::datagram}, {"IP", Service::datagram}, {"the table of VIP hosts", Service::datagram}};
   kind.last_below_optional = true;
   kind.options = {
       {"sessions", OptionType::number, "sessions at once (4096)"},

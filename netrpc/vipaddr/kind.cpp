@@ -8,9 +8,8 @@ ProtocolKind vipaddr_kind() {
   kind.name = "VIPADDR";
   kind.summary = "chooses the Ethernet or IP at open and is not there afterwards";
   kind.gives = Service::datagram;
-  kind.below = {{"the Ethernet", Service::datagram},
-                {"IP", Service::datagram},
-                {"the table of VIP hosts", Service::datagram}};
+  kind.below = {
+      {"the Ethernet", Service::datagram}, {"IP", Service::datagram}, {"the table of VIP hosts", Service::datagram}};
   kind.last_below_optional = true;
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     auto hosts = vip::table_of_hosts(parts);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "chain_service.h"
+#include "eventually.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -18,16 +19,6 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t kLinks = 4;
 constexpr std::uint32_t kLast = kLinks - 1;
-
-/// True as soon as it holds; false if it does not within half a minute.
-template <class Condition>
-[[nodiscard]] bool eventually(Condition&& holds) {
-  for (int i = 0; i < 6000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 /// What one link has seen of the calls to Hold.
 struct Seen {

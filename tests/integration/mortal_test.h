@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "eventually.h"
 #include "gates.h"
 #include "mortal_service.h"
 #include "world.h"
@@ -48,16 +49,6 @@ inline std::string name_of(Ending ending) {
   return kNames[static_cast<std::size_t>(ending) - 1];
 }
 inline std::string name_of_ending(const testing::TestParamInfo<Ending>& tested) { return name_of(tested.param); }
-
-/// True as soon as it holds; false if it does not within half a minute.
-template <class Condition>
-[[nodiscard]] bool eventually(Condition&& holds) {
-  for (int i = 0; i < 6000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 /// Waits until a child of ours has been stopped.
 inline void wait_until_stopped(pid_t pid) {

@@ -53,9 +53,9 @@ TEST_P(Lives, OfAServerWhoseLinkIsCutEndWithItsCallsAndNotWithTheClients) {
   WireHost client(*client_, kClient, stack(), {.give_up = "500ms"});
   client.open(kServer);
   client.open(kOther);
-  const std::vector<Answer> answers =
-      call_through(client, [&] { server_->ip("link delete wire"); },
-                   [](const Answer& answer) { return answer.outcome == Errc::ok; });
+  const std::vector<Answer> answers = call_through(
+      client, [&] { server_->ip("link delete wire"); },
+      [](const Answer& answer) { return answer.outcome == Errc::ok; });
   int failed = 0;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     EXPECT_TRUE(answers[i].right || lost(answers[i].outcome)) << i << ": " << static_cast<int>(answers[i].outcome);

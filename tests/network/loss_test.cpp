@@ -41,9 +41,7 @@ class BadWires : public OnWires {
   std::optional<Namespace> server_;
 };
 
-TEST_P(BadWires, ThatLoseATenthBothWaysDoNotHinderAnyCall) {
-  expect_each_call_executed_once("loss = 0.1, on = push");
-}
+TEST_P(BadWires, ThatLoseATenthBothWaysDoNotHinderAnyCall) { expect_each_call_executed_once("loss = 0.1, on = push"); }
 
 TEST_P(BadWires, ThatLoseATenthBothWaysDoNotHinderMessagesOfManyPackets) {
   constexpr const char* kFault = "loss = 0.1, on = push";

@@ -18,13 +18,14 @@ static_assert(sizeof(StepMark) == 32);
 /// Here a step begins. No instruction, no operand, and nothing that the compiler must keep in order but other marks and
 /// atomics: the code is what it is without. The record goes to the group of the function that it is in ("?"), so that
 /// it is dropped with a copy of an inline function that the linker drops. `name`: a literal of at most 27 characters.
-#define LRPC_STEP(name)                                    \
-  __asm__ inline volatile(                                 \
-      "771:\n\t"                                           \
-      ".pushsection lrpc_steps, \"a?\", @progbits\n\t"     \
-      ".balign 32\n"                                       \
-      "772:\n\t"                                           \
-      ".long 771b - 772b\n\t"                              \
-      ".asciz \"" name "\"\n\t"                            \
-      ".balign 32\n\t"                                     \
+#define LRPC_STEP(name)                                \
+  __asm__ inline volatile(                             \
+      "771:\n\t"                                       \
+      ".pushsection lrpc_steps, \"a?\", @progbits\n\t" \
+      ".balign 32\n"                                   \
+      "772:\n\t"                                       \
+      ".long 771b - 772b\n\t"                          \
+      ".asciz \"" name                                 \
+      "\"\n\t"                                         \
+      ".balign 32\n\t"                                 \
       ".popsection")

@@ -40,8 +40,8 @@ inline constexpr ProtocolNumber kMonolithic = 204;  ///< M_RPC.
 inline constexpr ProtocolNumber kReliableDatagram = 205;
 inline constexpr ProtocolNumber kForwardingSelect = 206;
 inline constexpr ProtocolNumber kAuth = 207;
-inline constexpr ProtocolNumber kVipHosts = 208;  ///< The advertisements of hosts that speak VIP.
-inline constexpr ProtocolNumber kNetworkPath = 209;  ///< lrpc-netd's commands, over SELECT.
+inline constexpr ProtocolNumber kVipHosts = 208;      ///< The advertisements of hosts that speak VIP.
+inline constexpr ProtocolNumber kNetworkPath = 209;   ///< lrpc-netd's commands, over SELECT.
 inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, benches and programs of users.
 }  // namespace protocol_numbers
 
@@ -56,5 +56,7 @@ inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, be
 
 template <>
 struct std::hash<lrpc::netrpc::HostAddress> {
-  std::size_t operator()(lrpc::netrpc::HostAddress host) const noexcept { return host.value * 0x9e3779b97f4a7c15ULL >> 16; }
+  std::size_t operator()(lrpc::netrpc::HostAddress host) const noexcept {
+    return host.value * 0x9e3779b97f4a7c15ULL >> 16;
+  }
 };

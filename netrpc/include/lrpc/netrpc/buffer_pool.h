@@ -2,8 +2,8 @@
 // costs no allocation (The x-Kernel §II.A: the buffer manager).
 #pragma once
 
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 

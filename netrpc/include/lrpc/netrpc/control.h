@@ -63,16 +63,16 @@ struct RoundTrip {
 };
 /// To any protocol: what it has counted. Fields that mean nothing to it stay zero.
 struct Statistics {
-  std::uint64_t sent = 0;            ///< Messages pushed to the layer below.
-  std::uint64_t received = 0;        ///< Messages demultiplexed to a session.
-  std::uint64_t malformed = 0;       ///< Dropped: the header is not this protocol's.
-  std::uint64_t no_session = 0;      ///< Dropped: nobody has enabled this.
-  std::uint64_t duplicates = 0;      ///< Dropped or answered again: seen before.
-  std::uint64_t retransmissions = 0; ///< Messages sent again.
-  std::uint64_t refused = 0;         ///< Dropped: not authentic, or over a limit.
-  std::uint64_t failed = 0;          ///< Calls that ended in call-failed or call-aborted.
-  std::size_t sessions = 0;          ///< Sessions now.
-  std::size_t state = 0;             ///< Records kept for peers or for messages under way, besides sessions.
+  std::uint64_t sent = 0;             ///< Messages pushed to the layer below.
+  std::uint64_t received = 0;         ///< Messages demultiplexed to a session.
+  std::uint64_t malformed = 0;        ///< Dropped: the header is not this protocol's.
+  std::uint64_t no_session = 0;       ///< Dropped: nobody has enabled this.
+  std::uint64_t duplicates = 0;       ///< Dropped or answered again: seen before.
+  std::uint64_t retransmissions = 0;  ///< Messages sent again.
+  std::uint64_t refused = 0;          ///< Dropped: not authentic, or over a limit.
+  std::uint64_t failed = 0;           ///< Calls that ended in call-failed or call-aborted.
+  std::size_t sessions = 0;           ///< Sessions now.
+  std::size_t state = 0;              ///< Records kept for peers or for messages under way, besides sessions.
 };
 /// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
 struct DropIdle {};
@@ -81,15 +81,16 @@ struct DropIdle {};
 /// Sessions without an authentication layer below do not know this request, or answer that it is not.
 struct Authenticated {
   bool authenticated = false;
-  std::array<char, 64> key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.
+  std::array<char, 64>
+      key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.
 };
 /// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
 struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
 };
 
-using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
-                             ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
-                             RereadKeys>;
+using Request =
+    std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve, ResolveReverse,
+                 SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, RereadKeys>;
 
 }  // namespace lrpc::netrpc::control

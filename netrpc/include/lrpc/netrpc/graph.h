@@ -80,7 +80,7 @@ struct ProtocolKind {
     std::string role{};  ///< For errors: "the protocol for small messages".
     Service needs = Service::datagram;
   };
-  std::vector<Below> below{};  ///< One each; none for devices.
+  std::vector<Below> below{};        ///< One each; none for devices.
   bool last_below_repeats = false;   ///< Any number more of the last one.
   bool last_below_optional = false;  ///< The last one may be left out.
   std::vector<OptionDescription> options{};
