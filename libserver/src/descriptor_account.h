@@ -10,8 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 
+#include "account_share.h"
 #include "lrpc/server/server.h"
 
 namespace lrpc::server {
@@ -27,29 +27,8 @@ namespace lrpc::server {
 /// Thread-safe; shared with whatever it counts, which may outlive the server.
 class DescriptorAccount {
  public:
-  /// So many descriptors, for as long as this lives: it goes after they are closed. Move-only.
-  class Share {
-   public:
-    Share() noexcept = default;
-    Share(std::shared_ptr<DescriptorAccount> account, uid_t user, std::size_t count) noexcept
-        : account_(std::move(account)), user_(user), count_(count) {}
-    Share(Share&& other) noexcept
-        : account_(std::exchange(other.account_, nullptr)), user_(other.user_), count_(other.count_) {}
-    Share& operator=(Share&& other) noexcept {
-      std::swap(account_, other.account_);
-      std::swap(user_, other.user_);
-      std::swap(count_, other.count_);
-      return *this;
-    }
-    ~Share() {
-      if (account_ != nullptr) account_->give(user_, count_);
-    }
-
-   private:
-    std::shared_ptr<DescriptorAccount> account_;
-    uid_t user_ = 0;
-    std::size_t count_ = 0;
-  };
+  /// So many descriptors: it goes after they are closed.
+  using Share = AccountShare<DescriptorAccount, std::size_t>;
 
   /// limit_reached if the user would have more than `most` (0: no limit).
   [[nodiscard]] Status room(uid_t user, std::size_t count, std::size_t most) const {
@@ -65,10 +44,11 @@ class DescriptorAccount {
   [[nodiscard]] static Share take(const std::shared_ptr<DescriptorAccount>& account, uid_t user, std::size_t count) {
     const std::lock_guard lock(account->mutex_);
     account->of_users_[user] += count;
-    return {account, user, count};
+    return Share(account, user, count);
   }
 
  private:
+  friend Share;
   void give(uid_t user, std::size_t count) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = of_users_.find(user);

@@ -25,22 +25,22 @@ std::uint64_t left(std::uint64_t most, std::uint64_t used) { return most - std::
 
 // ---- What is counted ----
 
-GrowthAccount::Share::~Share() {
-  if (account_ == nullptr) return;  // moved from
-  const std::lock_guard lock(account_->mutex_);
-  account_->astacks_ -= astacks_;
-  const auto user = account_->users_.find(user_);
-  user->second.astacks -= astacks_;
-  user->second.bytes -= bytes_;
-  if (user->second.astacks == 0) account_->users_.erase(user);
+GrowthAccount::Share GrowthAccount::take(const std::shared_ptr<GrowthAccount>& account, uid_t user, Used amount) {
+  const std::lock_guard lock(account->mutex_);
+  Used& used = account->users_[user];
+  used.astacks += amount.astacks;
+  used.bytes += amount.bytes;
+  account->astacks_ += amount.astacks;
+  return Share(account, user, amount);
 }
 
-void GrowthAccount::add(uid_t user, std::uint64_t astacks, std::uint64_t bytes) {
+void GrowthAccount::give(uid_t user, Used amount) noexcept {
   const std::lock_guard lock(mutex_);
-  Used& used = users_[user];
-  used.astacks += astacks;
-  used.bytes += bytes;
-  astacks_ += astacks;
+  astacks_ -= amount.astacks;
+  const auto found = users_.find(user);
+  found->second.astacks -= amount.astacks;
+  found->second.bytes -= amount.bytes;
+  if (found->second.astacks == 0) users_.erase(found);
 }
 
 GrowthAccount::Used GrowthAccount::of_user(uid_t user) const {
@@ -132,8 +132,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   auto mapped = shim::Region::map(std::move(own_fd), *std::move(layout));
   if (!mapped) return mapped.error();
 
-  account_->add(user, grown.count, bytes);
-  GrowthAccount::Share share(account_, user, grown.count, bytes);
+  auto share = GrowthAccount::take(account_, user, {.astacks = grown.count, .bytes = bytes});
   const int answer_on = line.get();
   auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
                                                   std::move(share), DescriptorAccount::take(descriptors_, user, 1));

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "account_share.h"
 #include "descriptor_account.h"
 #include "estack_pool.h"
 #include "lrpc/server/server.h"
@@ -25,31 +26,21 @@ namespace lrpc::server {
 /// Thread-safe; shared with whatever it counts.
 class GrowthAccount {
  public:
-  /// A number of A-stacks and the bytes of their region, for as long as this lives. Move-only.
-  class Share {
-   public:
-    Share(std::shared_ptr<GrowthAccount> account, uid_t user, std::uint64_t astacks, std::uint64_t bytes) noexcept
-        : account_(std::move(account)), user_(user), astacks_(astacks), bytes_(bytes) {}
-    Share(Share&& other) noexcept = default;
-    Share& operator=(Share&&) = delete;
-    ~Share();
-
-   private:
-    std::shared_ptr<GrowthAccount> account_;
-    const uid_t user_;
-    const std::uint64_t astacks_;
-    const std::uint64_t bytes_;
-  };
   struct Used {
     std::uint64_t astacks = 0;
     std::uint64_t bytes = 0;
   };
+  /// A number of A-stacks and the bytes of their region.
+  using Share = AccountShare<GrowthAccount, Used>;
 
   [[nodiscard]] Used of_user(uid_t user) const;
   [[nodiscard]] std::uint64_t astacks() const;
-  void add(uid_t user, std::uint64_t astacks, std::uint64_t bytes);
+  [[nodiscard]] static Share take(const std::shared_ptr<GrowthAccount>& account, uid_t user, Used amount);
 
  private:
+  friend Share;
+  void give(uid_t user, Used amount) noexcept;
+
   mutable std::mutex mutex_;
   std::map<uid_t, Used> users_;
   std::uint64_t astacks_ = 0;

@@ -7,8 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
+#include "account_share.h"
 #include "estack_shares.h"
 
 namespace lrpc::server {
@@ -21,23 +21,8 @@ class TrapAccount {
   explicit TrapAccount(const ServerOptions& options) noexcept
       : most_(most_estacks(options)), most_of_user_(most_estacks_of_user(options)) {}
 
-  /// One thread, for as long as this lives. Move-only.
-  class Share {
-   public:
-    Share() noexcept = default;
-    Share(std::shared_ptr<TrapAccount> account, uid_t user) noexcept : account_(std::move(account)), user_(user) {}
-    Share(Share&& other) noexcept : account_(std::exchange(other.account_, nullptr)), user_(other.user_) {}
-    Share& operator=(Share&&) = delete;
-    ~Share() { give(); }
-    /// Ends it now.
-    void give() noexcept {
-      if (const auto account = std::exchange(account_, nullptr); account != nullptr) account->give(user_);
-    }
-
-   private:
-    std::shared_ptr<TrapAccount> account_;
-    uid_t user_ = 0;
-  };
+  /// One thread.
+  using Share = AccountShare<TrapAccount, std::size_t>;
 
   /// limit_reached if the server, or this user, has as many as there may be.
   [[nodiscard]] static Result<Share> take(const std::shared_ptr<TrapAccount>& account, uid_t user) {
@@ -51,15 +36,17 @@ class TrapAccount {
     }
     ++of_user;
     ++account->all_;
-    return Share(account, user);
+    return Share(account, user, 1);
   }
 
  private:
-  void give(uid_t user) noexcept {
+  friend Share;
+  void give(uid_t user, std::size_t threads) noexcept {
     const std::lock_guard lock(mutex_);
-    --all_;
+    all_ -= threads;
     const auto found = of_users_.find(user);
-    if (--found->second == 0) of_users_.erase(found);
+    found->second -= threads;
+    if (found->second == 0) of_users_.erase(found);
   }
 
   const std::size_t most_;
