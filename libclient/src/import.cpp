@@ -116,26 +116,26 @@ bool hung_up(int socket) {
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-Status check(const ImportOptions& options) {
-  if (options.gate == Gate::trap && options.call_timeout.count() > 0) {
+ImportWish wish_of(const Pdl& pdl, bool is_private) { return {pdl.interface, pdl.classes, std::nullopt, is_private}; }
+
+}  // namespace
+
+Status client::check_options(const ImportOptions& options, bool sealed) {
+  if (sealed && options.call_timeout.count() > 0) {
     return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
   }
-  if (options.gate == Gate::trap && options.supply == AStackSupply::grow) {
+  if (sealed && options.supply == AStackSupply::grow) {
     return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
   }
-  if (options.on_revoked && (!options.watcher || options.gate == Gate::trap)) {
+  if (options.on_revoked && (sealed || !options.watcher)) {
     return Error{Errc::not_supported, "on_revoked: nobody would call it, for without a watcher nobody watches"};
   }
   return {};
 }
 
-ImportWish wish_of(const Pdl& pdl, bool is_private) { return {pdl.interface, pdl.classes, std::nullopt, is_private}; }
-
-}  // namespace
-
 Result<Binding> client::bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                              std::vector<AStackClass>* bound_classes) {
-  if (Status sound = check(options); !sound) return sound.error();
+  if (Status sound = check_options(options, options.gate == Gate::trap); !sound) return sound.error();
   auto answer = ask(socket, name, wish, options);
   if (!answer) return answer.error();
   auto parts = accept(*std::move(answer), wish, options, bound_classes);

@@ -11,6 +11,9 @@
 
 namespace lrpc::client {
 
+/// What the gate cannot do, whoever the server is: not_supported. `sealed`: the binding has the trap gate.
+Status check_options(const ImportOptions& options, bool sealed);
+
 /// One attempt over a connected socket. `classes`: those that this client was compiled for, empty if it takes the
 /// server's, which then stand in `bound_classes`.
 struct ImportWish {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "import.h"
 #include "lrpc/client/call_scope.h"
 #include "lrpc/client/remote_path.h"
 #include "lrpc/shim/packed_image.h"
@@ -196,9 +197,7 @@ Status check(std::string_view name, std::string_view host, const Pdl& pdl, const
                  "a remote binding has no gate of its own: neither a sealed domain nor a binding within "
                  "one thread can have one"};
   }
-  if (options.on_revoked && !options.watcher) {
-    return Error{Errc::not_supported, "on_revoked: nobody would call it, for without a watcher nobody watches"};
-  }
+  if (Status sound = check_options(options, false); !sound) return sound.error();
   if (pdl.procedures.empty()) return Error{Errc::invalid_argument, "an interface without procedures"};
   return {};
 }

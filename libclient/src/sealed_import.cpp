@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "import.h"
 #include "lrpc/shim/trap.h"
 
 namespace lrpc::client {
@@ -31,15 +32,7 @@ Status check(std::string_view name, const Pdl& pdl, const ImportOptions& options
 bool in_sealed_domain() noexcept { return ::secure_getenv(shim::kSealedVariable) != nullptr; }
 
 Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
-  if (options.call_timeout.count() > 0) {
-    return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
-  }
-  if (options.supply == AStackSupply::grow) {
-    return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
-  }
-  if (options.on_revoked) {
-    return Error{Errc::not_supported, "on_revoked: nobody would call it, for a sealed domain has no watcher"};
-  }
+  if (Status sound = check_options(options, true); !sound) return sound.error();
   static std::atomic<bool> taken{false};
   if (taken.exchange(true)) return Error{Errc::limit_reached, "a sealed domain has one binding, and imports it once"};
   auto found = shim::read_sealed_binding(::secure_getenv(shim::kSealedVariable));
