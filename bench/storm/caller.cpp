@@ -182,65 +182,71 @@ bool Caller::uncommon(Client& client, const Terms& terms) {
   }
 }
 
+namespace {
+
+/// An Add that is started, and finished later.
+class StartedAdd {
+ public:
+  void start(const char* what, Client& client, std::int32_t a, std::int32_t b) {
+    made_.emplace(what, client.binding());
+    expected_ = a + b;
+    pending_.emplace(client.start().Add(made_->number(), a, b));
+    made_->under_way();
+  }
+  bool finish(Client& client, const Terms& terms) {
+    made_->awaited(client.binding());
+    const auto sum = pending_->finish();
+    const bool good = made_->judge(sum, terms, sum && *sum == expected_);
+    made_->under_way();
+    return good;
+  }
+  void abandon() {
+    pending_.reset();
+    made_->fate(Fate::unknown);
+  }
+  [[nodiscard]] Pending<Storm::Add_outcome>& pending() { return *pending_; }
+
+ private:
+  std::int32_t expected_ = 0;
+  std::optional<MadeCall> made_;
+  std::optional<Pending<Storm::Add_outcome>> pending_;  ///< Goes before the call that was made.
+};
+
+}  // namespace
+
 bool Caller::burst(Client& client, const Terms& terms, std::uint32_t count) {
-  struct Started {
-    std::optional<MadeCall> made;
-    std::optional<Pending<Storm::Add_outcome>> pending;
-  };
   // Who waits for an A-stack holds others meanwhile: a server that gives no more would be waited for for ever.
   const CallScope scope(std::chrono::seconds(3));
   Terms in_scope = terms;
   in_scope.may_abort = true;
-  std::vector<Started> all(count);
-  for (Started& one : all) {
-    one.made.emplace("Add in a burst", client.binding());
-    one.pending.emplace(client.start().Add(one.made->number(), 40, 2));
-    one.made->under_way();
-  }
+  std::vector<StartedAdd> all(count);
+  for (StartedAdd& one : all) one.start("Add in a burst", client, 40, 2);
   bool good = true;
-  for (Started& one : all) {
-    one.made->awaited(client.binding());
-    const auto sum = one.pending->finish();
-    good = one.made->judge(sum, in_scope, sum && *sum == 42) && good;
-    one.made->under_way();
-  }
+  for (StartedAdd& one : all) good = one.finish(client, in_scope) && good;
   return good;
 }
 
 bool Caller::call_several(Client& client, const Terms& terms) {
   if (terms.grows && random_.chance(60)) return burst(client, terms, random_.between(5, 20));
-  struct Started {
-    std::optional<MadeCall> made;
-    std::optional<Pending<Storm::Add_outcome>> pending;
-    std::int32_t expected = 0;
-  };
   // At most as many as there are A-stacks: the next would wait for one that only this thread gives back.
-  std::vector<Started> all(terms.shared ? 1 : random_.between(1, 3));
+  std::vector<StartedAdd> all(terms.shared ? 1 : random_.between(1, 3));
   auto queue = random_.chance(50) ? CompletionQueue::create() : Result<std::unique_ptr<CompletionQueue>>(nullptr);
   std::uint32_t told = 0;
-  for (Started& one : all) {
-    const auto a = static_cast<std::int32_t>(random_.below(1000));
-    one.made.emplace("started Add", client.binding());
-    one.expected = a + 5;
-    one.pending.emplace(client.start().Add(one.made->number(), a, 5));
-    one.made->under_way();
-    if (queue && *queue) (void)(*queue)->watch(*one.pending, [&told] { ++told; });
+  for (StartedAdd& one : all) {
+    one.start("started Add", client, static_cast<std::int32_t>(random_.below(1000)), 5);
+    if (queue && *queue) (void)(*queue)->watch(one.pending(), [&told] { ++told; });
   }
   if (queue && *queue) {
     const InCall waiting("CompletionQueue::wait", 0, &client.binding().object());
     (void)(*queue)->wait(std::chrono::milliseconds(20));
   }
   bool good = true;
-  for (Started& one : all) {
-    if (random_.chance(15)) {  // abandoned
-      one.pending.reset();
-      one.made->fate(Fate::unknown);
-      continue;
+  for (StartedAdd& one : all) {
+    if (random_.chance(15)) {
+      one.abandon();
+    } else {
+      good = one.finish(client, terms) && good;
     }
-    one.made->awaited(client.binding());
-    const auto sum = one.pending->finish();
-    good = one.made->judge(sum, terms, sum && *sum == one.expected) && good;
-    one.made->under_way();
   }
   all.clear();  // before the queue
   return good;

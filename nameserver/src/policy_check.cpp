@@ -61,12 +61,12 @@ std::string describe_groups(const Peer& peer) {
 
 bool ask(const FilePolicy& policy, FilePolicy::Action action, const Asker& asker, const std::string& name,
          const Asker& daemon) {
-  const auto decision = policy.decide(action, asker.peer, name);
   if (action == FilePolicy::Action::export_name && !may_have_name(asker.peer.uid, name, daemon.peer.uid)) {
     std::printf("export '%s' as %s%s: denied\n  by lrpcd itself: this name is root's and its own user's, %s\n",
                 name.c_str(), asker.name.c_str(), describe_groups(asker.peer).c_str(), daemon.name.c_str());
     return false;
   }
+  const auto decision = policy.decide(action, asker.peer, name);
   std::printf("%s '%s' as %s%s: %s\n  by %s\n", action == FilePolicy::Action::export_name ? "export" : "import",
               name.c_str(), asker.name.c_str(), describe_groups(asker.peer).c_str(),
               decision.allowed ? "allowed" : "denied", policy.explain(action, decision).c_str());

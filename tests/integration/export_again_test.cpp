@@ -59,23 +59,32 @@ class ScriptedNameserver {
   std::uint32_t last_ = 0;
 };
 
-/// From another thread: exports "again", and what came of it.
-std::future<Errc> export_again(lrpc::Server& server, ConformanceService& service) {
-  return std::async(std::launch::async, [&] { return Conformance::export_to(server, "again", service).code(); });
-}
+class NameWithdrawnWhileItComesBack : public testing::Test {
+ protected:
+  void export_and_stop_the_nameserver() {
+    auto exported = Conformance::export_to(server_, "again", service_);
+    ASSERT_TRUE(exported);
+    id_ = *exported;
+    world_.stop_nameserver();
+  }
+  /// From another thread: exports "again", and what came of it.
+  std::future<Errc> export_again() {
+    return std::async(std::launch::async, [&] { return Conformance::export_to(server_, "again", service_).code(); });
+  }
 
-TEST(NameWithdrawnWhileItComesBack, is_exported_anew_once_the_nameserver_has_let_go_of_it) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  auto id = Conformance::export_to(server, "again", service);
-  ASSERT_TRUE(id);
-  world.stop_nameserver();
-  ScriptedNameserver nameserver(world.nameserver());
+  World world_;
+  lrpc::Server server_{{.nameserver = world_.nameserver()}};
+  ConformanceService service_{&server_};
+  lrpc::ExportId id_{};
+};
+
+TEST_F(NameWithdrawnWhileItComesBack, is_exported_anew_once_the_nameserver_has_let_go_of_it) {
+  export_and_stop_the_nameserver();
+  ScriptedNameserver nameserver(world_.nameserver());
   nameserver.accept();
   ASSERT_EQ(nameserver.next<ExportRequest>().value().name, "again") << "it comes back by itself";
-  EXPECT_TRUE(server.withdraw(*id));
-  auto again = export_again(server, service);
+  EXPECT_TRUE(server_.withdraw(id_));
+  auto again = export_again();
   EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
   nameserver.answer(Exported{1});
   const auto withdrawal = nameserver.next<WithdrawRequest>();
@@ -88,18 +97,13 @@ TEST(NameWithdrawnWhileItComesBack, is_exported_anew_once_the_nameserver_has_let
   EXPECT_EQ(again.get(), Errc::ok);
 }
 
-TEST(NameWithdrawnWhileItComesBack, is_exported_anew_if_the_nameserver_refuses_to_give_it_back) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  auto id = Conformance::export_to(server, "again", service);
-  ASSERT_TRUE(id);
-  world.stop_nameserver();
-  ScriptedNameserver nameserver(world.nameserver());
+TEST_F(NameWithdrawnWhileItComesBack, is_exported_anew_if_the_nameserver_refuses_to_give_it_back) {
+  export_and_stop_the_nameserver();
+  ScriptedNameserver nameserver(world_.nameserver());
   nameserver.accept();
   ASSERT_TRUE(nameserver.next<ExportRequest>());
-  EXPECT_TRUE(server.withdraw(*id));
-  auto again = export_again(server, service);
+  EXPECT_TRUE(server_.withdraw(id_));
+  auto again = export_again();
   EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
   nameserver.answer(lrpc::shim::Failed{Errc::name_taken, "by somebody else"});
   ASSERT_TRUE(nameserver.next<ExportRequest>());
@@ -107,48 +111,40 @@ TEST(NameWithdrawnWhileItComesBack, is_exported_anew_if_the_nameserver_refuses_t
   EXPECT_EQ(again.get(), Errc::ok);
 }
 
-TEST(NameWithdrawnWhileItComesBack, is_exported_to_the_next_nameserver_if_this_one_goes) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
-  auto id = Conformance::export_to(server, "again", service);
-  ASSERT_TRUE(id);
-  world.stop_nameserver();
+TEST_F(NameWithdrawnWhileItComesBack, is_exported_to_the_next_nameserver_if_this_one_goes) {
+  export_and_stop_the_nameserver();
   std::future<Errc> again;
   {
-    ScriptedNameserver nameserver(world.nameserver());
+    ScriptedNameserver nameserver(world_.nameserver());
     nameserver.accept();
     ASSERT_TRUE(nameserver.next<ExportRequest>());
-    EXPECT_TRUE(server.withdraw(*id));
-    again = export_again(server, service);
+    EXPECT_TRUE(server_.withdraw(id_));
+    again = export_again();
     EXPECT_EQ(again.wait_for(300ms), std::future_status::timeout);
   }
   // Nobody need let go of it any more. The next nameserver may not be there yet: that is what it says then.
   const Errc came = again.get();
   EXPECT_TRUE(came == Errc::no_nameserver || came == Errc::peer_gone) << static_cast<int>(came);
-  world.start_nameserver();
-  EXPECT_TRUE(Conformance::export_to(server, "again", service));
-  EXPECT_TRUE(world.import("again"));
+  world_.start_nameserver();
+  EXPECT_TRUE(Conformance::export_to(server_, "again", service_));
+  EXPECT_TRUE(world_.import("again"));
 }
 
-TEST(NameWithdrawnWhileItComesBack, is_never_taken_by_oneself_however_nameservers_come_and_go) {
-  World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
+TEST_F(NameWithdrawnWhileItComesBack, is_never_taken_by_oneself_however_nameservers_come_and_go) {
   std::atomic<bool> enough{false};
   std::atomic<int> exported{0};
   std::thread program([&] {
     while (!enough) {
-      auto id = Conformance::export_to(server, "again", service);
+      auto id = Conformance::export_to(server_, "again", service_);
       EXPECT_NE(id.code(), Errc::name_taken) << id.error().message();
       if (!id) continue;
       ++exported;
-      EXPECT_TRUE(server.withdraw(*id));
+      EXPECT_TRUE(server_.withdraw(*id));
     }
   });
   for (int round = 0; round < 20; ++round) {
-    world.stop_nameserver();
-    world.start_nameserver();
+    world_.stop_nameserver();
+    world_.start_nameserver();
     const int before = exported;
     for (int i = 0; i < 6000 && exported <= before + 5; ++i) std::this_thread::sleep_for(5ms);
     EXPECT_GT(exported, before + 5);
