@@ -108,7 +108,9 @@ void Poller::run() {
 }
 
 void Poller::wait_for_offers() {
-  // offers_seen_ was read before the offers were taken: one that came since makes the futex return at once.
+  // offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does a
+  // stop that came since; one that is counted already is seen here, for the count was raised behind it.
+  if (stop_.load(std::memory_order_acquire)) return;
   (void)shim::futex_wait_private(offered_, offers_seen_, std::chrono::nanoseconds(-1));
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "large.client.h"
 #include "large.server.h"
@@ -224,6 +225,28 @@ TEST(DomainCaching, costs_nothing_without_calls) {
   const auto used =
       std::chrono::seconds(after.tv_sec - before.tv_sec) + std::chrono::nanoseconds(after.tv_nsec - before.tv_nsec);
   EXPECT_LT(used, 2ms) << "of processor time in a second without calls";
+}
+
+// The poller is told twice in a row: that its bindings are gone, upon which it parks, and to stop.
+// Threads that wake all the time switch the poller out at any instruction, also between its last look at what it is told
+// and its sleep.
+TEST(DomainCaching, ends_with_a_server_that_stops_just_when_its_poller_parks) {
+  std::vector<std::jthread> wakers;
+  for (int i = 0; i < 2; ++i) {
+    wakers.emplace_back([](const std::stop_token& enough) {
+      while (!enough.stop_requested()) std::this_thread::sleep_for(5us);
+    });
+  }
+  for (int round = 0; round < 3000; ++round) {
+    auto pair = std::make_unique<Pair>(lrpc::ServerOptions{.poll_window = 20us});
+    auto client = pair->bind(lrpc::Gate::exchange);
+    ASSERT_TRUE(client);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(client->Null());
+    const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(round % 200 * 100);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    pair.reset();
+  }
 }
 
 TEST(DomainCaching, and_handing_over_give_right_answers_beside_hogs_that_come_and_go) {
