@@ -39,8 +39,9 @@ Ran run(const std::string& command) {
 }
 
 std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string content(fs::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(content.data(), static_cast<std::streamsize>(content.size()));
+  return content;
 }
 
 class Files : public testing::Test {

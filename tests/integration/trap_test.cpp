@@ -349,8 +349,11 @@ bool a_thread_waits_in_ioctl() {
 }
 
 /// A client made by hand that keeps its listener. Its children trap without end, one of them takes the traps from under
-/// the server's hands; those that trap are the process group.
+/// the server's hands; those that trap are the process group. Outside the session of the tests: where a process ends in
+/// another group than its parent's, the kernel hangs up a group that has stopped processes, as other tests' may.
 [[noreturn]] void be_a_thief(const World& world) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setsid();
   auto client = world.import("host", {.gate = Gate::trap});
   sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(lrpc::shim::kTrapNumber), 0, 1),
@@ -364,6 +367,7 @@ bool a_thread_waits_in_ioctl() {
   if (!lrpc::shim::offer_on_bell(client->binding().object().bell(), lrpc::shim::BellMessage::trap, listener)) _exit(1);
   if (fork() == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
     for (;;) {
       seccomp_notif stolen{};
       if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &stolen) != 0) continue;
@@ -372,7 +376,6 @@ bool a_thread_waits_in_ioctl() {
       (void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
     }
   }
-  setpgid(0, 0);
   if (fork() == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (;;) (void)lrpc::shim::trap({});
 }
