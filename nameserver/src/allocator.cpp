@@ -81,6 +81,7 @@ void Allocator::tick(std::span<const Look> looks, const MachineLoad& load) {
   }
   quiet_ticks_ = any_active ? 0 : quiet_ticks_ + 1;
   note_load(load);
+  count_users();
   withdraw_useless();
   if (loads_.size() < kTicksToGain) return;  // the last change has not shown yet
   rule_over_newcomers();
@@ -133,9 +134,22 @@ void Allocator::note_load(const MachineLoad& load) {
   }
 }
 
+/// Once a tick: with each domain that is looked at it would be the square of their number.
+void Allocator::count_users() {
+  held_by_.clear();
+  std::set<uid_t> active;
+  for (const auto& [id, domain] : domains_) {
+    if (domain.granted.value_or(false)) ++held_by_[domain.user];
+    if (domain.active) active.insert(domain.user);
+  }
+  const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(active.size(), 1));
+  share_ = (most() + count - 1) / count;
+}
+
 void Allocator::change(Domain& domain, bool granted) {
   // Whether somebody polls or not changes the load that was measured.
   if (domain.granted.value_or(domain.polling) != granted) loads_.clear();
+  if (domain.granted.value_or(false) != granted) held_by_[domain.user] += granted ? 1U : -1U;
   domain.granted = granted;
   domain.challenge = 0;
   domain.bad_ticks = 0;
@@ -165,7 +179,7 @@ void Allocator::rule_over_newcomers() {
   std::uint32_t held = granted();
   for (Entry* one : newcomers) {
     Domain& domain = one->second;
-    const bool keeps = domain.active && domain.polling && held < most() && held_by(domain.user) < share();
+    const bool keeps = domain.active && domain.polling && held < most() && held_by_[domain.user] < share_;
     if (keeps) ++held;
     change(domain, keeps);
   }
@@ -199,7 +213,7 @@ void Allocator::grant_to_the_most_active() {
   for (const bool shares_only : {true, false}) {
     for (Entry*& one : asking) {
       if (held >= most() || idle < kIdleForPoller) return;
-      if (one == nullptr || (shares_only && held_by(one->second.user) >= share())) continue;
+      if (one == nullptr || (shares_only && held_by_[one->second.user] >= share_)) continue;
       change(one->second, true);
       one = nullptr;
       ++held;
@@ -215,9 +229,9 @@ void Allocator::displace() {
   Entry* challenger = nullptr;
   for (Entry* one : candidates()) {
     const bool fairer = weakest != nullptr && one->second.user != weakest->second.user &&
-                        held_by(weakest->second.user) > share() && held_by(one->second.user) < share();
+                        held_by_[weakest->second.user] > share_ && held_by_[one->second.user] < share_;
     const bool better = weakest != nullptr && one->second.score > kMuchMoreActive * weakest->second.score &&
-                        (one->second.user == weakest->second.user || held_by(one->second.user) < share());
+                        (one->second.user == weakest->second.user || held_by_[one->second.user] < share_);
     if (!fairer && !better) {
       one->second.challenge = 0;
     } else if (challenger == nullptr) {
@@ -233,10 +247,9 @@ void Allocator::displace() {
 Allocator::Entry* Allocator::weakest_holder() {
   Entry* weakest = nullptr;
   bool weakest_over = false;
-  const std::uint32_t fair = share();
   for (Entry& one : domains_) {
     if (!one.second.granted.value_or(false)) continue;
-    const bool over = held_by(one.second.user) > fair;
+    const bool over = held_by_[one.second.user] > share_;
     if (weakest == nullptr || (over && !weakest_over) ||
         (over == weakest_over && one.second.score < weakest->second.score)) {
       weakest = &one;
@@ -244,21 +257,6 @@ Allocator::Entry* Allocator::weakest_holder() {
     }
   }
   return weakest;
-}
-
-std::uint32_t Allocator::held_by(uid_t user) const noexcept {
-  return static_cast<std::uint32_t>(std::ranges::count_if(
-      domains_, [&](const Entry& one) { return one.second.user == user && one.second.granted.value_or(false); }));
-}
-
-/// What each user with an active domain may hold.
-std::uint32_t Allocator::share() const {
-  std::set<uid_t> users;
-  for (const auto& [id, domain] : domains_) {
-    if (domain.active) users.insert(domain.user);
-  }
-  const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(users.size(), 1));
-  return (most() + count - 1) / count;
 }
 
 }  // namespace lrpc::nameserver

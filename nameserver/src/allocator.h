@@ -81,6 +81,7 @@ class Allocator {
 
   static void take(Domain& domain, const Look& look);
   void note_load(const MachineLoad& load);
+  void count_users();
   void withdraw_useless();
   void rule_over_newcomers();
   void relieve_pressure();
@@ -89,8 +90,6 @@ class Allocator {
   void change(Domain& domain, bool granted);
   [[nodiscard]] std::vector<Entry*> candidates();
   [[nodiscard]] Entry* weakest_holder();
-  [[nodiscard]] std::uint32_t held_by(uid_t user) const noexcept;
-  [[nodiscard]] std::uint32_t share() const;
   [[nodiscard]] std::uint32_t most() const noexcept { return processors_ > 0 ? processors_ - 1 : 0; }
 
   std::map<DomainId, Domain> domains_;
@@ -99,6 +98,9 @@ class Allocator {
   double idle_ = 0;
   double running_ = 0;
   std::uint32_t quiet_ticks_ = 0;
+  // Of this tick.
+  std::map<uid_t, std::uint32_t> held_by_;  ///< How many pollers each user's domains have.
+  std::uint32_t share_ = 0;                 ///< What each user with an active domain may hold.
 };
 
 }  // namespace lrpc::nameserver

@@ -38,7 +38,8 @@ Core::Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& opti
       listener_(std::move(listener)),
       options_(options),
       policy_(options.policy),
-      accounts_([this](uid_t user) { return policy_->quota(user, options_.limits.user); }) {}
+      accounts_([this](uid_t user) { return policy_->quota(user, options_.limits.user); }),
+      user_log_(options.log) {}
 
 Core::~Core() {
   for (const auto& [serial, peer] : connections_) {
@@ -109,7 +110,7 @@ void Core::admit(UniqueFd socket) {
     room = Error{Errc::limit_reached, "the nameserver has too many connections"};
   }
   if (!room) {
-    log(LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
+    log_about(*who, LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
     const shim::Failed failed{Errc::limit_reached, room.error().message()};
     // Only a courtesy; the peer learns as much from the end of file.
     [[maybe_unused]] const auto told = shim::send_message(socket.get(), {0, failed, {}, {}}, false);
@@ -125,7 +126,7 @@ void Core::admit(UniqueFd socket) {
   auto watched = loop_.watch(peer->socket.get(), {.readable = true},
                              [this, serial = peer->serial](Readiness readiness) { on_ready(serial, readiness); });
   if (!watched) {
-    log(LogLevel::warning, watched.error().message());
+    log_about(peer->peer, LogLevel::warning, watched.error().message());
     return;
   }
   peer->watch = *watched;
@@ -179,7 +180,8 @@ void Core::send(Connection& peer, std::uint32_t request, shim::BinderBody body) 
     if (sent.code() != Errc::limit_reached) return doom(peer);
   }
   if (peer.outbox.size() >= options_.limits.max_queued_messages) {
-    log(LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": it does not read its answers");
+    log_about(peer.peer, LogLevel::warning,
+              "disconnected " + describe_peer(peer.peer) + ": it does not read its answers");
     return doom(peer);
   }
   peer.outbox.push_back(std::move(message));
@@ -241,7 +243,7 @@ bool Core::room_in_flight(Connection& peer, std::size_t fds) {
 
 void Core::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
   if (peer.closing) return;
-  log(LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": " + sanitized(what));
+  log_about(peer.peer, LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": " + sanitized(what));
   fail(peer, request, {Errc::bad_message, std::move(what)});
   doom(peer);
 }
@@ -274,6 +276,11 @@ void Core::reap() {
 
 void Core::log(LogLevel level, std::string_view line) const {
   if (options_.log) options_.log(level, line);
+}
+
+/// What a peer can bring about as often as it likes.
+void Core::log_about(const shim::Credentials& peer, LogLevel level, std::string_view line) {
+  user_log_.write(level, peer.uid, line);
 }
 
 std::string sanitized(std::string_view text) {

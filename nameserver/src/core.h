@@ -22,6 +22,7 @@
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/region.h"
 #include "user_accounts.h"
+#include "user_log.h"
 
 namespace lrpc::nameserver {
 
@@ -131,6 +132,7 @@ class Core {
   void reap();
   [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
   void log(LogLevel level, std::string_view line) const;
+  void log_about(const shim::Credentials& peer, LogLevel level, std::string_view line);
 
   // core_registry.cpp: names. Each `on` answers one message.
   void on(Connection& peer, std::uint32_t request, shim::ExportRequest body);
@@ -177,6 +179,7 @@ class Core {
   std::uint32_t last_serial_ = 0;
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
   UserAccounts accounts_;
+  UserLog user_log_;
   std::vector<Connection*> doomed_;
   std::size_t fds_in_flight_ = 0;  ///< Sum over connections_.
 

@@ -231,7 +231,7 @@ void Core::introduce(ImportId id, Import& import) {
   bound.fds.push_back(std::move(bind.region));
   bound.fds.push_back(std::move(server_pidfd));
   bound.fds.push_back(std::move(bind.client_bell));
-  log(LogLevel::debug, describe_peer(client.peer) + " is bound to '" + import.wanted.name + "'");
+  log_about(client.peer, LogLevel::debug, describe_peer(client.peer) + " is bound to '" + import.wanted.name + "'");
   // On failure the bell's end is closed with `bound`: so the server learns that nobody comes.
   if (auto sent = send_with_fds(client, bound); !sent) return answer_import(id, sent.error());
   erase_import(id);
@@ -245,7 +245,8 @@ void Core::on_time_over(ImportId id) {
   const std::string name = import.wanted.name;
   if (import.bind) {
     Connection& server = *import.bind->server;
-    log(LogLevel::warning, "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
+    log_about(server.peer, LogLevel::warning,
+              "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
     answer_import(id, {Errc::timed_out, "the server of '" + name + "' did not answer"});
     serve_waiting_of(server);
   } else if (exports_.contains(name)) {

@@ -57,7 +57,8 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body)
   if (auto watched = watch_process(peer); !watched) return fail(peer, request, watched.error());
 
   const ExportId id = ++last_export_;
-  log(LogLevel::info, describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
+  log_about(peer.peer, LogLevel::info,
+            describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
   peer.exports.emplace(id, body.name);
   peer.export_bytes += body.text.size() + body.descriptors.size();
   accounts_.take(peer.peer.uid, Quota::names);
@@ -73,7 +74,7 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ExportRequest body)
 void Core::share_page(Connection& server) {
   if (!allocator_ || server.closing || allocator_->has(server.serial)) return;
   auto page = allocator_->add(server.serial, server.peer);
-  if (!page) return log(LogLevel::warning, page.error().message());
+  if (!page) return log_about(server.peer, LogLevel::warning, page.error().message());
   BinderMessage message{0, shim::PollerPage{}, {}, {}};
   message.fds.push_back(*std::move(page));
   if (!send_with_fds(server, message)) allocator_->remove(server.serial);
@@ -115,7 +116,7 @@ void Core::on(Connection& peer, std::uint32_t request, const shim::WithdrawReque
 void Core::remove_export(Connection& server, ExportId id) {
   const auto owned = server.exports.find(id);
   const auto found = exports_.find(owned->second);
-  log(LogLevel::info, "'" + owned->second + "' is withdrawn");
+  log_about(server.peer, LogLevel::info, "'" + owned->second + "' is withdrawn");
   server.export_bytes -= found->second.bytes();
   accounts_.give(server.peer.uid, Quota::names);
   accounts_.give(server.peer.uid, Quota::declaration_bytes, found->second.bytes());

@@ -193,6 +193,20 @@ TEST_P(Quotas, what_a_former_policy_allowed_stays) {
   })) << "the name is still there";
 }
 
+TEST_P(Quotas, lines_of_the_log_about_one_user_are_limited) {
+  std::atomic<int> lines = 0;
+  options_.log = [&](LogLevel, std::string_view) { ++lines; };
+  START_NAMESERVER();
+  TestPeer server(path());
+  for (int i = 0; i < 300; ++i) {
+    const auto id = server.export_name("a");
+    server.ask(shim::WithdrawRequest{id});
+    ASSERT_TRUE(server.next_as<shim::Withdrawn>());
+  }
+  EXPECT_GE(lines, 200);
+  EXPECT_LT(lines, 500);
+}
+
 TEST_P(Quotas, descriptors_of_the_embedding_program_are_watched_until_it_has_enough) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

@@ -1,0 +1,83 @@
+// What is written of a user who makes the nameserver talk without end, and of the others.
+#include "user_log.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lrpc::nameserver {
+namespace {
+
+using namespace std::chrono_literals;
+
+class UserLogs : public testing::Test {
+ protected:
+  void write(uid_t user, const std::string& line, LogLevel level = LogLevel::info) {
+    log_.write(level, user, line, now_);
+  }
+  /// How many lines were written since the last look.
+  std::size_t written() { return std::exchange(lines_, {}).size(); }
+
+  std::vector<std::string> lines_;
+  decltype(NameserverOptions::log) sink_ = [this](LogLevel, std::string_view line) { lines_.emplace_back(line); };
+  UserLog log_{sink_};
+  UserLog::Clock::time_point now_ = UserLog::Clock::now();
+};
+
+TEST_F(UserLogs, write_what_a_user_causes_now_and_then) {
+  for (int second = 0; second < 1000; ++second, now_ += 1s) {
+    for (int i = 0; i < 10; ++i) write(1, "a line");
+  }
+  EXPECT_EQ(written(), 10'000U);
+}
+
+TEST_F(UserLogs, leave_a_flood_out_and_say_so_once_at_either_end) {
+  for (int i = 0; i < 1000; ++i) write(1, "a line");
+  ASSERT_EQ(lines_.size(), 201U);
+  EXPECT_EQ(lines_[199], "a line");
+  EXPECT_EQ(lines_[200], "too many lines about user 1: what follows is left out");
+  lines_.clear();
+  now_ += 9s;
+  write(1, "too early");
+  now_ += 1s;
+  write(1, "on again");
+  ASSERT_EQ(lines_.size(), 2U);
+  EXPECT_EQ(lines_[0], "801 lines about user 1 were left out");
+  EXPECT_EQ(lines_[1], "on again");
+}
+
+TEST_F(UserLogs, take_of_a_flood_without_end_what_was_promised) {
+  for (int tick = 0; tick < 100'000; ++tick, now_ += 10ms) write(1, "a line");  // 1,000 seconds
+  EXPECT_LE(written(), 200U + 1000 * 10 + 2 * 1000 / 9);
+}
+
+TEST_F(UserLogs, write_of_others_meanwhile) {
+  for (int i = 0; i < 1000; ++i) write(1, "a line");
+  lines_.clear();
+  write(2, "another's");
+  EXPECT_EQ(lines_, std::vector<std::string>{"another's"});
+}
+
+TEST_F(UserLogs, do_not_count_what_is_for_debugging) {
+  for (int i = 0; i < 1000; ++i) write(1, "a line", LogLevel::debug);
+  EXPECT_EQ(written(), 1000U);
+  write(1, "a line");
+  EXPECT_EQ(written(), 1U);
+}
+
+TEST_F(UserLogs, forget_users_who_have_been_quiet) {
+  for (uid_t user = 0; user < 10'000; ++user, now_ += 100ms) write(user, "a line");
+  EXPECT_LE(log_.size(), 256U);
+}
+
+TEST_F(UserLogs, without_a_sink_do_nothing) {
+  const decltype(NameserverOptions::log) none;
+  UserLog silent(none);
+  silent.write(LogLevel::warning, 1, "a line", now_);
+  EXPECT_EQ(silent.size(), 0U);
+}
+
+}  // namespace
+}  // namespace lrpc::nameserver
