@@ -12,8 +12,8 @@ namespace lrpc::shim {
 /// `name` is for people who look into /proc.
 Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size);
 
-/// bad_message, with `what` in the text, unless `fd` is such a memfd, can be written, and has `size` bytes. Once sealed
-/// it cannot change behind the check.
+/// bad_message, with `what` in the text, unless `fd` is such a memfd, not of huge pages, can be written, and has `size`
+/// bytes. Once sealed it cannot change behind the check.
 Status check_sealed_memory(int fd, std::uint64_t size, const char* what);
 
 }  // namespace lrpc::shim
