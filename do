@@ -161,7 +161,7 @@ run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
   [[ $preset == tsan ]] && ctest+=("${without_randomisation[@]}")
   ctest+=(ctest --test-dir "build/$preset")
   rm -f "$report"
-  "${ctest[@]}" --output-on-failure -j 2 --output-junit "$report" "$@" | tee "build/$preset/ctest.out" || status=$?
+  "${ctest[@]}" --output-on-failure -j "$(($(nproc) + 1))" --output-junit "$report" "$@" | tee "build/$preset/ctest.out" || status=$?
   if [[ ! -s $report ]]; then
     failed=$((failed + 1)) complaints+="== $preset: ctest wrote no report"$'\n'
     return

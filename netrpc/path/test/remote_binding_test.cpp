@@ -147,9 +147,9 @@ TEST_F(TwoHosts, never_execute_a_call_that_was_meant_for_another_life_of_the_bro
 TEST_F(TwoHosts, lose_what_is_outstanding_when_a_reply_is_lost) {
   auto client = import();
   ASSERT_TRUE(client);
-  network_.lose_replies = true;
+  network_.lose_replies_to_calls = true;
   EXPECT_EQ(client->Add(1, 2).code(), Errc::call_failed);
-  network_.lose_replies = false;
+  network_.lose_replies_to_calls = false;
   EXPECT_TRUE(eventually([&] { return client->Add(1, 2).code() == Errc::binding_revoked; }));
 }
 

@@ -138,10 +138,10 @@ TEST_F(RemoteRevocation, comes_at_once_when_the_network_domain_here_dies) {
 TEST_F(RemoteRevocation, of_a_lost_reply_comes_with_the_call_that_failed) {
   Watched watched;
   ASSERT_NO_FATAL_FAILURE(watch(watched, "files@10.0.0.2"));
-  network_.lose_replies = true;
+  network_.lose_replies_to_calls = true;
   EXPECT_EQ(watched.client->Add(1, 2).code(), Errc::call_failed);
   expect_revoked(watched);
-  network_.lose_replies = false;
+  network_.lose_replies_to_calls = false;
 }
 
 TEST_F(RemoteRevocation, is_told_to_nobody_when_it_is_the_client_who_lets_go) {
