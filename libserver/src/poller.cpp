@@ -52,6 +52,7 @@ void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& 
     astack.polled.store(false);
     return;
   }
+  // P1: the offer lies there before it is counted, and is counted before the wake-up.
   offers_.push_back({.binding = binding, .astack = &astack, .last_hit = shim::ticks()});
   offered_.fetch_add(1, std::memory_order_release);
   shim::futex_wake_private(offered_, 1);
@@ -73,7 +74,7 @@ void* Poller::thread_main(void* poller) {
 
 void Poller::stop() {
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(mutex_);  // P5
     stop_.store(true);
     offered_.fetch_add(1, std::memory_order_release);
     shim::futex_wake_private(offered_, 1);
@@ -108,14 +109,14 @@ void Poller::run() {
 }
 
 void Poller::wait_for_offers() {
-  // offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does a
+  // P3: offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does a
   // stop that came since; one that is counted already is seen here, for the count was raised behind it.
   if (stop_.load(std::memory_order_acquire)) return;
   (void)shim::futex_wait_private(offered_, offers_seen_, std::chrono::nanoseconds(-1));
 }
 
 void Poller::take_offers(std::uint64_t now) {
-  offers_seen_ = offered_.load(std::memory_order_acquire);
+  offers_seen_ = offered_.load(std::memory_order_acquire);  // P2: before the offers are taken
   std::vector<Hot> taken;
   {
     std::lock_guard lock(mutex_);
@@ -202,7 +203,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
 void Poller::last_look(const Hot& hot) {
   LRPC_STEP("poller last look");
   (void)serve<Scanner::poller>(*hot.astack, context_);
-  hot.astack->polled.store(false);
+  hot.astack->polled.store(false);  // P4: may be offered again
 }
 
 void Poller::demote(std::size_t index) {
