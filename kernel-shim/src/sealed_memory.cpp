@@ -17,13 +17,17 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Huge pages come from a pool that may be empty: a peer that punches a hole would have our next access die of SIGBUS.
-/// Only such files are not mapped from any page on (mmap(2), "Huge page (Huge TLB) mappings"). Not fstatfs, see below.
-bool is_of_huge_pages(int fd) noexcept {
+/// Only such files refuse an offset that is no multiple of their page (mmap(2), "Huge page (Huge TLB) mappings"). Not
+/// fstatfs, see below. (Where the administrator forbids overcommitment, the commit limit does the same to any memfd.)
+Status check_page_size(int fd, const std::string& what) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* const second = mmap(nullptr, page, PROT_NONE, MAP_SHARED, fd, static_cast<off_t>(page));
-  if (second == MAP_FAILED) return errno == EINVAL;
+  if (second == MAP_FAILED) {
+    if (errno == EINVAL) return Error{Errc::bad_message, what + " is of huge pages"};
+    return system_error("mmap of a memfd", errno);
+  }
   munmap(second, page);
-  return false;
+  return {};
 }
 
 }  // namespace
@@ -42,7 +46,7 @@ Status check_sealed_memory(int fd, std::uint64_t size, const char* what) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return Error{Errc::bad_message, text + " is not a sealed memfd"};
   if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) return Error{Errc::bad_message, text + " is read-only"};
-  if (is_of_huge_pages(fd)) return Error{Errc::bad_message, text + " is of huge pages"};
+  if (Status good = check_page_size(fd, text); !good) return good;
   // Not fstat: the C library makes that a look-up by name, which a sealed domain may not do.
   const off_t is = lseek(fd, 0, SEEK_END);
   if (is < 0) return system_error("lseek of a memfd", errno);

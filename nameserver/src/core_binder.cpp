@@ -245,7 +245,7 @@ void Core::on_time_over(ImportId id) {
   const std::string name = import.wanted.name;
   if (import.bind) {
     Connection& server = *import.bind->server;
-    log_about(server.peer, LogLevel::warning,
+    log_about(import.client->peer, LogLevel::warning,
               "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
     answer_import(id, {Errc::timed_out, "the server of '" + name + "' did not answer"});
     serve_waiting_of(server);

@@ -66,10 +66,9 @@ void Core::apply_policy() {
   for (const auto& [name, exported] : exports_) {
     const Peer& server = exported.server->peer;
     if (policy_->may_export(server, name)) continue;
-    log_about(server, LogLevel::warning,
-              describe_peer(server) + " exports '" + name +
-                  "', which the policy would not allow now: the name stays until that process "
-                  "withdraws it");
+    log(LogLevel::warning, describe_peer(server) + " exports '" + name +
+                               "', which the policy would not allow now: the name stays until that process "
+                               "withdraws it");
   }
   log(LogLevel::info, "the new policy is in force");
 }
@@ -86,17 +85,19 @@ Status Core::may_export(const Connection& peer, const shim::ExportRequest& body)
     return Error{Errc::not_permitted, "'" + body.name + "' is for the network daemon: root or the nameserver's user"};
   }
   Status may = policy_->may_export(peer.peer, body.name);
-  if (!may)
+  if (!may) {
     log_about(peer.peer, LogLevel::info,
               describe_peer(peer.peer) + " was refused: " + sanitized(may.error().message()));
+  }
   return may;
 }
 
 Status Core::may_import(const Connection& client, const std::string& name, const Peer* server) {
   Status may = policy_->may_import(client.peer, name, server);
-  if (!may)
+  if (!may) {
     log_about(client.peer, LogLevel::info,
               describe_peer(client.peer) + " was refused: " + sanitized(may.error().message()));
+  }
   return may;
 }
 

@@ -194,8 +194,8 @@ TEST_P(Quotas, what_a_former_policy_allowed_stays) {
 }
 
 TEST_P(Quotas, lines_of_the_log_about_one_user_are_limited) {
-  std::atomic<int> lines = 0;
-  options_.log = [&](LogLevel, std::string_view) { ++lines; };
+  const auto lines = std::make_shared<std::atomic<int>>(0);  // outlives this scope, as the nameserver does
+  options_.log = [lines](LogLevel, std::string_view) { ++*lines; };
   START_NAMESERVER();
   TestPeer server(path());
   for (int i = 0; i < 300; ++i) {
@@ -203,8 +203,8 @@ TEST_P(Quotas, lines_of_the_log_about_one_user_are_limited) {
     server.ask(shim::WithdrawRequest{id});
     ASSERT_TRUE(server.next_as<shim::Withdrawn>());
   }
-  EXPECT_GE(lines, 200);
-  EXPECT_LT(lines, 500);
+  EXPECT_GE(*lines, 200);
+  EXPECT_LT(*lines, 500);
 }
 
 TEST_P(Quotas, descriptors_of_the_embedding_program_are_watched_until_it_has_enough) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,9 @@ TEST_F(UserLogs, leave_a_flood_out_and_say_so_once_at_either_end) {
 
 TEST_F(UserLogs, take_of_a_flood_without_end_what_was_promised) {
   for (int tick = 0; tick < 100'000; ++tick, now_ += 10ms) write(1, "a line");  // 1,000 seconds
-  EXPECT_LE(written(), 200U + 1000 * 10 + 2 * 1000 / 9);
+  const std::size_t lines = written();
+  EXPECT_LE(lines, 200U + 1000 * 10 + 2 * 1000 / 9);
+  EXPECT_GE(lines, 9'900U);
 }
 
 TEST_F(UserLogs, write_of_others_meanwhile) {
@@ -67,9 +70,31 @@ TEST_F(UserLogs, do_not_count_what_is_for_debugging) {
   EXPECT_EQ(written(), 1U);
 }
 
+TEST_F(UserLogs, count_each_level_for_itself) {
+  for (int i = 0; i < 1000; ++i) write(1, "what it does all day");
+  lines_.clear();
+  write(1, "what it does wrong", LogLevel::warning);
+  EXPECT_EQ(lines_, std::vector<std::string>{"what it does wrong"});
+}
+
 TEST_F(UserLogs, forget_users_who_have_been_quiet) {
   for (uid_t user = 0; user < 10'000; ++user, now_ += 100ms) write(user, "a line");
   EXPECT_LE(log_.size(), 256U);
+}
+
+TEST_F(UserLogs, forget_those_who_were_too_loud_too_and_say_how_loud) {
+  for (uid_t user = 0; user < 5'000; ++user, now_ += 1s) {
+    for (int i = 0; i < 300; ++i) write(user, "a line");
+  }
+  EXPECT_LE(log_.size(), 256U);
+  const auto told =
+      std::ranges::count_if(lines_, [](const std::string& line) { return line.starts_with("100 lines"); });
+  EXPECT_GE(told, 5'000 - 256);
+}
+
+TEST_F(UserLogs, remember_whoever_is_loud_now) {
+  for (uid_t user = 0; user < 1'000; ++user) write(user, "a line");
+  EXPECT_EQ(log_.size(), 1'000U) << "none of them has its lines back";
 }
 
 TEST_F(UserLogs, without_a_sink_do_nothing) {

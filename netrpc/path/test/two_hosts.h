@@ -74,7 +74,7 @@ class Network {
     return Errc::ok;
   }
 
-  static constexpr std::uint16_t kCall = 2;  ///< The command.
+  static constexpr std::uint16_t kCall = 2;  ///< The command, as in messages.h.
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
   std::atomic<bool> lose_replies_to_calls{false};
 
