@@ -21,9 +21,10 @@ class UserLog {
   using Clock = std::chrono::steady_clock;
   static constexpr double kBurst = 200;     ///< Lines that a user may cause at once.
   static constexpr double kPerSecond = 10;  ///< What comes back.
-  static constexpr std::size_t kFirstSweep = 256;
   /// Back by so much, a user who has used all up is written of again: in stretches, not a line now and then.
   static constexpr double kAgain = kBurst / 2;
+  /// So many budgets are kept without a look at whose are full.
+  static constexpr std::size_t kFirstSweep = 256;
 
   /// `sink`: NameserverOptions::log, may be null; must outlive it.
   explicit UserLog(const decltype(NameserverOptions::log)& sink) noexcept : sink_(sink) {}
@@ -50,7 +51,7 @@ class UserLog {
 
   const decltype(NameserverOptions::log)& sink_;
   std::map<std::pair<LogLevel, uid_t>, Budget> budgets_;
-  std::size_t sweep_at_ = kFirstSweep;  ///< Budgets at which those who have been quiet are forgotten.
+  std::size_t sweep_at_ = kFirstSweep;  ///< Budgets at which that look comes next.
 };
 
 }  // namespace lrpc::nameserver

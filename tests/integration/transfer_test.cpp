@@ -227,7 +227,7 @@ TEST(DomainCaching, costs_nothing_without_calls) {
   EXPECT_LT(used, 2ms) << "of processor time in a second without calls";
 }
 
-// The poller is told twice in a row: that its bindings are gone, upon which it parks, and to stop.
+// The server ends about when its poller has had no call for a window, and parks.
 // Threads that wake all the time switch the poller out at any instruction, also between its last look at what it is told
 // and its sleep.
 TEST(DomainCaching, ends_with_a_server_that_stops_just_when_its_poller_parks) {
