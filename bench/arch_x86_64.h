@@ -1,27 +1,25 @@
 // What the benches need of an x86-64 processor: its cycle counter, fenced, and its spin hint.
 #pragma once
 
-#include <x86intrin.h>
-
 #include <cstdint>
 
 namespace lrpc::bench {
 
 /// The counter before a timed section: nothing before it is still under way, nothing after it has begun.
 inline std::uint64_t ticks_begin() noexcept {
-  _mm_lfence();
-  const std::uint64_t ticks = __rdtsc();
-  _mm_lfence();
+  __builtin_ia32_lfence();
+  const std::uint64_t ticks = __builtin_ia32_rdtsc();
+  __builtin_ia32_lfence();
   return ticks;
 }
 /// The counter after a timed section: everything before it has been executed.
 inline std::uint64_t ticks_end() noexcept {
   unsigned processor = 0;
-  const std::uint64_t ticks = __rdtscp(&processor);
-  _mm_lfence();
+  const std::uint64_t ticks = __builtin_ia32_rdtscp(&processor);
+  __builtin_ia32_lfence();
   return ticks;
 }
 /// One turn of a polling loop.
-inline void relax() noexcept { _mm_pause(); }
+inline void relax() noexcept { __builtin_ia32_pause(); }
 
 }  // namespace lrpc::bench

@@ -48,20 +48,52 @@ function(lrpc_program target)
   endif()
 endfunction()
 
-# lrpc_test(target LABEL unit SOURCES ... DEPENDS ...): a GoogleTest program, each of its tests known to ctest by name.
+# Which of the three builds of the tests this is: plain, address or thread.
+if(LRPC_SANITIZE MATCHES "thread")
+  set(LRPC_TEST_BUILD thread)
+elseif(LRPC_SANITIZE)
+  set(LRPC_TEST_BUILD address)
+else()
+  set(LRPC_TEST_BUILD plain)
+endif()
+
+# lrpc_tested_here(result BUILDS...): whether a test for these builds (none named: every one) belongs into this one.
+function(lrpc_tested_here result)
+  set(${result} OFF PARENT_SCOPE)
+  if(LRPC_BUILD_TESTS AND (LRPC_ALL_TESTS OR NOT ARGN OR LRPC_TEST_BUILD IN_LIST ARGN))
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
+# lrpc_test(target LABEL unit SOURCES ... [DEPENDS ...] [BUILDS ...] [INCLUDES ...] [DEFINES ...] [RUNS ...]): a GoogleTest
+# program, each of its tests known to ctest by name. BUILDS says where it can find something: plain, address, thread
+# (default: all three; docs/TESTS.md). RUNS are programs of this build that the tests start.
 function(lrpc_test target)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
-  if(NOT LRPC_BUILD_TESTS)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
+  lrpc_tested_here(wanted ${ARG_BUILDS})
+  if(NOT wanted)
     return()
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 600)  # a safety net, far above what any test takes
   endif()
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
-  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support
+                                               ${ARG_INCLUDES})
+  target_compile_definitions(${target} PRIVATE ${ARG_DEFINES})
   lrpc_options(${target})
+  lrpc_test_flags(${target})
+  if(ARG_RUNS)
+    add_dependencies(${target} ${ARG_RUNS})
+  endif()
   include(GoogleTest)
   gtest_discover_tests(${target} TEST_PREFIX "${ARG_LABEL}." DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# lrpc_test_flags(target): what only tests need is compiled with LRPC_TEST_FLAGS, after the build type's own flags.
+function(lrpc_test_flags target)
+  separate_arguments(flags UNIX_COMMAND "${LRPC_TEST_FLAGS}")
+  target_compile_options(${target} PRIVATE ${flags})
 endfunction()

@@ -132,7 +132,6 @@ class Crowd {
   std::vector<std::thread> threads_;
 };
 
-bool fault_is(Fault fault) { return ledger().fault.load() == static_cast<std::uint32_t>(fault); }
 
 /// A binding that rests has all its A-stacks: takes each of them, and puts them back.
 void take_all_astacks(Client& client) {

@@ -21,7 +21,6 @@
 namespace lrpc::storm {
 namespace {
 
-constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kClientLife = 260 * kMillisecond;  ///< On average.
 constexpr std::uint64_t kServerLife = 600 * kMillisecond;
 

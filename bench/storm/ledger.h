@@ -105,12 +105,17 @@ enum class Fault : std::uint32_t {
 /// The ledger of this storm. make_ledger() before the first fork; ends the process if there is no memory.
 void make_ledger();
 [[nodiscard]] Ledger& ledger() noexcept;
+/// Whether this storm has the fault put in.
+[[nodiscard]] inline bool fault_is(Fault fault) noexcept {
+  return ledger().fault.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(fault);
+}
 
 /// This process's own place; set in each process after fork.
 void take_place(std::size_t number) noexcept;
 [[nodiscard]] Place& place() noexcept;
 
 [[nodiscard]] std::uint64_t monotonic_ns() noexcept;
+constexpr std::uint64_t kMillisecond = 1'000'000;  ///< Of those.
 /// Something is wrong: the storm fails. Never blocks. At most kMostComplaints are kept.
 [[gnu::format(printf, 1, 2)]] void complain(const char* format, ...) noexcept;
 

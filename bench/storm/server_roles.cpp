@@ -42,7 +42,6 @@ void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& rando
   exported.erase(exported.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-bool fault_is(Fault fault) { return ledger().fault.load() == static_cast<std::uint32_t>(fault); }
 
 void publish(const Server& server, const Service& service) {
   const ServerStatistics now = server.statistics();

@@ -21,10 +21,6 @@ Caller& own_caller(std::uint64_t seed) {
   return caller;
 }
 
-bool fault_is(Fault fault) {
-  return ledger().fault.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(fault);
-}
-
 }  // namespace
 
 bool Service::every(std::uint32_t times) { return calls_.fetch_add(1, std::memory_order_relaxed) % times == times - 1; }

@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "domain.h"
+#include "users.h"
 
 namespace lrpc::server {
 namespace {
-
-constexpr uid_t kAlice = 1;
-constexpr uid_t kBob = 2;
 
 /// A domain without a name, and clients of it that are only a pair of descriptors and the number of a process.
 class DomainLimits : public testing::Test {

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include "users.h"
 
 namespace lrpc::server {
 namespace {
-
-constexpr uid_t kAlice = 1;
-constexpr uid_t kBob = 2;
 
 TEST(TrapAccount, one_user_has_its_part_and_leaves_the_rest_to_others) {
   const auto account = std::make_shared<TrapAccount>(ServerOptions{.max_estacks = 3, .max_estacks_per_user = 2});

@@ -59,7 +59,7 @@ void pause_briefly() {
 }
 
 /// Keeps two nameservers that start at the same moment from replacing each other's socket. Released with `directory`.
-Status lock(const UniqueFd& directory, const std::string& path) {
+Status lock_directory(const UniqueFd& directory, const std::string& path) {
   for (int attempt = 0; attempt < 200; ++attempt) {
     if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return {};
     if (errno != EWOULDBLOCK && errno != EINTR) return system_error("flock", errno);
@@ -139,7 +139,7 @@ Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode) {
   if (!address) return address.error();
   auto directory = open_directory(path);
   if (!directory) return directory.error();
-  if (auto locked = lock(*directory, path); !locked) return locked.error();
+  if (auto locked = lock_directory(*directory, path); !locked) return locked.error();
   if (auto free = make_way(path, *address); !free) return free.error();
 
   ListenSocket made;

@@ -16,10 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "eventually.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/shim/binder_protocol.h"
 
 namespace lrpc::nameserver::test {
+
+using testing_lrpc::eventually;
 
 using std::chrono::milliseconds;
 
@@ -30,17 +33,6 @@ inline std::size_t open_fds() {
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
   return count;
-}
-
-/// Waits until `condition` holds; false if it never does.
-template <class Condition>
-bool eventually(Condition condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  return true;
 }
 
 /// A directory of its own, removed with everything in it.

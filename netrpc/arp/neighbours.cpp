@@ -16,11 +16,6 @@ namespace lrpc::netrpc {
 
 namespace {
 
-std::uint64_t number_of(const EthernetAddress& address) noexcept {
-  std::uint64_t value = 0;
-  for (const std::uint8_t byte : address.bytes) value = value << 8 | byte;
-  return value;
-}
 
 /// One request with a 32-bit address as its attribute.
 template <class Body>
@@ -180,7 +175,7 @@ Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
 }
 
 Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
-  const HostKey key{number_of(ethernet)};
+  const HostKey key{ethernet.number()};
   const HostAddress* known = ethernets_.resolve(key);
   if (known == nullptr && host_.now() >= may_dump_) {
     may_dump_ = host_.now() + kPause / 10;
@@ -219,14 +214,14 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) {
   if (const EthernetAddress* const before = hosts_.resolve({host.value}); before != nullptr && *before != ethernet)
     forget(host);
   hosts_.bind({host.value}, ethernet);
-  ethernets_.bind({number_of(ethernet)}, host);
+  ethernets_.bind({ethernet.number()}, host);
   silent_.unbind({host.value});
 }
 
 void Neighbours::forget(HostAddress host) noexcept {
   const EthernetAddress* const known = hosts_.resolve({host.value});
   if (known == nullptr) return;
-  const HostKey key{number_of(*known)};
+  const HostKey key{known->number()};
   if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
   hosts_.unbind({host.value});
 }

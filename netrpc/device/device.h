@@ -13,6 +13,9 @@
 
 namespace lrpc::netrpc {
 
+/// Bytes of an IP datagram that a link is taken to carry while nobody knows better.
+constexpr std::size_t kUsualMtu = 1500;
+
 /// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a
 /// port), and the address that the kernel wants.
 struct DevicePeer {

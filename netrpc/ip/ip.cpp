@@ -19,7 +19,6 @@ namespace lrpc::netrpc {
 namespace {
 
 constexpr std::size_t kLongest = 65535 - kIpHeader;
-constexpr std::size_t kUsualMtu = 1500;
 
 class Ip final : public Device {
  public:

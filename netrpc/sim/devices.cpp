@@ -141,11 +141,6 @@ void SimDevice::transmit(Packet& packet, SimHost& to, std::size_t fragments) {
 
 namespace {
 
-std::uint64_t number_of(const EthernetAddress& address) noexcept {
-  std::uint64_t number = 0;
-  for (const std::uint8_t byte : address.bytes) number = number << 8 | byte;
-  return number;
-}
 void put_address(WireWriter& writer, const EthernetAddress& address) noexcept {
   for (const std::uint8_t byte : address.bytes) writer.put(byte);
 }
@@ -174,7 +169,7 @@ Errc SimEthernet::complete(ParticipantSet& participants, std::uint64_t& remote) 
   }
   participants.local.host = host().address();
   participants.local.ethernet = machine().ethernet_address();
-  remote = number_of(peer.ethernet);
+  remote = peer.ethernet.number();
   return Errc::ok;
 }
 

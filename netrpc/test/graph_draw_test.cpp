@@ -13,10 +13,8 @@
 namespace lrpc::netrpc {
 namespace {
 
-std::vector<std::string> unused_log;
-
-GraphDescription parse(std::string_view text) {
-  Result<GraphDescription> parsed = GraphDescription::parse(text, test::logged_kinds(unused_log));
+GraphDescription description_of(std::string_view text) {
+  Result<GraphDescription> parsed = test::parse(text);
   EXPECT_TRUE(parsed) << parsed.error().text;
   return parsed ? std::move(parsed).value() : GraphDescription();
 }
@@ -43,22 +41,22 @@ a_name_that_is_much_too_long_to_be_shown = SELECT over c1;
 )";
 
 TEST(GraphPicture, the_papers_figure_looks_like_this) {
-  expect_golden("figure3b.txt", parse(test::kFigure3b).draw_text());
-  expect_golden("figure3b.svg", parse(test::kFigure3b).draw_svg());
+  expect_golden("figure3b.txt", description_of(test::kFigure3b).draw_text());
+  expect_golden("figure3b.svg", description_of(test::kFigure3b).draw_svg());
 }
 
 TEST(GraphPicture, lines_that_cross_are_told_from_lines_that_join) {
-  expect_golden("crossing.txt", parse(kCrossing).draw_text());
-  expect_golden("crossing.svg", parse(kCrossing).draw_svg());
+  expect_golden("crossing.txt", description_of(kCrossing).draw_text());
+  expect_golden("crossing.svg", description_of(kCrossing).draw_svg());
 }
 
-TEST(GraphPicture, one_box_is_a_picture) { EXPECT_EQ(parse("ip = IP;").draw_text(), "+----+\n| IP |\n+----+\n"); }
+TEST(GraphPicture, one_box_is_a_picture) { EXPECT_EQ(description_of("ip = IP;").draw_text(), "+----+\n| IP |\n+----+\n"); }
 
 TEST(GraphPicture, what_is_too_large_to_draw_is_listed) {
   // Each line passes all layers between: a picture of millions of cells.
   std::string text = "base = IP;\nl0 = VIP over base;\n";
   for (int i = 1; i < 900; ++i) text += "l" + std::to_string(i) + " = VIP over base, l" + std::to_string(i - 1) + ";\n";
-  const GraphDescription description = parse(text);
+  const GraphDescription description = description_of(text);
   EXPECT_EQ(description.draw_text().substr(0, 29), "base = IP\nl0 = VIP over base\n");
   EXPECT_EQ(description.draw_svg(), "");
 }
@@ -70,7 +68,7 @@ TEST(GraphPicture, wide_and_deep_graphs_are_drawn) {
   for (int i = 1; i < 40; ++i) text += ", i" + std::to_string(i);
   text += ";\n";
   for (int i = 0; i < 40; ++i) text += "f" + std::to_string(i) + " = FRAGMENT over v;\n";
-  const std::string picture = parse(text).draw_text();
+  const std::string picture = description_of(text).draw_text();
   for (int i = 0; i < 40; ++i) EXPECT_NE(picture.find("f" + std::to_string(i) + ": FRAGMENT"), std::string::npos) << i;
 }
 
@@ -85,7 +83,7 @@ class GraphCheck : public ::testing::Test {
   }
   int check(const std::string& path, GraphPicture picture = GraphPicture::none) {
     std::ostringstream out;
-    const int status = check_graph_file(path, test::logged_kinds(unused_log), out, picture);
+    const int status = check_graph_file(path, test::unlogged_kinds(), out, picture);
     out_ = out.str();
     return status;
   }
@@ -99,9 +97,9 @@ TEST_F(GraphCheck, a_right_graph_is_all_right_and_shown) {
   EXPECT_EQ(check(path), 0);
   EXPECT_EQ(out_, path + ": 7 protocols, all right\n");
   EXPECT_EQ(check(path, GraphPicture::text), 0);
-  EXPECT_EQ(out_, parse(test::kFigure3b).draw_text());
+  EXPECT_EQ(out_, description_of(test::kFigure3b).draw_text());
   EXPECT_EQ(check(path, GraphPicture::svg), 0);
-  EXPECT_EQ(out_, parse(test::kFigure3b).draw_svg());
+  EXPECT_EQ(out_, description_of(test::kFigure3b).draw_svg());
 }
 
 TEST_F(GraphCheck, errors_name_file_and_line) {

@@ -92,4 +92,12 @@ channel  = CHANNEL over vipsize;
 select   = SELECT(channels = 8) over channel;
 )";
 
+/// The same, for who does not ask.
+inline ProtocolKinds unlogged_kinds() {
+  static std::vector<std::string> unused;
+  return logged_kinds(unused);
+}
+
+inline Result<GraphDescription> parse(std::string_view text) { return GraphDescription::parse(text, unlogged_kinds()); }
+
 }  // namespace lrpc::netrpc::test

@@ -7,20 +7,15 @@
 namespace lrpc::netrpc {
 namespace {
 
-std::vector<std::string> unused_log;
-
-Result<GraphDescription> parse(std::string_view text) {
-  return GraphDescription::parse(text, test::logged_kinds(unused_log));
-}
 std::string errors_of(std::string_view text) {
-  const Result<GraphDescription> parsed = parse(text);
+  const Result<GraphDescription> parsed = test::parse(text);
   if (parsed) return "";
   EXPECT_EQ(parsed.code(), Errc::invalid_argument);
   return parsed.error().text;
 }
 
 TEST(GraphParse, the_papers_figure_is_understood) {
-  const Result<GraphDescription> parsed = parse(test::kFigure3b);
+  const Result<GraphDescription> parsed = test::parse(test::kFigure3b);
   ASSERT_TRUE(parsed) << parsed.error().text;
   const auto& instances = parsed.value().instances();
   ASSERT_EQ(instances.size(), 7U);
@@ -36,13 +31,13 @@ TEST(GraphParse, the_papers_figure_is_understood) {
 
 TEST(GraphParse, spaces_lines_and_comments_do_not_matter) {
   const Result<GraphDescription> parsed =
-      parse("e=ETH(interface=veth0)#one\r\n;\tv = VIP\n  over\n e,e # two\n;\n#three");
+      test::parse("e=ETH(interface=veth0)#one\r\n;\tv = VIP\n  over\n e,e # two\n;\n#three");
   ASSERT_TRUE(parsed) << parsed.error().text;
   EXPECT_EQ(parsed.value().instances()[1].below.size(), 2U);
 }
 
 TEST(GraphParse, every_type_of_option_is_read) {
-  const Result<GraphDescription> parsed = parse(R"(e = ETH(interface = "a \"b\" \\ # c;", types = 42);
+  const Result<GraphDescription> parsed = test::parse(R"(e = ETH(interface = "a \"b\" \\ # c;", types = 42);
     f = FRAGMENT(linger = 7ns) over e;
     t = TRACE(share = 0.25) over f;)");
   ASSERT_TRUE(parsed) << parsed.error().text;
@@ -73,7 +68,7 @@ TEST(GraphParse, durations_have_units_and_do_not_overflow) {
 }
 
 TEST(GraphParse, a_transparent_kind_gives_what_it_stands_on) {
-  const Result<GraphDescription> parsed = parse(R"(ip = IP; t1 = TRACE over ip; c = CHANNEL over t1;
+  const Result<GraphDescription> parsed = test::parse(R"(ip = IP; t1 = TRACE over ip; c = CHANNEL over t1;
     t2 = TRACE over c; t3 = TRACE over t2; s = SELECT over t3;)");
   ASSERT_TRUE(parsed) << parsed.error().text;
   EXPECT_EQ(parsed.value().instances()[1].gives, Service::datagram);
@@ -211,7 +206,7 @@ TEST(GraphParse, damaged_descriptions_are_refused_or_understood_but_never_more) 
         default: text.insert(at, good.substr(random() % good.size(), random() % 40)); break;
       }
     }
-    const Result<GraphDescription> parsed = parse(text);
+    const Result<GraphDescription> parsed = test::parse(text);
     if (parsed) {
       EXPECT_FALSE(parsed.value().instances().empty());
     } else {

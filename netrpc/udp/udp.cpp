@@ -17,8 +17,7 @@ namespace lrpc::netrpc {
 namespace {
 
 constexpr std::size_t kHeaders = 28;  ///< IP's and UDP's.
-constexpr std::size_t kLongest = 65535 - kHeaders;
-constexpr std::size_t kUsualMtu = 1500;
+constexpr std::size_t kLongestPayload = 65535 - kHeaders;
 
 class Udp final : public Device {
  public:
@@ -81,10 +80,10 @@ class Udp final : public Device {
     return participant;
   }
 
-  std::size_t maximum() const noexcept override { return kLongest; }
+  std::size_t maximum() const noexcept override { return kLongestPayload; }
   std::size_t optimum(HostAddress peer) const noexcept override {
     const std::size_t mtu = peer.known() ? path_mtu(peer) : kUsualMtu;
-    return std::min(mtu > kHeaders ? mtu - kHeaders : kUsualMtu - kHeaders, kLongest);
+    return std::min(mtu > kHeaders ? mtu - kHeaders : kUsualMtu - kHeaders, kLongestPayload);
   }
   Participant local() const noexcept override {
     Participant own;

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kBadArgument = "return lrpc::server::failed(lrpc::Errc::argument_out_of_range);";
 constexpr const char* kTooLong = "return lrpc::server::failed(lrpc::Errc::argument_too_long);";
 constexpr const char* kBadHandle = "return lrpc::server::failed(lrpc::Errc::bad_handle);";
-constexpr const char* kBadResult = "return lrpc::server::failed(lrpc::Errc::bad_result);";
+constexpr const char* kRefuseResult = "return lrpc::server::failed(lrpc::Errc::bad_result);";
 
 // --- Entry stubs -----------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ void EntryStub::raise() {
       continue;
     }
     code_.open(fmt::format("if (const auto* {} = {}.raised<{}>()) {{", raised, outcome_, type.name));
-    write_.check(type, "*" + raised, kBadResult);
+    write_.check(type, "*" + raised, kRefuseResult);
     write_.put(type, place(procedure_.raises[i].offset), "*" + raised);
     code_.line("return {};", i + 1);
     code_.close();
@@ -227,7 +227,7 @@ void EntryStub::write_results() {
     if (parameter.is_bytes()) {
       check_buffer(parameter);
     } else if (!parameter.is_string()) {
-      write_.check(*parameter.type, value(parameter), kBadResult);
+      write_.check(*parameter.type, value(parameter), kRefuseResult);
     }
   }
   for (const Parameter& parameter : procedure_.parameters) {
@@ -246,7 +246,7 @@ void EntryStub::write_results() {
 void EntryStub::check_buffer(const Parameter& parameter) {
   const bool in_window = !parameter.is_in() || parameter.uninterpreted;
   const std::string elsewhere = in_window ? fmt::format(" || {}.data() != {}", parameter.name, window(parameter)) : "";
-  code_.guard(fmt::format("{0}.size() > {1}.bound{2}", parameter.name, constant(parameter), elsewhere), kBadResult);
+  code_.guard(fmt::format("{0}.size() > {1}.bound{2}", parameter.name, constant(parameter), elsewhere), kRefuseResult);
 }
 
 void EntryStub::write_buffer(const Parameter& parameter) {

@@ -16,9 +16,6 @@ constexpr std::uint64_t kLengthWord = 4;
 constexpr std::uint64_t kStubFrame = 512;
 constexpr std::uint64_t kBesideValue = 64;
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
 std::uint64_t align_down(std::uint64_t value, std::uint64_t alignment) { return value / alignment * alignment; }
 
 /// The size and alignment that a parameter takes in the fixed part.

@@ -17,6 +17,11 @@
 
 namespace lrpc::stubgen {
 
+/// The least multiple of the alignment that is not below the value.
+[[nodiscard]] constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
 /// The runtime's limits (lrpc/shim/pdl.h has the same numbers; a test holds the two together).
 namespace limits {
 inline constexpr std::uint64_t kMaxProcedures = 4096;

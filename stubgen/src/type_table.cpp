@@ -6,14 +6,6 @@
 #include <utility>
 
 namespace lrpc::stubgen {
-namespace {
-
-std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
-}  // namespace
-
 TypeTable::TypeTable(Interface& interface, Diagnostics& diagnostics)
     : interface_(interface), diagnostics_(diagnostics) {
   for (const bool is_signed : {true, false}) {

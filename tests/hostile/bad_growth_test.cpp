@@ -107,7 +107,7 @@ TEST_F(HostileGrowth, absurd_requests_are_refused_and_leave_nothing) {
   }
   EXPECT_EQ(refused(), 5U);
   EXPECT_EQ(grown(), 0U);
-  EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of() == before; }));
   EXPECT_EQ(client_->call(0, 0), 0);
 }
 
@@ -151,7 +151,7 @@ TEST_F(HostileGrowth, a_place_is_taken_once) {
   ASSERT_TRUE(again);
   auto answer = shim::receive_growth(again->get(), 60s);
   EXPECT_TRUE(!answer || (answer->has_value() && (*answer)->count == 0));
-  EXPECT_TRUE(comes_true([&] { return grown() == 4; }));
+  EXPECT_TRUE(eventually([&] { return grown() == 4; }));
   EXPECT_EQ(call(map(), 1, 0), 0);
 }
 
@@ -159,7 +159,7 @@ TEST_F(HostileGrowth, a_client_that_talks_on_its_line_loses_the_region) {
   const UniqueFd line = grow(0);
   EXPECT_EQ(grown(), 4U);
   for (int i = 0; i < 100; ++i) (void)send(line.get(), "more", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
-  EXPECT_TRUE(comes_true([&] { return grown() == 0; }));
+  EXPECT_TRUE(eventually([&] { return grown() == 0; }));
   EXPECT_EQ(client_->call(0, 0), 0);
 }
 
@@ -175,7 +175,7 @@ TEST_F(HostileGrowth, a_region_that_was_given_back_while_a_call_runs_there_goes_
   std::this_thread::sleep_for(50ms);
   line.reset();
   caller.join();
-  EXPECT_TRUE(comes_true([&] { return grown() == 0; }));
+  EXPECT_TRUE(eventually([&] { return grown() == 0; }));
   // Whoever calls on is not served, or is refused; nobody else notices.
   const auto late = call(region, 2, 0, 300ms);
   EXPECT_TRUE(!late || *late != 0);
@@ -189,7 +189,7 @@ TEST_F(HostileGrowth, a_client_that_takes_and_gives_back_without_end_leaves_noth
                                      {.astack_class = 0, .place = static_cast<std::uint16_t>(i % 16), .count = 64});
     if (!line) std::this_thread::sleep_for(1ms);  // the bell is full
   }
-  EXPECT_TRUE(comes_true([&] { return grown() == 0 && Holdings::of() == before; }));
+  EXPECT_TRUE(eventually([&] { return grown() == 0 && Holdings::of() == before; }));
   EXPECT_EQ(client_->call(0, 0), 0);
 }
 
@@ -200,11 +200,11 @@ TEST_F(HostileGrowth, a_client_that_is_gone_with_regions_leaves_nothing) {
     for (std::uint16_t place = 0; place < 4; ++place) lines.push_back(grow(place));
     EXPECT_EQ(call(map(), 1, 0), 0);
     client_->hang_up();
-    EXPECT_TRUE(comes_true([&] { return grown() == 0; }));
+    EXPECT_TRUE(eventually([&] { return grown() == 0; }));
   }
   client_ = std::make_unique<RawBinding>(socket_.get(), shim::Gate::adaptive);
   EXPECT_EQ(client_->call(0, 0), 0);
-  EXPECT_TRUE(comes_true([&] { return Holdings::of().regions == before.regions; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of().regions == before.regions; }));
 }
 
 // ---- A hostile clerk ----
@@ -311,7 +311,7 @@ void meet_hostile_clerk(const HostileClerk::Answer& answer) {
   for (std::uint16_t i = 0; i < astacks; ++i) calls.push_back(client->start().Null());
   const Holdings before = Holdings::of();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client->Null().code(), Errc::call_aborted);
-  EXPECT_TRUE(comes_true([&] { return clerk.asked() >= 1; }));
+  EXPECT_TRUE(eventually([&] { return clerk.asked() >= 1; }));
   EXPECT_EQ(Holdings::of().regions, before.regions);
   for (auto& call : calls) EXPECT_EQ(call.finish().code(), Errc::call_aborted);
 }
@@ -320,7 +320,7 @@ TEST_P(HostileClerkTest, costs_its_client_no_more_than_waiting_and_leaves_nothin
   meet_hostile_clerk(GetParam().answer);
   const Holdings before = Holdings::of();
   meet_hostile_clerk(GetParam().answer);
-  EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of() == before; }));
 }
 
 UniqueFd unsealed(const UniqueFd& like) {

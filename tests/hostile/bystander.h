@@ -12,23 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "eventually.h"
 #include "conformance.client.h"
 
 namespace testing_lrpc {
 
 /// Far longer than anything honest takes on a loaded machine, far shorter than for ever.
 inline constexpr std::chrono::seconds kSaneTime{30};
-
-/// Waits until `holds` does, at most `limit`.
-template <class Condition>
-[[nodiscard]] bool eventually(Condition&& holds, std::chrono::seconds limit = std::chrono::seconds(60)) {
-  const auto until = std::chrono::steady_clock::now() + limit;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
 
 /// Open descriptors of a process: "self", or a process id.
 inline std::size_t open_descriptors(const std::string& process = "self") {
@@ -81,9 +71,9 @@ class Bystander {
 };
 
 /// What a server holds, as it tells a client of its, and as /proc tells: remembered, to be found again.
-class Holdings {
+class ServerHoldings {
  public:
-  Holdings(Conformance::Client& client, pid_t server)
+  ServerHoldings(Conformance::Client& client, pid_t server)
       : client_(client), server_(std::to_string(server)), before_(now()) {}
 
   /// The server holds what it held, waiting for what it gives back in its own time (idle E-stacks).

@@ -37,7 +37,7 @@ class HostileClient : public testing::TestWithParam<Gate> {
     auto client = world_.import("target", {.gate = GetParam()});
     ASSERT_TRUE(client) << client.error().message();
     bystander_ = std::make_unique<Bystander>(*std::move(client));
-    holdings_ = std::make_unique<Holdings>(bystander_->client(), server_.pid());
+    holdings_ = std::make_unique<ServerHoldings>(bystander_->client(), server_.pid());
   }
   void TearDown() override {
     if (bystander_ == nullptr || HasFatalFailure()) return;
@@ -49,7 +49,7 @@ class HostileClient : public testing::TestWithParam<Gate> {
   World world_;
   Process server_;
   std::unique_ptr<Bystander> bystander_;
-  std::unique_ptr<Holdings> holdings_;
+  std::unique_ptr<ServerHoldings> holdings_;
 };
 
 /// Rings whatever the server may take for a call, on one A-stack after another: the next generation as the word says
@@ -200,7 +200,7 @@ TEST(HostileSleeper, an_estack_whose_sleep_was_stolen_comes_back) {
   auto client = world.import("target");
   ASSERT_TRUE(client) << client.error().message();
   Bystander bystander(*std::move(client));
-  Holdings holdings(bystander.client(), server.pid());
+  ServerHoldings holdings(bystander.client(), server.pid());
   void* elsewhere = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(elsewhere, MAP_FAILED);
   {

@@ -8,6 +8,7 @@
 #include "conformance_service.h"
 #include "lrpc/client.h"
 #include "lrpc/server.h"
+#include "eventually.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -47,12 +48,6 @@ bool call_until(Conformance::Client& busy, Condition condition) {
     if (std::chrono::steady_clock::now() > until) return false;
   }
   return true;
-}
-
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 3'000 && !condition(); ++i) std::this_thread::sleep_for(10ms);
-  return condition();
 }
 
 struct Shown {

@@ -45,8 +45,8 @@ TEST_P(Growth, lets_sixty_four_callers_run_at_once_on_two_astacks_and_goes_back)
     burst.service.forget();
     meet(*burst.client, 64);
     EXPECT_LE(burst.server.statistics().astacks_grown, 128U) << "more than twice of what was needed";
-    EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
-    EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }))
+    EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
+    EXPECT_TRUE(eventually([&] { return Holdings::of() == before; }))
         << Holdings::of().regions << " regions, " << Holdings::of().descriptors << " descriptors";
   }
   EXPECT_EQ(burst.client->Add(1, 2).value(), 3);
@@ -60,15 +60,15 @@ TEST_P(Growth, serves_started_calls_of_one_thread) {
     std::vector<decltype(burst.client->start().Meet(1))> meetings;
     for (int i = 0; i < 40; ++i) meetings.push_back(burst.client->start().Meet(40));
     for (auto& meeting : meetings) EXPECT_EQ(meeting.finish().value(), 40U);
-    EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+    EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
   }
 }
 
 TEST_P(Growth, serves_calls_that_nobody_waits_for) {
   LocalBurst burst(growing(GetParam()));
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(burst.client->Arrive(40));
-  EXPECT_TRUE(comes_true([&] { return burst.client->Most().value() == 40U; }));
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.client->Most().value() == 40U; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(gates, Growth, testing::ValuesIn(kEveryGate), gate_name);
@@ -80,7 +80,7 @@ TEST(GrowthInline, serves_started_calls_within_one_thread) {
   std::vector<decltype(burst.client->start().Add(1, 1))> sums;
   for (int i = 0; i < 20; ++i) sums.push_back(burst.client->start().Add(i, 1));
   for (int i = 0; i < 20; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), i + 1);
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
   EXPECT_EQ(burst.client->Add(1, 2).value(), 3);
 }
 
@@ -105,13 +105,13 @@ TEST(GrowthClasses, grow_beside_each_other) {
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
 TEST(GrowthWatcher, is_not_needed) {
   LocalBurst burst({.supply = AStackSupply::grow, .grown_idle = 50ms, .watcher = false});
   meet(*burst.client, 30);
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
 TEST(GrowthCompletions, of_calls_on_secondary_astacks_are_told) {
@@ -126,7 +126,7 @@ TEST(GrowthCompletions, of_calls_on_secondary_astacks_are_told) {
   }
   while (told < 20) (void)(*queue)->wait(1s);
   for (auto& meeting : meetings) EXPECT_EQ(meeting.finish().value(), 20U);
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
 // ---- Limits ----
@@ -214,8 +214,8 @@ TEST_P(Growth, by_bursts_that_come_and_go_loses_no_call) {
   std::this_thread::sleep_for(1s);
   stop = true;
   for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
-  EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }))
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of() == before; }))
       << Holdings::of().regions << " regions, " << Holdings::of().descriptors << " descriptors, before "
       << before.regions << ", " << before.descriptors;
   for (int i = 0; i < 100; ++i) ASSERT_EQ(burst.client->Add(i, 1).value(), i + 1);
@@ -231,8 +231,8 @@ TEST(GrowthEnd, of_a_binding_in_the_middle_of_a_burst_leaves_nothing) {
     meet(*other, 20);
     other.reset();
   }
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
-  EXPECT_TRUE(comes_true([&] { return Holdings::of() == before; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of() == before; }));
 }
 
 TEST(GrowthEnd, by_the_server_fails_the_calls_on_secondary_astacks) {
@@ -241,14 +241,14 @@ TEST(GrowthEnd, by_the_server_fails_the_calls_on_secondary_astacks) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 20; ++i)
     threads.emplace_back([&] { failed += burst.client->NapFor(1'000).code() == Errc::call_failed; });
-  ASSERT_TRUE(comes_true([&] {
+  ASSERT_TRUE(eventually([&] {
     lrpc::CallContext nobody;
     return burst.service.Most(nobody) == 20;
   }));
   burst.server.end_binding(1);
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(failed, 20);
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
 TEST(GrowthEnd, of_the_server_waits_for_what_runs_on_secondary_astacks) {
@@ -266,7 +266,7 @@ TEST(GrowthEnd, of_the_server_waits_for_what_runs_on_secondary_astacks) {
     const Errc outcome = nap.finish().code();
     EXPECT_TRUE(outcome == Errc::ok || outcome == Errc::call_failed || outcome == Errc::binding_revoked);
   }
-  EXPECT_TRUE(comes_true([&] { return client->binding().revoked(); }));
+  EXPECT_TRUE(eventually([&] { return client->binding().revoked(); }));
   EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
 }
 
@@ -287,7 +287,7 @@ TEST(GrowthDeath, of_the_server_fails_every_call_on_secondary_astacks) {
       failed += outcome == Errc::call_failed || outcome == Errc::binding_revoked;
     });
   }
-  EXPECT_TRUE(comes_true([&] { return Holdings::of().regions >= before.regions + 2; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of().regions >= before.regions + 2; }));
   server.kill_and_wait();
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(failed, 24);
@@ -303,9 +303,9 @@ TEST(GrowthDeath, of_the_client_gives_the_server_everything_back) {
   const std::string pid = std::to_string(server.pid());
   const Holdings before = Holdings::of(pid);
   Process client({LRPC_TEST_CLIENT, "crowd", world.nameserver(), "burst", "24", "3000"});
-  EXPECT_TRUE(comes_true([&] { return Holdings::of(pid).regions >= before.regions + 3; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of(pid).regions >= before.regions + 3; }));
   client.kill_and_wait();
-  EXPECT_TRUE(comes_true([&] { return Holdings::of(pid) == before; }))
+  EXPECT_TRUE(eventually([&] { return Holdings::of(pid) == before; }))
       << Holdings::of(pid).regions << " regions, " << Holdings::of(pid).descriptors << " descriptors";
   EXPECT_EQ(survivor->Add(1, 2).value(), 3);
 }
@@ -319,9 +319,9 @@ TEST(GrowthDeath, of_the_nameserver_is_nothing_to_a_burst) {
   const Holdings before = Holdings::of();
   std::vector<std::thread> threads;
   for (int i = 0; i < 24; ++i) threads.emplace_back([&] { EXPECT_TRUE(client->SleepFor(500)); });
-  EXPECT_TRUE(comes_true([&] { return Holdings::of().regions >= before.regions + 2; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of().regions >= before.regions + 2; }));
   for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(comes_true([&] { return Holdings::of().regions == before.regions; }));
+  EXPECT_TRUE(eventually([&] { return Holdings::of().regions == before.regions; }));
 }
 
 TEST(GrowthFork, leaves_the_child_nothing_and_the_parent_everything) {
@@ -339,7 +339,7 @@ TEST(GrowthFork, leaves_the_child_nothing_and_the_parent_everything) {
     _exit(refused && unmapped ? 0 : 1);
   }
   close(stay[0]);
-  EXPECT_TRUE(comes_true([&] { return burst.server.statistics().astacks_grown == 0; }));
+  EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
   burst.service.forget();
   meet(*burst.client, 20);
   close(stay[1]);

@@ -1,12 +1,12 @@
 // What a test of growth counts before and after.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
+
+#include "eventually.h"
 
 namespace testing_lrpc {
 
@@ -25,15 +25,5 @@ struct Holdings {
     return now;
   }
 };
-
-/// Whether `condition` comes to hold within a minute.
-template <class Condition>
-bool comes_true(Condition&& condition) {
-  for (int i = 0; i < 6'000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 }  // namespace testing_lrpc

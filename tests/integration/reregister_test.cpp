@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "eventually.h"
 #include "conformance_service.h"
 #include "world.h"
 
@@ -23,15 +24,6 @@ namespace {
 
 using lrpc::Errc;
 using namespace std::chrono_literals;
-
-template <class Condition>
-bool eventually(Condition&& holds) {
-  for (int i = 0; i < 3000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
 
 /// What on_registration heard, in order.
 class Registrations {

@@ -6,9 +6,6 @@
 namespace testing_wires {
 namespace {
 
-constexpr HostAddress kClient = address(0, 1);
-constexpr HostAddress kServer = address(0, 2);
-constexpr HostAddress kOther = address(0, 3);
 constexpr int kCallers = 4;
 
 class Lives : public OnWires {

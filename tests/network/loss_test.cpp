@@ -4,10 +4,8 @@
 namespace testing_wires {
 namespace {
 
-constexpr HostAddress kClient = address(0, 1);
-constexpr HostAddress kServer = address(0, 2);
-constexpr std::size_t kCalls = 2000;
-constexpr int kCallers = 8;
+constexpr std::size_t kLossyCalls = 2000;
+constexpr int kLossyCallers = 8;
 
 class BadWires : public OnWires {
  protected:
@@ -19,15 +17,15 @@ class BadWires : public OnWires {
     lrpc::netrpc::test::join(*client_, "wire", text(kClient), *server_, "wire", text(kServer));
   }
   void expect_each_call_executed_once(const char* fault) {
-    Ledger ledger(kCalls);
+    Ledger ledger(kLossyCalls);
     WireHost server(*server_, kServer, stack(), {.fault = fault, .ledger = &ledger});
     WireHost client(*client_, kClient, stack(), {.fault = fault});
     client.open(kServer);
     std::atomic<std::size_t> made = 0;
     const std::vector<Answer> answers =
-        call_from_threads(client, kServer, kCallers, kCalls, made, [](const Answer&) { return true; });
-    ASSERT_EQ(answers.size(), kCalls);
-    for (std::size_t i = 0; i < kCalls; ++i) {
+        call_from_threads(client, kServer, kLossyCallers, kLossyCalls, made, [](const Answer&) { return true; });
+    ASSERT_EQ(answers.size(), kLossyCalls);
+    for (std::size_t i = 0; i < kLossyCalls; ++i) {
       EXPECT_EQ(answers[i].outcome, Errc::ok) << "call " << i;
       EXPECT_TRUE(answers[i].right) << "call " << i;
       EXPECT_EQ(ledger.executed(i), 1) << "call " << i;

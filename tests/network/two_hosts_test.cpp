@@ -4,8 +4,6 @@
 namespace testing_wires {
 namespace {
 
-constexpr HostAddress kClient = address(0, 1);
-constexpr HostAddress kServer = address(0, 2);
 
 class TwoHosts : public OnWires {
  protected:

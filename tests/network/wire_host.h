@@ -104,6 +104,10 @@ class WireHost {
 constexpr HostAddress address(int network, int host) {
   return HostAddress{0x0a000000U + static_cast<std::uint32_t>(network) * 256 + static_cast<std::uint32_t>(host)};
 }
+/// Of most tests.
+constexpr HostAddress kClient = address(0, 1);
+constexpr HostAddress kServer = address(0, 2);
+constexpr HostAddress kOther = address(0, 3);
 /// "10.0.1.2/24"
 std::string text(HostAddress address);
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "device_addresses.h"
 #include "netrpc/eth/eth.h"
 #include "netrpc/ip/ip.h"
 #include "netrpc/test_support/real_host.h"
@@ -17,10 +18,7 @@
 namespace lrpc::netrpc::test {
 namespace {
 
-constexpr ProtocolNumber kEcho = protocol_numbers::kFirstOfTests;
 constexpr ProtocolNumber kOther = protocol_numbers::kFirstOfTests + 1;
-constexpr HostAddress kA{0x0a000001};
-constexpr HostAddress kB{0x0a000002};
 
 Result<std::unique_ptr<Protocol>> make_device(const std::string& kind, Host& host) {
   if (kind == "ETH") return make_eth(host, "eth", {});

@@ -5,13 +5,12 @@
 #include <atomic>
 #include <fstream>
 
+#include "device_addresses.h"
 #include "netrpc/test_support/real_host.h"
 #include "netrpc/udp/udp.h"
 
 namespace lrpc::netrpc::test {
 namespace {
-
-constexpr ProtocolNumber kEcho = protocol_numbers::kFirstOfTests;
 
 /// Answers each message after having run a procedure outside the monitor, as a server's user code does.
 class Server final : public Protocol {

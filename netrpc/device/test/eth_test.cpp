@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "device_addresses.h"
 #include "netrpc/eth/eth.h"
 #include "netrpc/ip/ip.h"
 #include "netrpc/test_support/real_host.h"
@@ -14,8 +15,6 @@
 
 namespace lrpc::netrpc::test {
 namespace {
-
-constexpr HostAddress kB{0x0a000002};
 
 class EthLink : public testing::Test {
  protected:

@@ -131,10 +131,10 @@ TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_
 
 /// As an ordinary user, whom the kernel lets trace what is the user's own.
 int trace_own_netd(const std::string& directory) {
-  constexpr uid_t kUser = 54321;
+  constexpr uid_t kNobody = 54321;
   if (::geteuid() == 0) {
-    if (::chown(directory.c_str(), kUser, kUser) != 0 || ::setresgid(kUser, kUser, kUser) != 0 ||
-        ::setresuid(kUser, kUser, kUser) != 0)
+    if (::chown(directory.c_str(), kNobody, kNobody) != 0 || ::setresgid(kNobody, kNobody, kNobody) != 0 ||
+        ::setresuid(kNobody, kNobody, kNobody) != 0)
       return 2;
   }
   try {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "lrpc/server/run.h"
 #include "lrpc/shim/call_word.h"
 #include "rounds.h"
 
@@ -30,9 +31,7 @@ constexpr milliseconds kUnbindPatience{2'000};
 constexpr milliseconds kPingPatience{5'000};
 constexpr unsigned kMissedPings = 2;
 
-constexpr std::uint16_t failed(Errc code) noexcept {
-  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
-}
+using server::failed;
 
 Result<HostAddress> resolve(const std::string& host) {
   in_addr dotted{};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lrpc/server/run.h"
 #include "lrpc/shim/call_word.h"
 
 namespace lrpc::netpath {
@@ -20,9 +21,7 @@ constexpr milliseconds kLongestWait{10'000};
 constexpr milliseconds kAStackPatience{5'000};
 constexpr milliseconds kAStackPause{1};
 
-constexpr std::uint16_t failed(Errc code) noexcept {
-  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
-}
+using server::failed;
 
 std::size_t put(std::string_view message, std::span<std::byte> reply) noexcept {
   if (message.size() > reply.size()) return 0;

@@ -12,25 +12,19 @@
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "conformance_service.h"
 #include "two_hosts.h"
 
 namespace testing_netpath {
+
+using testing_lrpc::eventually;
 
 using lrpc::Errc;
 using testing_lrpc::ConformanceService;
 
 inline constexpr HostAddress kHere = 0x0a00'0001;   // 10.0.0.1
 inline constexpr HostAddress kThere = 0x0a00'0002;  // 10.0.0.2
-
-/// Waits until something is so, at most ten seconds.
-inline bool eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return so();
-}
 
 class TwoHosts : public testing::Test {
  protected:

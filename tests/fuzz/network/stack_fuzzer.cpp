@@ -2,7 +2,7 @@
 // time pass, makes the local user call, send, open or cancel. What must not happen: a crash, a report of a sanitizer, a
 // buffer left over, state beyond the bounds.
 //
-// One program a stack, of which FUZZ_STACK is the name; the instance `top` is used.
+// One program a stack, which each names in a source of its own; the instance `top` is used.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,6 +12,8 @@
 #include "input.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "steps.h"
+
+extern const char* const fuzzed_stack;  ///< Its name, one of kStacks.
 
 namespace lrpc::netrpc::fuzz {
 namespace {
@@ -37,7 +39,7 @@ constexpr FuzzedStack kStacks[] = {
     {"layers",
      "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };
-constexpr FuzzedStack kStack = *std::ranges::find(kStacks, std::string_view(FUZZ_STACK), &FuzzedStack::name);
+const FuzzedStack kStack = *std::ranges::find(kStacks, std::string_view(fuzzed_stack), &FuzzedStack::name);
 
 /// Who uses the stack: answers every request, some at once, some later; asks now and then.
 class User final : public Protocol {

@@ -22,6 +22,12 @@ struct HostAddress {
 struct EthernetAddress {
   std::array<std::uint8_t, 6> bytes{};
   [[nodiscard]] constexpr bool known() const noexcept { return bytes != std::array<std::uint8_t, 6>{}; }
+  /// The 48 bits as one number, the first byte the highest.
+  [[nodiscard]] constexpr std::uint64_t number() const noexcept {
+    std::uint64_t number = 0;
+    for (const std::uint8_t byte : bytes) number = number << 8 | byte;
+    return number;
+  }
   friend constexpr auto operator<=>(const EthernetAddress&, const EthernetAddress&) = default;
 };
 inline constexpr EthernetAddress kEthernetBroadcast{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};

@@ -1,8 +1,6 @@
 // x86-64: see processor.h.
 #pragma once
 
-#include <x86intrin.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -10,9 +8,9 @@ namespace lrpc::shim {
 
 /// The time between two looks at a polled word: keeps loads of the next look from being speculated, and so the pipeline
 /// from being flushed when the word changes. docs/PERFORMANCE.md has what else was tried.
-inline void poll_delay() noexcept { _mm_pause(); }
+inline void poll_delay() noexcept { __builtin_ia32_pause(); }
 /// The time stamp counter, unserialised: good for bounds, not for timing single instructions.
-[[nodiscard]] inline std::uint64_t ticks() noexcept { return __rdtsc(); }
+[[nodiscard]] inline std::uint64_t ticks() noexcept { return __builtin_ia32_rdtsc(); }
 
 /// 16 bits at a place that is given from the thread pointer, loaded afresh each time.
 template <std::ptrdiff_t kMember>

@@ -6,10 +6,10 @@
 
 namespace testing_lrpc {
 
-/// True as soon as it holds; false if it does not within half a minute.
+/// True as soon as it holds; false if it does not within four minutes, which nothing but a fault takes.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition&& holds) {
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 48'000; ++i) {
     if (holds()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -1,0 +1,12 @@
+// Who talks in the tests of devices, and as what.
+#pragma once
+
+#include "lrpc/netrpc/protocol.h"
+
+namespace lrpc::netrpc::test {
+
+constexpr ProtocolNumber kEcho = protocol_numbers::kFirstOfTests;
+constexpr HostAddress kA{0x0a000001};
+constexpr HostAddress kB{0x0a000002};
+
+}  // namespace lrpc::netrpc::test
