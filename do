@@ -223,7 +223,7 @@ run_tests() {
 # ---- sources ----
 
 sources() { # the C++ sources, one a line
-  find cmake kernel-shim libclient libserver nameserver sealed stubgen tools netrpc bench tests examples \
+  find cmake command-line kernel-shim libclient libserver nameserver sealed stubgen tools netrpc bench tests examples \
     \( -name '*.h' -o -name '*.cpp' \) -not -path '*/golden/*' 2>/dev/null | sort
 }
 

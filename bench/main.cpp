@@ -4,13 +4,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "helper.h"
 #include "interrupt.h"
+#include "lrpc/command_line.h"
 #include "session.h"
 
 namespace {
@@ -62,35 +64,32 @@ int become_the_storm(char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "storm") return become_the_storm(argv);
-  CLI::App app{
+  lrpc::command_line::Program program(
       "The benches of lrpc: each prints a table (bench/README.md says what its numbers mean). storm, which has options "
       "of its own, must be the first argument.",
-      "lrpc-bench"};
+      "lrpc-bench");
   std::string what = "all";
   std::string json_path;
   bool quick = false;
   Filter filter;
-  app.add_option("what", what, "Which bench; `all` is the first five")
-      ->check(
-          CLI::IsMember({"table3", "table4", "table5", "bind", "instructions", "async", "figure2", "matrix", "change",
-                         "scale", "death", "idle", "bpf", "components", "layers", "loss", "network", "remote", "all"}))
-      ->capture_default_str();
-  app.add_option("--json", json_path, "Also write one JSON object a row to this file");
-  app.add_flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");
-  app.add_option("--gate", filter.gate, "Only rows of this gate")
-      ->check(CLI::IsMember({"exchange", "handoff", "trap", "adaptive", "none"}));
-  app.add_option("--placement", filter.placement, "Only rows of this placement")
-      ->check(CLI::IsMember({"one-core", "two-cores", "unpinned"}));
-  app.add_option("--test", filter.test, "Only rows of this test (Null, Add, BigIn, BigInOut, ...)");
-  app.add_option("--load", filter.load, "matrix: only cells with this load")
-      ->check(CLI::IsMember({"idle", "one-hog", "every-core", "other-group", "weights", "fifo", "third-party"}));
-  app.add_option("--pace", filter.pace, "matrix: only cells with this between two calls")
-      ->check(CLI::IsMember({"back-to-back", "20us", "1ms"}));
-  app.add_option("--clients", filter.clients, "matrix: only cells with so many clients")
-      ->check(CLI::IsMember({"one", "two"}));
-  app.add_option("--svg", filter.svg, "figure2, change: write plots into this directory")
-      ->check(CLI::ExistingDirectory);
-  CLI11_PARSE(app, argc, argv);
+  program.option("what", what, "Which bench; `all` is the first five")
+      .one_of({"table3", "table4", "table5", "bind", "instructions", "async", "figure2", "matrix", "change", "scale",
+               "death", "idle", "bpf", "components", "layers", "loss", "network", "remote", "all"})
+      .show_default();
+  program.option("--json", json_path, "Also write one JSON object a row to this file");
+  program.flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");
+  program.option("--gate", filter.gate, "Only rows of this gate")
+      .one_of({"exchange", "handoff", "trap", "adaptive", "none"});
+  program.option("--placement", filter.placement, "Only rows of this placement")
+      .one_of({"one-core", "two-cores", "unpinned"});
+  program.option("--test", filter.test, "Only rows of this test (Null, Add, BigIn, BigInOut, ...)");
+  program.option("--load", filter.load, "matrix: only cells with this load")
+      .one_of({"idle", "one-hog", "every-core", "other-group", "weights", "fifo", "third-party"});
+  program.option("--pace", filter.pace, "matrix: only cells with this between two calls")
+      .one_of({"back-to-back", "20us", "1ms"});
+  program.option("--clients", filter.clients, "matrix: only cells with so many clients").one_of({"one", "two"});
+  program.option("--svg", filter.svg, "figure2, change: write plots into this directory").existing_directory();
+  if (const auto status = program.parse(argc, argv)) return *status;
 
   ::signal(SIGPIPE, SIG_IGN);
   catch_interrupts();

@@ -2,57 +2,54 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 
 #include "conductor.h"
+#include "lrpc/command_line.h"
 
 int main(int argc, char** argv) {
   using lrpc::storm::Fault;
-  CLI::App app("Domains that call one another while they are killed at random and at each step of the call path",
-               "lrpc-bench storm");
+  lrpc::command_line::Program program(
+      "Domains that call one another while they are killed at random and at each step of the call path",
+      "lrpc-bench storm");
   lrpc::storm::StormOptions options;
   options.lrpcd = LRPCD;
   options.seed = static_cast<std::uint64_t>(std::time(nullptr));
   bool no_debugger = false;
-  app.add_option("--minutes", options.minutes, "How long")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--kills", options.kills, "End earlier, once so many processes have been killed");
-  app.add_option("--least-kills", options.least_kills,
+  program.option("--minutes", options.minutes, "How long").positive().show_default();
+  program.option("--kills", options.kills, "End earlier, once so many processes have been killed");
+  program.option("--least-kills", options.least_kills,
                  "Go on until so many have been killed; wrong if that takes six times the minutes");
-  app.add_option("--seed", options.seed, "Of all that is chosen at random (default: another one each time)");
-  app.add_option("--round", options.round_seconds, "Seconds between two looks at everything, when nothing is under way")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--clients", options.clients, "Client processes at a time")
-      ->check(CLI::Range(1, 40))
-      ->capture_default_str();
-  app.add_option("--servers", options.servers, "Server processes at a time")
-      ->check(CLI::Range(1, 40))
-      ->capture_default_str();
-  app.add_flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
-  const std::map<std::string, Fault> faults{{"none", Fault::none},
-                                            {"wrong-answer", Fault::wrong_answer},
-                                            {"executed-twice", Fault::executed_twice},
-                                            {"kept-binding", Fault::kept_binding},
-                                            {"hang", Fault::hang},
-                                            {"kept-descriptor", Fault::kept_descriptor},
-                                            {"lrpcd-kept-descriptor", Fault::lrpcd_kept_descriptor},
-                                            {"leaked-account", Fault::leaked_account},
-                                            {"shut-out", Fault::shut_out},
-                                            {"lost-astack", Fault::lost_astack},
-                                            {"kept-growth", Fault::kept_growth},
-                                            {"lost-tell", Fault::lost_tell},
-                                            {"step-not-hit", Fault::step_not_hit}};
-  app.add_flag("--must-hit", options.must_hit,
+  program.option("--seed", options.seed, "Of all that is chosen at random (default: another one each time)");
+  program.option("--round", options.round_seconds, "Seconds between two looks at everything, when nothing is under way")
+      .positive()
+      .show_default();
+  program.option("--clients", options.clients, "Client processes at a time").in_range(1, 40).show_default();
+  program.option("--servers", options.servers, "Server processes at a time").in_range(1, 40).show_default();
+  program.flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
+  program.flag("--must-hit", options.must_hit,
                "A step that nobody comes by is wrong, as in storms of a minute or more");
-  app.add_option("--fault", options.fault, "Do something wrong on purpose; the storm must find it")
-      ->transform(CLI::CheckedTransformer(faults));
-  CLI11_PARSE(app, argc, argv);
+  program.choice("--fault", options.fault, "Do something wrong on purpose; the storm must find it",
+                 {{"none", Fault::none},
+                  {"wrong-answer", Fault::wrong_answer},
+                  {"executed-twice", Fault::executed_twice},
+                  {"kept-binding", Fault::kept_binding},
+                  {"hang", Fault::hang},
+                  {"kept-descriptor", Fault::kept_descriptor},
+                  {"lrpcd-kept-descriptor", Fault::lrpcd_kept_descriptor},
+                  {"leaked-account", Fault::leaked_account},
+                  {"shut-out", Fault::shut_out},
+                  {"lost-astack", Fault::lost_astack},
+                  {"kept-growth", Fault::kept_growth},
+                  {"lost-tell", Fault::lost_tell},
+                  {"step-not-hit", Fault::step_not_hit}});
+  if (const auto status = program.parse(argc, argv)) return *status;
   options.debugger = !no_debugger;
   signal(SIGPIPE, SIG_IGN);
 

@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
+#include <exception>
 #include <string>
 
+#include "lrpc/command_line.h"
 #include "transfer.h"
 
 int main(int argc, char** argv) {
@@ -14,23 +15,23 @@ int main(int argc, char** argv) {
   std::string local;
   int wait_ms = 0;
   lrpc::ImportOptions options;
-  CLI::App app{"Works on a directory that another domain exports."};
-  app.require_subcommand(1);
-  app.add_option("--name", name, "The exported name")->capture_default_str();
-  app.add_option("--nameserver", options.nameserver,
+  lrpc::command_line::Program program("Works on a directory that another domain exports.");
+  program.require_subcommand();
+  program.option("--name", name, "The exported name").show_default();
+  program.option("--nameserver", options.nameserver,
                  "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
-  app.add_option("--wait", wait_ms, "Milliseconds to wait for the name to appear")->capture_default_str();
-  auto* ls = app.add_subcommand("ls", "List a directory");
-  ls->add_option("path", remote, "Path in the exported directory (default: the directory itself)");
-  auto* get = app.add_subcommand("get", "Copy a file or a directory out");
-  get->add_option("remote", remote, "Path in the exported directory")->required();
-  get->add_option("local", local, "Where to put it")->required();
-  auto* put = app.add_subcommand("put", "Copy a file or a directory in");
-  put->add_option("local", local, "What to copy")->required();
-  put->add_option("remote", remote, "Path in the exported directory")->required();
-  auto* sum = app.add_subcommand("sum", "Print SHA-256 checksums, as sha256sum does");
-  sum->add_option("path", remote, "A file or a directory (default: everything)");
-  CLI11_PARSE(app, argc, argv);
+  program.option("--wait", wait_ms, "Milliseconds to wait for the name to appear").show_default();
+  const auto ls = program.subcommand("ls", "List a directory");
+  ls.option("path", remote, "Path in the exported directory (default: the directory itself)");
+  const auto get = program.subcommand("get", "Copy a file or a directory out");
+  get.option("remote", remote, "Path in the exported directory").required();
+  get.option("local", local, "Where to put it").required();
+  const auto put = program.subcommand("put", "Copy a file or a directory in");
+  put.option("local", local, "What to copy").required();
+  put.option("remote", remote, "Path in the exported directory").required();
+  const auto sum = program.subcommand("sum", "Print SHA-256 checksums, as sha256sum does");
+  sum.option("path", remote, "A file or a directory (default: everything)");
+  if (const auto status = program.parse(argc, argv)) return *status;
   options.timeout = std::chrono::milliseconds(wait_ms);
 
   if (sodium_init() < 0) {
@@ -43,10 +44,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   try {
-    if (ls->parsed()) files::list(*client, remote);
-    if (get->parsed()) fmt::print("{} files\n", files::get(*client, remote, local));
-    if (put->parsed()) fmt::print("{} files\n", files::put(*client, local, remote));
-    if (sum->parsed()) files::sum(*client, remote);
+    if (ls.parsed()) files::list(*client, remote);
+    if (get.parsed()) fmt::print("{} files\n", files::get(*client, remote, local));
+    if (put.parsed()) fmt::print("{} files\n", files::put(*client, local, remote));
+    if (sum.parsed()) files::sum(*client, remote);
   } catch (const std::exception& error) {
     fmt::print(stderr, "lrpc-files: {}\n", error.what());
     return 1;

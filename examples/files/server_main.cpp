@@ -2,23 +2,24 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
+#include <cstdio>
 #include <string>
 
 #include "file_service.h"
+#include "lrpc/command_line.h"
 
 int main(int argc, char** argv) {
   std::string directory;
   std::string name = "files";
   lrpc::ServerOptions options;
   bool read_only = false;
-  CLI::App app{"Exports a directory to other domains under a name."};
-  app.add_option("directory", directory, "The directory to export")->required();
-  app.add_option("--name", name, "The name to export it under")->capture_default_str();
-  app.add_option("--nameserver", options.nameserver,
+  lrpc::command_line::Program program("Exports a directory to other domains under a name.");
+  program.option("directory", directory, "The directory to export").required();
+  program.option("--name", name, "The name to export it under").show_default();
+  program.option("--nameserver", options.nameserver,
                  "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
-  app.add_flag("--read-only", read_only, "Refuse every change");
-  CLI11_PARSE(app, argc, argv);
+  program.flag("--read-only", read_only, "Refuse every change");
+  if (const auto status = program.parse(argc, argv)) return *status;
 
   auto confined = files::ConfinedDirectory::open(directory);
   if (!confined) {

@@ -7,16 +7,16 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "daemon_policy.h"
 #include "daemon_sandbox.h"
 #include "listen_socket.h"
+#include "lrpc/command_line.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/nameserver/policy_file.h"
 #include "lrpc/shim/daemon_descriptors.h"
@@ -48,58 +48,60 @@ struct CommandLine {
   std::string sandbox = "best-effort";
 };
 
-void declare(CLI::App& app, CommandLine& line) {
-  app.set_version_flag("--version", "lrpcd " LRPC_VERSION);
-  app.add_option(
+void declare(lrpc::command_line::Program& program, CommandLine& line) {
+  program.version("lrpcd " LRPC_VERSION);
+  program.option(
       "--socket", line.options.socket_path,
       "Listen here (default: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock)");
-  app.add_option("--mode", line.mode,
+  program.option("--mode", line.mode,
                  "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
-  app.add_option("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Backend>{
-          {"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}}))
-      ->option_text("auto|io_uring|epoll");
-  app.add_option("--allow-export", line.export_rule,
-                 "Who may export where the policy does not say: own (root and the daemon's own user) or anyone who may "
-                 "connect")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, ExportRule>{{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}}))
-      ->option_text("own|anyone");
-  app.add_option(
+  program
+      .choice("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll",
+              {{"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}})
+      .help_text("auto|io_uring|epoll");
+  program
+      .choice("--allow-export", line.export_rule,
+              "Who may export where the policy does not say: own (root and the daemon's own user) or anyone who may "
+              "connect",
+              {{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}})
+      .help_text("own|anyone");
+  program.option(
       "--policy", line.policy,
       "Who may export and import what, read again at SIGHUP (default: /etc/lrpc/policy.toml if it exists and "
       "the socket is /run/lrpc/lrpcd.sock)");
-  auto* const check = app.add_option("--check-policy", line.question.file,
-                                     "Say what is wrong with this policy (status 1), or what it says, and exit");
-  app.add_option("--daemon-user", line.question.daemon_user,
-                 "Who lrpcd runs as when it reads that policy: its own user (default: you)")
-      ->needs(check);
-  app.add_option("--as", line.question.as, "With --import and --export: this user (default: you)")->needs(check);
-  app.add_option("--import", line.question.imports, "Say whether this name may be imported (status 2 if not), and why")
-      ->needs(check);
-  app.add_option("--export", line.question.exports, "The same of exporting it")->needs(check);
-  app.add_option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
-      ->check(CLI::Range(1LL, 3'600'000LL));
-  const std::map<std::string, bool> on_off{{"auto", true}, {"off", false}};
-  app.add_option(
-         "--allocator", line.allocator,
-         "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
-      ->check(CLI::IsMember({"auto", "always", "off"}))
-      ->option_text("auto|always|off");
-  app.add_option("--ebpf", line.ebpf,
-                 "Learn which processors are idle by eBPF where that can be had, or only from /proc")
-      ->transform(CLI::CheckedTransformer(on_off))
-      ->option_text("auto|off");
-  app.add_option("--sandbox", line.sandbox,
-                 "Shut itself in once it listens: as far as this kernel can (best-effort), whole or not at all, or not")
-      ->check(CLI::IsMember({"off", "best-effort", "required"}))
-      ->option_text("off|best-effort|required");
-  app.add_option("--log-level", line.log_level, "What to log on the standard error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
-  app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
-      ->check(CLI::NonNegativeNumber);
+  const auto check = program.option("--check-policy", line.question.file,
+                                    "Say what is wrong with this policy (status 1), or what it says, and exit");
+  program
+      .option("--daemon-user", line.question.daemon_user,
+              "Who lrpcd runs as when it reads that policy: its own user (default: you)")
+      .needs(check);
+  program.option("--as", line.question.as, "With --import and --export: this user (default: you)").needs(check);
+  program.option("--import", line.question.imports, "Say whether this name may be imported (status 2 if not), and why")
+      .needs(check);
+  program.option("--export", line.question.exports, "The same of exporting it").needs(check);
+  program.option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
+      .positive();
+  program.option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
+      .in_range(1, 3'600'000);
+  program
+      .option(
+          "--allocator", line.allocator,
+          "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
+      .one_of({"auto", "always", "off"})
+      .help_text("auto|always|off");
+  program
+      .choice("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc",
+              {{"auto", true}, {"off", false}})
+      .help_text("auto|off");
+  program
+      .option("--sandbox", line.sandbox,
+              "Shut itself in once it listens: as far as this kernel can (best-effort), whole or not at all, or not")
+      .one_of({"off", "best-effort", "required"})
+      .help_text("off|best-effort|required");
+  program.option("--log-level", line.log_level, "What to log on the standard error")
+      .one_of({"debug", "info", "warning", "off"});
+  program.option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
+      .non_negative();
 }
 
 void open_log(const CommandLine& line, NameserverOptions& options) {
@@ -209,10 +211,11 @@ int serve(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("The nameserver of lrpc: introduces domains that export interfaces to those that import them.", "lrpcd");
+  lrpc::command_line::Program program(
+      "The nameserver of lrpc: introduces domains that export interfaces to those that import them.", "lrpcd");
   CommandLine line;
-  declare(app, line);
-  CLI11_PARSE(app, argc, argv);
+  declare(program, line);
+  if (const auto status = program.parse(argc, argv)) return *status;
   if (!line.mode.empty()) {
     std::size_t used = 0;
     const bool octal = line.mode.find_first_not_of("01234567") == std::string::npos && line.mode.size() <= 4;

@@ -1,7 +1,6 @@
 // lrpc-stubgen: the command line around compile() and generate().
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "generator.h"
+#include "lrpc/command_line.h"
 
 namespace {
 
@@ -136,20 +136,17 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Makes C++ stubs from an lrpc interface file: FILE.types.h, FILE.client.h and FILE.server.h.",
-               "lrpc-stubgen");
-  app.add_option("FILE", options.file, "The interface file, NAME.lrpc")->required();
-  app.add_option("--out", options.out, "The directory for the headers; made if it is missing")->type_name("DIR");
-  app.add_flag("--check", options.check, "Only report what is wrong; write nothing");
-  app.add_flag("--print-pdl", options.print_pdl, "Print procedures, A-stack classes and offsets as a table");
-  app.add_flag("--fuzz", options.fuzz, "Write FILE_fuzzer.cpp, too: a libFuzzer harness of the server's entry stubs");
-  app.add_flag("--list-outputs", options.list_outputs, "Print the paths that would be written, without reading FILE");
-  app.set_version_flag("--version", "lrpc-stubgen " LRPC_VERSION);
-  app.footer("Exit status: 0 done, 1 errors in FILE, 2 wrong command line or a file that cannot be read or written.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kGood : kWrongUse;
-  }
+  lrpc::command_line::Program program(
+      "Makes C++ stubs from an lrpc interface file: FILE.types.h, FILE.client.h and FILE.server.h.", "lrpc-stubgen");
+  program.option("FILE", options.file, "The interface file, NAME.lrpc").required();
+  program.option("--out", options.out, "The directory for the headers; made if it is missing").value_name("DIR");
+  program.flag("--check", options.check, "Only report what is wrong; write nothing");
+  program.flag("--print-pdl", options.print_pdl, "Print procedures, A-stack classes and offsets as a table");
+  program.flag("--fuzz", options.fuzz, "Write FILE_fuzzer.cpp, too: a libFuzzer harness of the server's entry stubs");
+  program.flag("--list-outputs", options.list_outputs, "Print the paths that would be written, without reading FILE");
+  program.version("lrpc-stubgen " LRPC_VERSION);
+  program.footer(
+      "Exit status: 0 done, 1 errors in FILE, 2 wrong command line or a file that cannot be read or written.");
+  if (const auto status = program.parse(argc, argv)) return *status == 0 ? kGood : kWrongUse;
   return run(options);
 }

@@ -1,21 +1,25 @@
 // lrpc-netd: the domain that holds the protocol graph. Its options, its log, its signals; the rest is in daemon.h.
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
 #include <iostream>
-#include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "daemon.h"
 #include "default_graph.h"
 #include "local_users.h"
+#include "lrpc/command_line.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/shim/daemon_descriptors.h"
 #include "lrpc/shim/fd.h"
@@ -47,54 +51,51 @@ struct CommandLine {
   int ready_fd = -1;
 };
 
-void declare(CLI::App& app, CommandLine& line) {
-  app.set_version_flag("--version", "lrpc-netd " LRPC_VERSION);
-  auto* const graph =
-      app.add_option("--graph", line.graph_file, "The protocol graph (default: one for Ethernet and IP, or UDP)")
-          ->option_text("FILE");
-  auto* const interface = app.add_option("--interface", line.interface,
-                                         "The network interface (default: that of the default route, or the only one)");
-  auto* const address = app.add_option("--address", line.address, "This host's address (default: the interface's)");
-  auto* const keys = app.add_option("--keys", line.keys, "The keys shared with other hosts: HOST|NETWORK/BITS|* KEY")
-                         ->option_text("FILE");
-  auto* const insecure =
-      app.add_flag("--insecure", line.insecure, "Without keys: anybody on the network can call, read and change");
-  auto* const udp = app.add_flag("--udp", line.udp, "Over UDP, for users without CAP_NET_RAW");
-  for (CLI::Option* const option : {interface, keys, insecure, udp}) option->excludes(graph);
-  keys->excludes(insecure);
-  (void)address;
-  app.add_option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)");
-  app.add_option("--export", line.daemon.exported, "A name, or a pattern of names, that other hosts may import")
-      ->option_text("NAME|PATTERN ...");
-  app.add_option("--allow-user", line.users, "Who of this machine may call other hosts, besides root and the own user")
-      ->option_text("USER ...");
-  app.add_option("--allow-group", line.groups, "A group whose members may")->option_text("GROUP ...");
-  app.add_option("--nameserver", line.daemon.nameserver, "Socket of lrpcd (default: where every program looks)")
-      ->option_text("SOCKET");
-  app.add_option("--threads", line.daemon.threads, "That receive when nobody else does")->check(CLI::Range(1, 256));
-  app.add_option("--backend", line.daemon.engine, "What waits for the network: auto, io_uring or epoll")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, netrpc::EngineKind>{{"auto", netrpc::EngineKind::automatic},
-                                                                            {"io_uring", netrpc::EngineKind::uring},
-                                                                            {"epoll", netrpc::EngineKind::epoll}}))
-      ->option_text("auto|io_uring|epoll");
-  app.add_flag("--check", line.check, "Check the graph and exit");
-  app.add_option("--picture", line.picture, "Draw the graph and exit")
-      ->check(CLI::IsMember({"text", "svg"}))
-      ->option_text("text|svg");
-  app.add_flag("--generate-key", line.generate_key, "Print a new key and exit");
-  app.add_option("--state", line.daemon.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
-      ->option_text("FILE");
-  app.add_option(
-         "--sandbox", line.sandbox,
-         "Shut itself in once its sockets are open: as far as this kernel can (best-effort), whole or not at all, "
-         "or not")
-      ->check(CLI::IsMember({"off", "best-effort", "required"}))
-      ->option_text("off|best-effort|required");
-  app.add_option("--log-level", line.log_level, "What to log on the standard error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "off"}));
-  app.add_option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when ready, and close it")
-      ->check(CLI::NonNegativeNumber);
+void declare(lrpc::command_line::Program& program, CommandLine& line) {
+  program.version("lrpc-netd " LRPC_VERSION);
+  const auto graph =
+      program.option("--graph", line.graph_file, "The protocol graph (default: one for Ethernet and IP, or UDP)")
+          .help_text("FILE");
+  const auto interface = program.option("--interface", line.interface,
+                                        "The network interface (default: that of the default route, or the only one)");
+  program.option("--address", line.address, "This host's address (default: the interface's)");
+  const auto keys = program.option("--keys", line.keys, "The keys shared with other hosts: HOST|NETWORK/BITS|* KEY")
+                        .help_text("FILE");
+  const auto insecure =
+      program.flag("--insecure", line.insecure, "Without keys: anybody on the network can call, read and change");
+  const auto udp = program.flag("--udp", line.udp, "Over UDP, for users without CAP_NET_RAW");
+  for (const auto& option : {interface, keys, insecure, udp}) option.excludes(graph);
+  keys.excludes(insecure);
+  program.option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)");
+  program.option("--export", line.daemon.exported, "A name, or a pattern of names, that other hosts may import")
+      .help_text("NAME|PATTERN ...");
+  program.option("--allow-user", line.users, "Who of this machine may call other hosts, besides root and the own user")
+      .help_text("USER ...");
+  program.option("--allow-group", line.groups, "A group whose members may").help_text("GROUP ...");
+  program.option("--nameserver", line.daemon.nameserver, "Socket of lrpcd (default: where every program looks)")
+      .help_text("SOCKET");
+  program.option("--threads", line.daemon.threads, "That receive when nobody else does").in_range(1, 256);
+  program
+      .choice("--backend", line.daemon.engine, "What waits for the network: auto, io_uring or epoll",
+              {{"auto", netrpc::EngineKind::automatic},
+               {"io_uring", netrpc::EngineKind::uring},
+               {"epoll", netrpc::EngineKind::epoll}})
+      .help_text("auto|io_uring|epoll");
+  program.flag("--check", line.check, "Check the graph and exit");
+  program.option("--picture", line.picture, "Draw the graph and exit").one_of({"text", "svg"}).help_text("text|svg");
+  program.flag("--generate-key", line.generate_key, "Print a new key and exit");
+  program.option("--state", line.daemon.state_file, "Where SIGUSR1 has the statistics written (default: the log)")
+      .help_text("FILE");
+  program
+      .option("--sandbox", line.sandbox,
+              "Shut itself in once its sockets are open: as far as this kernel can (best-effort), whole or not at all, "
+              "or not")
+      .one_of({"off", "best-effort", "required"})
+      .help_text("off|best-effort|required");
+  program.option("--log-level", line.log_level, "What to log on the standard error")
+      .one_of({"debug", "info", "warning", "off"});
+  program.option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when ready, and close it")
+      .non_negative();
 }
 
 int complain(const std::string& what) {
@@ -224,9 +225,10 @@ int serve(CommandLine& line) {
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
   tell_sandbox(running);
-  spdlog::info("{} is on the network{}; other hosts may import {}", running.address(),
-               running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
-               line.daemon.exported.empty() ? std::string("nothing") : CLI::detail::join(line.daemon.exported, ", "));
+  spdlog::info(
+      "{} is on the network{}; other hosts may import {}", running.address(),
+      running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
+      line.daemon.exported.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(line.daemon.exported, ", ")));
   std::printf("lrpc-netd %s is %s on the network\n", LRPC_VERSION, running.address().c_str());
   std::fflush(stdout);
   if (line.ready_fd >= 0) {
@@ -262,11 +264,12 @@ int serve(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("The network domain of lrpc: carries this machine's calls to other hosts, and theirs to its servers.",
-               "lrpc-netd");
+  lrpc::command_line::Program program(
+      "The network domain of lrpc: carries this machine's calls to other hosts, and theirs to its servers.",
+      "lrpc-netd");
   CommandLine line;
-  declare(app, line);
-  CLI11_PARSE(app, argc, argv);
+  declare(program, line);
+  if (const auto status = program.parse(argc, argv)) return *status;
   try {
     if (line.generate_key) {
       const std::string key = netrpc::auth::generate_key();

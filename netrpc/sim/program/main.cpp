@@ -2,7 +2,7 @@
 // worst. What it finds wrong can be made to happen again: one seed, one run.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lrpc/command_line.h"
 #include "netrpc/sim/storm.h"
 #include "netrpc/sim/storm_stacks.h"
 
@@ -85,50 +86,42 @@ void print(const Arguments& arguments, const StormReport& report) {
 int run(int argc, char** argv) {
   Arguments arguments;
   StormOptions& storm = arguments.storm;
-  CLI::App app("Storms over simulated networks: every call is executed at most once, ends, and leaves nothing behind",
-               "lrpc-netsim");
-  app.add_option("--seed", storm.seed, "Decides everything that happens")->capture_default_str();
-  app.add_option("--seeds", arguments.seeds, "Run this many seeds, from --seed on")->capture_default_str();
-  app.add_option("--calls", storm.calls, "Calls in all")->capture_default_str()->check(CLI::Range(1ULL, 1ULL << 30));
-  app.add_option("--hosts", storm.hosts, "Each calls, and is called")
-      ->capture_default_str()
-      ->check(CLI::Range(2, 60000));
-  app.add_option("--segments", storm.segments, "Ethernets, joined by routers")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--peers", storm.peers, "Servers that each host calls")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 60000));
-  app.add_option("--at-once", storm.at_once, "Calls that each host has under way")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--largest", storm.largest, "Bytes of the largest request or reply")->capture_default_str();
-  app.add_option("--timeout", arguments.timeout_ms, "Of a call, in ms (one in ten has none)")->capture_default_str();
-  const CLI::Range rate(0.0, 1.0);
-  app.add_option("--loss", storm.link.loss, "Rate, for each wire that a packet crosses")
-      ->capture_default_str()
-      ->check(rate);
-  app.add_option("--duplicate", storm.link.duplicate, "Rate")->capture_default_str()->check(rate);
-  app.add_option("--reorder", storm.link.reorder, "Rate of packets that take up to --reorder-delay longer")
-      ->capture_default_str()
-      ->check(rate);
-  app.add_option("--reorder-delay", arguments.reorder_ms, "In ms")->capture_default_str();
-  app.add_option("--corrupt", storm.link.corrupt, "Rate; then only hanging and remains are checked")
-      ->capture_default_str()
-      ->check(rate);
-  app.add_option("--crashes", arguments.crash_ms, "A host crashes every so many ms on the average; 0: never")
-      ->capture_default_str();
-  app.add_option("--partitions", arguments.partition_ms, "The network falls into parts every so many ms; 0: never")
-      ->capture_default_str();
-  app.add_option("--pauses", arguments.pause_ms, "A host stands still every so many ms; 0: never")
-      ->capture_default_str();
-  app.add_option("--drift", arguments.drift_ms, "A clock changes its pace every so many ms; 0: never")
-      ->capture_default_str();
-  app.add_option("--stack", arguments.stack, "A name (see --list), a graph's text, or @FILE")->capture_default_str();
-  app.add_flag("--trace", arguments.trace, "Print a line for everything that happens");
-  app.add_option("--only", arguments.only, "Trace only lines that speak of these hosts (h3,h7)")->delimiter(',');
-  app.add_flag("--list", arguments.list, "Print the stacks that have names");
-  CLI11_PARSE(app, argc, argv);
+  lrpc::command_line::Program program(
+      "Storms over simulated networks: every call is executed at most once, ends, and leaves nothing behind",
+      "lrpc-netsim");
+  program.option("--seed", storm.seed, "Decides everything that happens").show_default();
+  program.option("--seeds", arguments.seeds, "Run this many seeds, from --seed on").show_default();
+  program.option("--calls", storm.calls, "Calls in all")
+      .show_default()
+      .in_range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  program.option("--hosts", storm.hosts, "Each calls, and is called").show_default().in_range(2, 60000);
+  program.option("--segments", storm.segments, "Ethernets, joined by routers").show_default().in_range(1, 10000);
+  program.option("--peers", storm.peers, "Servers that each host calls").show_default().in_range(1, 60000);
+  program.option("--at-once", storm.at_once, "Calls that each host has under way").show_default().in_range(1, 10000);
+  program.option("--largest", storm.largest, "Bytes of the largest request or reply").show_default();
+  program.option("--timeout", arguments.timeout_ms, "Of a call, in ms (one in ten has none)").show_default();
+  program.option("--loss", storm.link.loss, "Rate, for each wire that a packet crosses")
+      .show_default()
+      .in_range(0.0, 1.0);
+  program.option("--duplicate", storm.link.duplicate, "Rate").show_default().in_range(0.0, 1.0);
+  program.option("--reorder", storm.link.reorder, "Rate of packets that take up to --reorder-delay longer")
+      .show_default()
+      .in_range(0.0, 1.0);
+  program.option("--reorder-delay", arguments.reorder_ms, "In ms").show_default();
+  program.option("--corrupt", storm.link.corrupt, "Rate; then only hanging and remains are checked")
+      .show_default()
+      .in_range(0.0, 1.0);
+  program.option("--crashes", arguments.crash_ms, "A host crashes every so many ms on the average; 0: never")
+      .show_default();
+  program.option("--partitions", arguments.partition_ms, "The network falls into parts every so many ms; 0: never")
+      .show_default();
+  program.option("--pauses", arguments.pause_ms, "A host stands still every so many ms; 0: never").show_default();
+  program.option("--drift", arguments.drift_ms, "A clock changes its pace every so many ms; 0: never").show_default();
+  program.option("--stack", arguments.stack, "A name (see --list), a graph's text, or @FILE").show_default();
+  program.flag("--trace", arguments.trace, "Print a line for everything that happens");
+  program.option("--only", arguments.only, "Trace only lines that speak of these hosts (h3,h7)").separated_by(',');
+  program.flag("--list", arguments.list, "Print the stacks that have names");
+  if (const auto status = program.parse(argc, argv)) return *status;
 
   if (arguments.list) {
     for (const NamedStack& stack : storm_stacks())
