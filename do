@@ -7,10 +7,12 @@ usage() {
   cat <<'END'
 ./do setup                  install by apt what is missing (nothing, if nothing is)
 ./do build [PRESET]         build; PRESET is release (default), debug, asan or tsan; the result is in build/PRESET
-./do test [ARGS] [-- ...]   build and run all tests, then the runtime's tests under ASan+UBSan and under TSan; unsteady ones,
-                              that fail beside others and hold alone, are named at the end
-      --no-sanitizers         without the two sanitizer builds
-      --quick                 that, and without the slow labels (model, simulation, fuzz)
+./do test [ARGS] [-- ...]   build and run all tests, then again under ASan+UBSan and under TSan what these can find something in
+      --quick                 units and calls over every gate, without sanitizers: for the edit loop
+      --since COMMIT          only tests that can see what has changed since then
+      --all                   every test in every build, the long forms, the models, the benches' tests (docs/TESTS.md)
+      --in BUILD              only in debug, asan or tsan
+      --no-sanitizers         only in debug
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
 ./do model                  check the models with spin (docs/MODELS.md)
@@ -94,131 +96,31 @@ need_for_tests() {
 without_randomisation=()
 if setarch -R true 2>/dev/null; then without_randomisation=(setarch -R); fi
 
-build() { # build PRESET
-  local preset=$1 file
-  local -a around=()
+# The sanitizers' builds take the stub generator of the debug build.
+generator=$PWD/build/debug/stubgen/lrpc-stubgen
+
+build() { # build PRESET [TARGET...]
+  local preset=$1 file=build/$1/build.ninja all=OFF
+  local -a around=() options=()
   [[ $preset == tsan ]] && around=("${without_randomisation[@]}")
   [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan|fuzz)$ ]] || die "no such preset: $preset"
-  file=build/$preset/build.ninja
+  shift
+  if [[ $preset == [at]san ]]; then
+    build debug lrpc-stubgen
+    options+=("-DLRPC_STUBGEN=$generator")
+  fi
+  [[ -z ${long_run:-} ]] || all=ON
   # Once; afterwards ninja itself configures anew when a CMake file has changed.
-  if [[ ! -e $file || CMakePresets.json -nt $file ]]; then "${around[@]}" cmake --preset "$preset" >&2; fi
-  "${around[@]}" cmake --build "build/$preset" >&2
+  if [[ ! -e $file || CMakePresets.json -nt $file ]] || ! grep -qx "LRPC_ALL_TESTS:BOOL=$all" "build/$preset/CMakeCache.txt"; then
+    "${around[@]}" cmake --preset "$preset" "-DLRPC_ALL_TESTS=$all" "${options[@]}" >&2
+  fi
+  "${around[@]}" cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
 
 # ---- testing ----
 
-passed=0 failed=0 skipped=0 unsteady=0 complaints=
-
-attribute() { # attribute NAME FILE: the number that JUnit's testsuite element gives
-  tr '\n\t' '  ' <"$2" | sed -n "s/.*<testsuite [^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"
-}
-
-# complaints_of PRESET: name and last lines of what each failed test of the last run printed, as ctest's log keeps them;
-# first those that may be run again (a line that begins with "== not so").
-complaints_of() {
-  awk -v preset="$1" -v keep=25 '
-    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = in_order = report = 0; inside = 0; next }
-    /^Output:$/                  { inside = 1; count = 0; next }
-    /^<end of output>$/          { inside = 0; next }
-    inside && /^-+$/ && !count   { next }
-    inside                       { line[count++ % keep] = $0 }
-    inside && /^ *[0-9]+ FAILED TESTS?$/            { in_order = 1 }
-    inside && /Sanitizer|runtime error:|terminate called/ { report = 1 }
-    inside                       { next }
-    /^Test time = /              { time = $4 " s" }
-    /^Unable to find executable/ { printf "== failed in %s: %s\n", preset, $0 }
-    /^Test Failed/ {
-      printf "== %s in %s after %s: %s\n", in_order && !report ? "not so" : "failed", preset, time, substr(name, 1, 200)
-      for (i = count > keep ? count - keep : 0; i < count; ++i) print "   " substr(line[i % keep], 1, 300)
-      count = 0
-    }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
-}
-
-# Tests of what processes do to each other on a machine that others load, too, meet now and then a delay that nobody
-# foresaw. So failed tests are run twice more, alone, if they are few, and each ended in order with an expectation that
-# did not hold; a test that hung, crashed or made a sanitizer speak is never given this. What then holds both times is
-# named at the end as unsteady: something to mend, but not today's change.
-unsteady_at_most=3
-
-# held_when_alone PRESET FAILURES COMPLAINTS ctest...: whether that is so for all tests that failed in the last run.
-held_when_alone() {
-  local preset=$1 failures=$2 said=$3
-  shift 3
-  ((failures <= unsteady_at_most)) || return 1
-  (($(grep -c '^== not so in ' <<<"$said") == failures)) || return 1
-  (($(grep -c '\*\*\*Failed ' "build/$preset/ctest.out") == failures)) || return 1 # Neither ***Timeout nor ***Exception.
-  say "again, and alone, what failed in $preset"
-  "$@" --rerun-failed -j 1 --repeat until-fail:2 --output-on-failure
-}
-
-run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
-  local preset=$1 report=$PWD/build/$1/ctest.xml status=0 said tests failures skips
-  local at_once=$(($(nproc) < 4 ? $(nproc) + 1 : 4)) # Most tests wait most of the time; some measure that time.
-  local -a ctest
-  shift
-  ctest=(env "ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}"
-    "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}")
-  [[ $preset == tsan ]] && ctest+=("${without_randomisation[@]}")
-  ctest+=(ctest --test-dir "build/$preset")
-  rm -f "$report"
-  "${ctest[@]}" --output-on-failure -j "$at_once" --output-junit "$report" "$@" | tee "build/$preset/ctest.out" || status=$?
-  if [[ ! -s $report ]]; then
-    failed=$((failed + 1)) complaints+="== $preset: ctest wrote no report"$'\n'
-    return
-  fi
-  tests=$(attribute tests "$report")
-  failures=$(attribute failures "$report")
-  skips=$(($(attribute skipped "$report") + $(attribute disabled "$report")))
-  # Never "all passed" when ctest says otherwise, whatever it counted.
-  ((status != 0 && failures == 0)) && failures=1 && tests=$((tests + 1))
-  if ((status != 0)); then
-    said=$(complaints_of "$preset")
-    if held_when_alone "$preset" "$failures" "$said" "${ctest[@]}"; then
-      unsteady=$((unsteady + failures)) failures=0 said=${said//== not so in/== unsteady (holds when alone) in}
-    fi
-    complaints+=${said//== not so in/== failed in}$'\n'
-  fi
-  failed=$((failed + failures))
-  skipped=$((skipped + skips))
-  passed=$((passed + tests - failures - skips))
-}
-
-# test_preset PRESET CTEST-ARGUMENT...: a build that fails is one failed test, and the others still run.
-test_preset() {
-  say "tests: $1"
-  if (build "$1"); then
-    run_ctest "$@"
-  else
-    say "the build of $1 failed"
-    failed=$((failed + 1)) complaints+="== $1: the build failed"$'\n'
-  fi
-}
-
-run_tests() {
-  local sanitizers=yes
-  local -a arguments=() quick=()
-  while (($#)); do
-    case $1 in
-      --no-sanitizers) sanitizers=no ;;
-      --quick) sanitizers=no quick=(-LE '^(model|simulation|fuzz)$') ;;
-      --) ;;
-      *) arguments+=("$1") ;;
-    esac
-    shift
-  done
-  need_for_tests
-  test_preset debug "${quick[@]}" "${arguments[@]}"
-  if [[ $sanitizers == yes ]]; then
-    test_preset asan -L '^(unit|integration|hostile)$' "${arguments[@]}"
-    test_preset tsan -L '^(unit|integration|hostile)$' "${arguments[@]}"
-  fi
-  # Again at the end: who reads the tail of a long log sees what to mend.
-  printf '%s' "$complaints"
-  ((unsteady == 0)) || echo "$unsteady of those that passed did so only when run again alone: unsteady, named above"
-  echo "$passed passed, $failed failed, $skipped skipped"
-  ((failed == 0))
-}
+# shellcheck source=tests/runner.sh
+source tests/runner.sh
 
 # ---- sources ----
 

@@ -2,7 +2,10 @@
 # Checks the models with spin (docs/MODELS.md): every configuration must be free of errors, and every variant with one rule
 # taken away (BROKEN_...) must be found faulty, so that we know that the models can fail.
 #
-#   check.sh [MODEL...]   exit 0: as expected, 1: not, 77: cannot run here (says why)
+#   check.sh [MODEL...]                   exit 0: as expected, 1: not, 77: cannot run here (says why)
+#   check.sh --unless-proved [MODEL...]   77, too, if nothing has changed since a model was proved: not the model, and not
+#                                         the code that the docs' tables of transitions name for it
+#   check.sh --record [MODEL...]          writes down in `proved` that the models hold for what is here now
 #
 # All of them take about four minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a time.
 # DEEP=1 adds the larger configurations. ONLY=TEXT runs the lines that contain it.
@@ -19,9 +22,43 @@ for tool in spin "${CC:-cc}"; do
 done
 
 home=$(realpath "$(dirname "$0")")
+root=$home/../..
+
+# sources_of MODEL: its own files, and the code that the tables of docs/CALL_WORD.md and docs/MODELS.md name for each of its
+# transitions.
+sources_of() {
+  printf '%s\n' "tests/model/$1.pml" "tests/model/$1.checks" tests/model/word.pml tests/model/check.sh
+  awk -F'|' -v model="$home/$1.pml" '
+    BEGIN { while ((getline line <model) > 0) text = text line "\n" }
+    $2 ~ /^ [TBGP][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
+      gsub(/[ `]/, "", $2); gsub(/[ `]/, "", $3)
+      if (text !~ "(^|[^A-Za-z0-9_])" $2 "($|[^A-Za-z0-9_])") next
+      for (i = split($3, files, ","); i > 0; --i) print files[i]
+    }' "$root/docs/CALL_WORD.md" "$root/docs/MODELS.md"
+}
+# state_of MODEL: one word for all that was said above.
+state_of() { (cd "$root" && sources_of "$1" | sort -u | xargs sha256sum | sha256sum | cut -d' ' -f1); }
+
+unless_proved= record=
+case ${1:-} in
+  --unless-proved) unless_proved=yes && shift ;;
+  --record) record=yes && shift ;;
+esac
 models=("$@")
 if ((${#models[@]} == 0)); then
   for list in "$home"/*.checks; do models+=("$(basename "$list" .checks)"); done
+fi
+
+if [[ -n $unless_proved ]]; then
+  changed=()
+  for model in "${models[@]}"; do
+    grep -qsx "$model $(state_of "$model")" "$home/proved" || changed+=("$model")
+  done
+  if ((${#changed[@]} == 0)); then
+    echo "SKIPPED: proved, and nothing that it models has changed since: ${models[*]}"
+    exit 77
+  fi
+  models=("${changed[@]}")
 fi
 
 checks=
@@ -81,6 +118,13 @@ jobs=${JOBS:-$(nproc)}
 ((jobs > 4)) && jobs=4
 if printf '%s' "$checks" | cat -n | xargs -P "$jobs" -L 1 bash -c 'check "$@" || exit 1' check; then
   echo "the models hold, and every broken variant is found faulty"
+  if [[ -n $record && -z ${ONLY:-} ]]; then
+    for model in "${models[@]}"; do
+      sed -i "/^$model /d" "$home/proved" 2>/dev/null || true
+      echo "$model $(state_of "$model")" >>"$home/proved"
+    done
+    sort -o "$home/proved" "$home/proved"
+  fi
 else
   echo "a model and the expectation differ: see FAIL above"
   exit 1
