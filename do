@@ -7,7 +7,7 @@ usage() {
   cat <<'END'
 ./do setup                  install by apt what is missing (nothing, if nothing is)
 ./do build [PRESET]         build; PRESET is release (default), debug, asan or tsan; the result is in build/PRESET
-./do test [ARGS] [-- ...]   build and run all tests, then again under ASan+UBSan and under TSan what these can find something in
+./do test [ARGS] [-- ...]   build and run the tests, and under ASan+UBSan and TSan those in which these can find something
       --quick                 units and calls over every gate, without sanitizers: for the edit loop
       --since COMMIT          only tests that can see what has changed since then
       --all                   every test in every build, the long forms, the models, the benches' tests (docs/TESTS.md)
@@ -15,7 +15,7 @@ usage() {
       --no-sanitizers         only in debug
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
-./do model                  check the models with spin (docs/MODELS.md)
+./do model                  check the models with spin (docs/MODELS.md), and note that they hold for these sources
 ./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
 ./do fuzz --planted [--seconds N] [FAULT...]  put faults in, one at a time, and see that the fuzzers find each (all) within N (300) seconds
 ./do fmt                    format the sources
@@ -201,13 +201,13 @@ case $command in
   test) run_tests "$@" ;;
   bench)
     need_for_build
-    build release
+    build release lrpc-bench
     (($#)) || set -- all
     exec build/release/bench/lrpc-bench "$@"
     ;;
   model)
     need spin g++ || die "the model needs them"
-    exec tests/model/check.sh
+    exec tests/model/check.sh --record
     ;;
   fuzz)
     need_for_build && need "${fuzz_packages[@]}" || die "fuzzing needs them"
