@@ -19,6 +19,8 @@
 #include "conformance_service.h"
 #include "world.h"
 
+#include "../../libserver/src/answer_time.h"
+
 namespace testing_lrpc {
 namespace {
 
@@ -308,6 +310,10 @@ TEST(Reregister, a_nameserver_that_hangs_does_not_keep_the_clerk_from_its_bindin
 }
 
 TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
+  struct ShortAnswerTime {
+    ShortAnswerTime() { lrpc::server::answer_time = 200ms; }
+    ~ShortAnswerTime() { lrpc::server::answer_time = 10s; }
+  } const until_there_is_no_server;
   const TemporaryDirectory directory;
   const std::string path = (directory.path() / "lrpcd.sock").string();
   const MuteNameserver mute(path);
