@@ -22,7 +22,8 @@ constexpr double kSlow = 4;
 constexpr double kSlow = 1;
 #endif
 
-/// No call of the storm takes so long, whatever dies; an export may wait 10 s for a nameserver.
+/// No call of the storm takes so long, whatever dies; an export may wait 10 s for a nameserver. Seconds of the
+/// conductor's work.
 constexpr double kMostSeconds = 10 * kSlow;
 constexpr double kMostExportSeconds = 16 * kSlow;
 /// What a survivor may grow by: memory that malloc keeps for threads, by their greatest number ever.
@@ -48,24 +49,26 @@ void Conductor::print_complaints() {
   for (; complaints_printed_ < std::min<std::uint32_t>(all, kMostComplaints); ++complaints_printed_) {
     Complaint& one = ledger().complaints[complaints_printed_];
     // Whoever writes it may be killed at it.
-    for (int i = 0; i < 100 && !one.ready.load(std::memory_order_acquire); ++i) usleep(1000);
+    for (int i = 0; i < 1000 && !one.ready.load(std::memory_order_acquire); ++i) usleep(1000);
     wrong("%.*s", static_cast<int>(sizeof one.text), one.ready.load() ? one.text : "(its writer died)");
   }
 }
 
 void Conductor::watch_for_hangs(std::uint64_t now) {
-  // What kept the conductor from its work kept everybody.
-  const double late = static_cast<double>(late_ns_) / 1e9;
-  late_ns_ -= late_ns_ / 50;
+  // Only while the conductor is at work: what keeps it from that keeps everybody.
   for (auto& [pid, process] : processes_) {
     if (process.role == Role::nameserver || process.hang_reported) continue;
-    for (const Waiting& one : ledger().places[process.place].threads) {
+    process.waits.resize(kMostThreads);
+    for (std::size_t i = 0; i < kMostThreads; ++i) {
+      const Waiting& one = ledger().places[process.place].threads[i];
+      Wait& wait = process.waits[i];
       const std::uint64_t since = one.since.load(std::memory_order_acquire);
+      if (since != wait.since) wait = {since, worked_};
       if (since == 0 || since > now) continue;
       const char* const what = one.what.load();
       const bool exporting = what != nullptr && (std::string(what) == "export" || std::string(what) == "withdraw");
+      if (worked_ - wait.seen < patience(exporting ? kMostExportSeconds : kMostSeconds)) continue;
       const double waited = static_cast<double>(now - since) / 1e9;
-      if (waited < (exporting ? kMostExportSeconds : kMostSeconds) + late) continue;
       const std::string file = options_.directory + "/hang-" + std::to_string(pid) + ".txt";
       wrong("a %s (%d) hangs: thread %d has been in %s (call %llu) for %.1f s; see %s", name_of(process.role), pid,
             one.thread.load(), what != nullptr ? what : "?", static_cast<unsigned long long>(one.call.load()), waited,
@@ -107,6 +110,7 @@ void Conductor::drain(bool last) {
   std::printf("round %u: %llu killed, %llu calls\n", round_, static_cast<unsigned long long>(kills_.all()),
               static_cast<unsigned long long>(ledger().next_call.load()));
   audit_survivors(last);
+  if (wrongs_ != 0) return;
   audit_nameserver();
   audit_newcomer();
   audit_calls();
@@ -121,8 +125,10 @@ void Conductor::audit_survivors(bool last) {
   const Place* const server = find(Role::survivor_server);
   const Place* const client = find(Role::survivor_client);
   if (server == nullptr || client == nullptr) return wrong("there is no survivor");
-  if (!wait_until([&] { return server->quiet.load() && client->quiet.load(); }, 3 * kMostSeconds))
+  const auto quiet = [&] { return wrongs_ != 0 || (server->quiet.load() && client->quiet.load()); };
+  if (!wait_until(quiet, 3 * kMostSeconds))
     return wrong("the surviving %s does not let go", server->quiet.load() ? "client" : "server");
+  if (wrongs_ != 0) return;  // somebody hangs
   // Two bindings are left, the surviving client's; their E-stacks are idle, their A-stacks no more than at first.
   const auto at_rest = [&] {
     const bool estacks = (!last && round_ != 0) || server->estacks.load() == 0;
@@ -202,7 +208,8 @@ void Conductor::audit_nameserver() {
   // A socket each: the one that listens, and the connections of exporters and of importers that wait.
   std::uint64_t sockets = 0;
   if (round_ == 0) {
-    (void)wait_until([&] { return false; }, 0.3);
+    // Connections of those that have gone may take it a moment.
+    (void)wait_until([&] { return sockets_at(socket_) == 2; }, kMostSeconds);
     lrpcd_sockets_ = sockets_at(socket_);
     if (lrpcd_sockets_ < 2) wrong("cannot count lrpcd's connections: it listens, and the survivor is connected");
   }

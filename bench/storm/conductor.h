@@ -46,6 +46,11 @@ class Conductor {
   [[nodiscard]] std::optional<bool> run();
 
  private:
+  /// One thread's wait: when it began, and what the conductor had worked when it was first seen.
+  struct Wait {
+    std::uint64_t since = 0;
+    std::uint64_t seen = 0;
+  };
   struct Process {
     std::size_t place = 0;
     Role role = Role::none;
@@ -57,6 +62,7 @@ class Conductor {
     bool may_abort = false;  ///< By its own choice, or because it was sent the signal.
     bool sent_kill = false;
     bool hang_reported = false;
+    std::vector<Wait> waits{};  ///< Of its threads, as they were when last looked at.
   };
   struct Kills {
     std::uint64_t killed = 0, aborted = 0, terminated = 0, nameservers = 0;
@@ -75,7 +81,9 @@ class Conductor {
   [[nodiscard]] bool dead_one_listens();
   void start_nameserver();
   void disturb_nameserver(std::uint64_t now);
+  /// Seconds of work, fewer if there is a fault to be found: what it leads to is said sooner.
   [[nodiscard]] bool wait_until(const std::function<bool()>& done, double seconds);
+  [[nodiscard]] std::uint64_t patience(double seconds) const;
   [[nodiscard]] std::size_t count(Role role) const;
   void kill_all();
 
@@ -103,12 +111,15 @@ class Conductor {
   bool draining_ = false;
   std::uint32_t round_ = 0;
   std::uint64_t last_tick_ = 0;
-  std::uint64_t late_ns_ = 0;  ///< What the conductor itself was kept from its work lately: others were, too.
+  /// ns that the conductor has been at work: what it is kept from its work, others are kept from theirs. All patience is
+  /// counted in it.
+  std::uint64_t worked_ = 0;
   std::uint64_t looked_for_hangs_ = 0;
 
   std::string socket_;
   pid_t nameserver_ = 0;
   std::uint64_t nameserver_again_at_ = 0;
+  std::uint64_t nameserver_gone_ = 0;  ///< What had been worked when it was killed.
   std::uint64_t disturb_nameserver_at_ = 0;
 
   ProcessCounts server_, client_, lrpcd_;  ///< When they held nothing but what they always hold: after round 0.

@@ -7,14 +7,16 @@
 #include <chrono>
 #include <utility>
 
+#include "answer_time.h"
 #include "domain.h"
 #include "lrpc/shim/packed_image.h"
 
 namespace lrpc::server {
+
+std::chrono::milliseconds answer_time{10'000};  // of a thread of the program
+
 namespace {
 
-/// How long a thread of the program waits for the nameserver.
-constexpr std::chrono::milliseconds kAnswerTime{10'000};
 /// Between attempts to connect to a nameserver, or to get a name back, doubling from the first to the longest.
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2'000};
@@ -74,7 +76,7 @@ Status Clerk::adopt_locked(UniqueFd socket) {
 
 /// Sends a request and waits for its answer. A timed-out one may still be granted: on_answer() sees to that.
 Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessage request) {
-  const auto until = std::chrono::steady_clock::now() + kAnswerTime;
+  const auto until = std::chrono::steady_clock::now() + answer_time;
   std::future<Answer> answer;
   {
     std::lock_guard lock(mutex_);
@@ -83,7 +85,7 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
     answer =
         asked_.emplace(request.request, Asked{export_id, std::promise<Answer>()}).first->second.waiting->get_future();
   }
-  const Status sent = shim::send_message(link.fd.get(), request, kAnswerTime);
+  const Status sent = shim::send_message(link.fd.get(), request, answer_time);
   // With peer_gone the watcher's thread hears of the end too, and perhaps of its reason.
   const bool on_its_way = sent || sent.code() == Errc::peer_gone;
   if (on_its_way && answer.wait_until(until) == std::future_status::ready) return answer.get();
@@ -121,7 +123,7 @@ shim::BinderMessage Clerk::export_request(std::uint32_t number, const Export& ex
 Status Clerk::wait_until_left(const std::string& name) {
   if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::unique_lock lock(mutex_);
-  const bool left = left_.wait_for(lock, kAnswerTime, [&] {
+  const bool left = left_.wait_for(lock, answer_time, [&] {
     return std::ranges::none_of(asked_, [&](const auto& one) { return one.second.leaving == name; });
   });
   if (left) return {};

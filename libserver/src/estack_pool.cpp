@@ -33,8 +33,9 @@ constexpr std::uint64_t kAfterContentionUs = 10'000;
 /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have
 /// had them.
 constexpr std::uint32_t kHotStreak = 2;
-/// An unassociated E-stack beyond those that are kept ends after this long without use.
-constexpr std::chrono::seconds kIdleLife{5};
+/// An unassociated E-stack beyond those that are kept ends after this long without use, or after estack_idle if that is
+/// shorter.
+constexpr std::chrono::milliseconds kIdleLife{5'000};
 
 /// Whose calls are counted together. All callers of other hosts are one.
 uid_t user_of(const ServedBinding& binding) noexcept { return binding.client().uid; }
@@ -294,7 +295,7 @@ bool EStackPool::next_assignment(EStack& estack) {
       if (estacks_.size() <= options_.kept_estacks) {
         estack.assigned_.wait(lock);
       } else {
-        timed_out = estack.assigned_.wait_for(lock, kIdleLife) == std::cv_status::timeout;
+        timed_out = estack.assigned_.wait_for(lock, std::min(kIdleLife, options_.estack_idle)) == std::cv_status::timeout;
       }
       if (estack.astack_ != nullptr) break;
       std::erase(idle_, &estack);

@@ -30,6 +30,16 @@ using namespace std::chrono_literals;
 
 // ---- A hostile client ----
 
+/// NapFor stays until it is let go.
+struct Napping : ConformanceService {
+  void NapFor(CallContext&, std::uint32_t) {
+    inside = true;
+    while (!let_go) std::this_thread::sleep_for(1ms);
+  }
+  std::atomic<bool> inside{false};
+  std::atomic<bool> let_go{false};
+};
+
 /// A server in this process, and a client's binding to it without a client.
 class HostileGrowth : public testing::Test {
  protected:
@@ -47,14 +57,14 @@ class HostileGrowth : public testing::Test {
   void clerk_has_looked() {
     auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0xffff, .place = 0, .count = 1});
     ASSERT_TRUE(line);
-    auto answer = shim::receive_growth(line->get(), 60s);
+    auto answer = shim::receive_growth(line->get(), kPatience);
     ASSERT_TRUE(answer && answer->has_value());
     ASSERT_EQ((*answer)->count, 0U);
   }
   UniqueFd grow(std::uint16_t place, std::uint16_t count = 4) {
     auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0, .place = place, .count = count});
     EXPECT_TRUE(line);
-    auto answer = shim::receive_growth(line->get(), 60s);
+    auto answer = shim::receive_growth(line->get(), kPatience);
     EXPECT_TRUE(answer && answer->has_value() && (*answer)->count == count);
     region_fd_ = std::move((*answer)->region);
     return *std::move(line);
@@ -68,7 +78,7 @@ class HostileGrowth : public testing::Test {
   }
   /// Rings and waits as the protocol has it; the status, if it came.
   std::optional<std::uint16_t> call(const shim::Region& region, std::uint64_t generation, std::uint16_t procedure,
-                                    std::chrono::milliseconds patience = 60s) {
+                                    std::chrono::milliseconds patience = kPatience) {
     shim::AStackHead& head = *region.astack(0).head;
     (void)shim::ring_handoff(head, shim::CallWord::called(generation, procedure, shim::kNoProcessor));
     (void)shim::futex_wake(head.word, shim::Sleeper::estack);
@@ -82,7 +92,7 @@ class HostileGrowth : public testing::Test {
     return std::nullopt;
   }
 
-  ConformanceService service_;
+  Napping service_;
   lrpc::Server server_;
   UniqueFd socket_;
   UniqueFd region_fd_;
@@ -101,7 +111,7 @@ TEST_F(HostileGrowth, absurd_requests_are_refused_and_leave_nothing) {
        }) {
     auto line = shim::ask_for_growth(client_->bell(), request);
     ASSERT_TRUE(line);
-    auto answer = shim::receive_growth(line->get(), 60s);
+    auto answer = shim::receive_growth(line->get(), kPatience);
     ASSERT_TRUE(answer && answer->has_value());
     EXPECT_EQ((*answer)->count, 0U);
   }
@@ -114,7 +124,7 @@ TEST_F(HostileGrowth, absurd_requests_are_refused_and_leave_nothing) {
 TEST_F(HostileGrowth, more_than_there_is_room_for_is_cut_down) {
   auto line = shim::ask_for_growth(client_->bell(), {.astack_class = 0, .place = 3, .count = 0xffff});
   ASSERT_TRUE(line);
-  auto answer = shim::receive_growth(line->get(), 60s);
+  auto answer = shim::receive_growth(line->get(), kPatience);
   ASSERT_TRUE(answer && answer->has_value());
   EXPECT_EQ((*answer)->count, shim::kMostAStacksInSecondary);
 }
@@ -149,7 +159,7 @@ TEST_F(HostileGrowth, a_place_is_taken_once) {
   const UniqueFd line = grow(2);
   auto again = shim::ask_for_growth(client_->bell(), {.astack_class = 0, .place = 2, .count = 4});
   ASSERT_TRUE(again);
-  auto answer = shim::receive_growth(again->get(), 60s);
+  auto answer = shim::receive_growth(again->get(), kPatience);
   EXPECT_TRUE(!answer || (answer->has_value() && (*answer)->count == 0));
   EXPECT_TRUE(eventually([&] { return grown() == 4; }));
   EXPECT_EQ(call(map(), 1, 0), 0);
@@ -169,15 +179,15 @@ TEST_F(HostileGrowth, a_region_that_was_given_back_while_a_call_runs_there_goes_
   std::uint16_t nap = 0;
   while (Conformance::kPdl.procedures[nap].name != "NapFor") ++nap;
   ASSERT_EQ(Conformance::kPdl.procedures[nap].astack_class, 0);
-  const std::uint32_t milliseconds = 300;
-  std::memcpy(region.astack(0).image, &milliseconds, sizeof milliseconds);
   std::thread caller([&] { EXPECT_TRUE(call(region, 1, nap)); });
-  std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(eventually([&] { return service_.inside.load(); }));
   line.reset();
+  std::this_thread::sleep_for(20ms);
+  service_.let_go = true;
   caller.join();
   EXPECT_TRUE(eventually([&] { return grown() == 0; }));
   // Whoever calls on is not served, or is refused; nobody else notices.
-  const auto late = call(region, 2, 0, 300ms);
+  const auto late = call(region, 2, 0, 100ms);
   EXPECT_TRUE(!late || *late != 0);
   EXPECT_EQ(client_->call(0, 0), 0);
 }
@@ -232,7 +242,7 @@ class HostileClerk {
 
  private:
   void run() {
-    auto request = shim::receive_message(socket_.get(), 60s);
+    auto request = shim::receive_message(socket_.get(), kPatience);
     if (!request || !request->has_value()) return;
     auto answer = bound_answer((*request)->request);
     auto region = shim::create_region(conformance_layout());
@@ -413,6 +423,8 @@ TEST(HostileClerkRegion, scribbled_on_costs_the_calls_there_and_nothing_else) {
     std::vector<decltype(client->start().Null())> calls;
     const std::uint16_t astacks = Conformance::kPdl.classes[0].count;
     for (std::uint16_t i = 0; i < astacks; ++i) calls.push_back(client->start().Null());
+    (void)client->Null();
+    EXPECT_TRUE(eventually([&] { return clerk.asked() >= 1; }));
     for (int i = 0; i < 5; ++i) (void)client->Null();  // any outcome, but an end
     for (auto& call : calls) EXPECT_FALSE(call.finish());
   }

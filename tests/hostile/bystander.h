@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -17,9 +16,6 @@
 
 namespace testing_lrpc {
 
-/// Far longer than anything honest takes on a loaded machine, far shorter than for ever.
-inline constexpr std::chrono::seconds kSaneTime{30};
-
 /// Open descriptors of a process: "self", or a process id.
 inline std::size_t open_descriptors(const std::string& process = "self") {
   std::size_t count = 0;
@@ -27,19 +23,16 @@ inline std::size_t open_descriptors(const std::string& process = "self") {
   return count;
 }
 
-/// An honest client: it calls, checks every answer, and remembers how long it had to wait.
+/// An honest client: it calls and checks every answer.
 class Bystander {
  public:
   explicit Bystander(Conformance::Client client) : client_(std::move(client)), bytes_(100'000) {
-    for (int i = 0; i < 50; ++i) call();
+    call(50);
   }
   [[nodiscard]] Conformance::Client& client() noexcept { return client_; }
-  [[nodiscard]] std::chrono::milliseconds longest() const noexcept { return longest_; }
-  [[nodiscard]] int calls() const noexcept { return calls_; }
 
   /// A small call, and by turns one with text, one with bytes in the tail, one with an error raised.
   void call() {
-    const auto began = std::chrono::steady_clock::now();
     const auto sum = client_.Add(++calls_, 3);
     ASSERT_TRUE(sum) << sum.error().message();
     ASSERT_EQ(*sum, calls_ + 3);
@@ -55,18 +48,15 @@ class Bystander {
     } else {
       ASSERT_EQ(client_.Check(101).code(), lrpc::Errc::raised);
     }
-    longest_ =
-        std::max(longest_, std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began));
   }
-  void call_for(std::chrono::milliseconds time) {
-    const auto until = std::chrono::steady_clock::now() + time;
-    while (!testing::Test::HasFatalFailure() && std::chrono::steady_clock::now() < until) call();
+  /// So many times, unless one fails.
+  void call(int times) {
+    for (int i = 0; i < times && !testing::Test::HasFatalFailure(); ++i) call();
   }
 
  private:
   Conformance::Client client_;
   std::vector<std::byte> bytes_;
-  std::chrono::milliseconds longest_{0};
   int calls_ = 0;
 };
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 
 #include "lrpc/shim/call_word.h"
 
@@ -13,16 +12,6 @@ namespace testing_lrpc {
 using lrpc::shim::AStack;
 using lrpc::shim::CallWord;
 using lrpc::shim::Region;
-
-std::uint64_t hostile_seed() {
-  static const std::uint64_t seed = [] {
-    const char* wanted = std::getenv("LRPC_HOSTILE_SEED");
-    const std::uint64_t chosen = wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : 1990;
-    std::fprintf(stderr, "LRPC_HOSTILE_SEED=%llu\n", static_cast<unsigned long long>(chosen));
-    return chosen;
-  }();
-  return seed;
-}
 
 std::uint32_t nasty_number(Random& random) {
   static constexpr std::uint32_t kTail = lrpc::VariableParameter::kInTail;

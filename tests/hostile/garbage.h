@@ -14,9 +14,6 @@
 
 namespace testing_lrpc {
 
-/// The seed of this run: $LRPC_HOSTILE_SEED, else always the same. Printed the first time it is asked for.
-std::uint64_t hostile_seed();
-
 /// A stream of numbers that depends on nothing but its seed.
 class Random {
  public:

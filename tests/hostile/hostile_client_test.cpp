@@ -13,6 +13,7 @@
 #include "bystander.h"
 #include "garbage.h"
 #include "gates.h"
+#include "length.h"
 #include "lrpc/shim/gates.h"
 #include "raw_binding.h"
 #include "world.h"
@@ -33,7 +34,8 @@ std::uint16_t refused(Errc code) {
 class HostileClient : public testing::TestWithParam<Gate> {
  protected:
   void SetUp() override {
-    server_ = world_.start_server({"target"});
+    // Idle E-stacks end soon, so that what is left of them shows.
+    server_ = world_.start_server({"target"}, {"--estack-idle", "200"});
     auto client = world_.import("target", {.gate = GetParam()});
     ASSERT_TRUE(client) << client.error().message();
     bystander_ = std::make_unique<Bystander>(*std::move(client));
@@ -41,9 +43,8 @@ class HostileClient : public testing::TestWithParam<Gate> {
   }
   void TearDown() override {
     if (bystander_ == nullptr || HasFatalFailure()) return;
-    bystander_->call_for(20ms);
+    bystander_->call(50);
     holdings_->expect_as_before();
-    EXPECT_LT(bystander_->longest(), kSaneTime);
     EXPECT_EQ(bystander_->client().ServerPid().value(), server_.pid()) << "the server is alive";
   }
   World world_;
@@ -80,14 +81,13 @@ TEST_P(HostileClient, that_rewrites_its_region_under_running_calls_harms_nobody_
   {
     const RawBinding hostile(world_.nameserver(), "target", GetParam());
     std::atomic<bool> stop{false};
-    std::thread scribbler([&] { scribble_without_end(hostile, Random(hostile_seed()), stop); });
-    std::thread caller([&] { ring_without_rules(hostile, Random(hostile_seed() + 1), stop); });
-    bystander_->call_for(1s);
+    std::thread scribbler([&] { scribble_without_end(hostile, Random(test_seed()), stop); });
+    std::thread caller([&] { ring_without_rules(hostile, Random(test_seed() + 1), stop); });
+    bystander_->call(rounds(400));
     stop = true;
     scribbler.join();
     caller.join();
   }
-  EXPECT_GT(bystander_->calls(), 60);
 }
 
 TEST_P(HostileClient, that_goes_while_its_garbage_is_being_served_leaves_nothing_behind) {
@@ -95,11 +95,11 @@ TEST_P(HostileClient, that_goes_while_its_garbage_is_being_served_leaves_nothing
     RawBinding hostile(world_.nameserver(), "target", GetParam());
     std::atomic<bool> stop{false};
     std::thread caller(
-        [&] { ring_without_rules(hostile, Random(hostile_seed() + 10 + static_cast<unsigned>(round)), stop); });
-    Random random(hostile_seed() + 2);
+        [&] { ring_without_rules(hostile, Random(test_seed() + 10 + static_cast<unsigned>(round)), stop); });
+    Random random(test_seed() + 2);
     for (int i = 0; i < 50; ++i) scribble_slots(random, hostile.region());
     hostile.hang_up();
-    bystander_->call_for(20ms);
+    bystander_->call(50);
     stop = true;
     caller.join();
   }
@@ -143,7 +143,7 @@ TEST_P(HostileClient, that_rings_what_it_may_not_is_told_why) {
 
 TEST_P(HostileClient, that_takes_its_calls_back_keeps_no_estack_from_ending) {
   RawBinding hostile(world_.nameserver(), "target", GetParam());
-  Random random(hostile_seed() + 3);
+  Random random(test_seed() + 3);
   for (int i = 0; i < 300; ++i) {
     const auto astack = static_cast<std::uint32_t>(random.below(hostile.region().layout().astack_count()));
     hostile.ring(astack, procedure("Null"));
@@ -161,16 +161,14 @@ TEST_P(HostileClient, that_rings_its_bell_without_end_keeps_nobody_waiting) {
       while (!stop) (void)send(hostile.bell(), "!", 1, MSG_NOSIGNAL);
     });
   }
-  // Binding needs the clerk, and so does the first call on each A-stack.
-  const auto began = std::chrono::steady_clock::now();
+  // Binding needs the clerk, and so does the first call on each A-stack. All this happens while the bell rings on.
   for (int i = 0; i < 5; ++i) {
-    auto client = world_.import("target", {.gate = GetParam(), .call_timeout = kSaneTime});
+    auto client = world_.import("target", {.timeout = kPatience, .gate = GetParam()});
     EXPECT_TRUE(client) << client.error().message();
     if (!client) break;
     const auto sum = client->Add(i, 1);
     EXPECT_TRUE(sum) << sum.error().message();
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - began, kSaneTime);
   stop = true;
   for (auto& thread : ringers) thread.join();
 }
@@ -179,11 +177,11 @@ TEST_P(HostileClient, that_says_something_strange_on_its_bell_loses_at_most_its_
   RawBinding hostile(world_.nameserver(), "target", GetParam());
   EXPECT_EQ(hostile.call(0, procedure("Null")), 0);
   (void)send(hostile.bell(), "", 0, MSG_NOSIGNAL);
-  bystander_->call_for(20ms);
+  bystander_->call(50);
   shim::BinderMessage message = import_request("target");
   for (int i = 0; i < 3; ++i) message.fds.push_back(duplicate(STDERR_FILENO));
   (void)shim::send_message(hostile.bell(), message);
-  bystander_->call_for(20ms);
+  bystander_->call(50);
 }
 
 INSTANTIATE_TEST_SUITE_P(gates, HostileClient, testing::ValuesIn(kEveryGate), gate_name);
@@ -196,7 +194,7 @@ long steal_sleepers(const shim::AStack& astack, void* elsewhere) {
 
 TEST(HostileSleeper, an_estack_whose_sleep_was_stolen_comes_back) {
   World world;
-  const Process server = world.start_server({"target"});
+  const Process server = world.start_server({"target"}, {"--estack-idle", "300"});
   auto client = world.import("target");
   ASSERT_TRUE(client) << client.error().message();
   Bystander bystander(*std::move(client));
@@ -208,7 +206,7 @@ TEST(HostileSleeper, an_estack_whose_sleep_was_stolen_comes_back) {
     ASSERT_EQ(hostile.call(0, procedure("Null")), 0);
     ASSERT_TRUE(eventually([&] { return steal_sleepers(hostile.region().astack(0), elsewhere) > 0; }));
   }
-  bystander.call_for(100ms);
+  bystander.call(100);
   holdings.expect_as_before();
   munmap(elsewhere, 4096);
 }

@@ -10,6 +10,7 @@
 
 #include "bystander.h"
 #include "garbage.h"
+#include "length.h"
 #include "raw_binding.h"
 #include "world.h"
 
@@ -202,8 +203,9 @@ class HostileServer : public testing::TestWithParam<std::tuple<Misconduct, Gate,
   }
   void TearDown() override {
     if (bystander_ == nullptr || HasFatalFailure()) return;
-    bystander_->call_for(20ms);
-    EXPECT_EQ(open_descriptors(), before_);
+    bystander_->call(50);
+    EXPECT_TRUE(eventually([&] { return open_descriptors() == before_; }))
+        << before_ << " were open, now " << open_descriptors();
   }
 
   Process honest_;
@@ -216,22 +218,27 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
   Process server(
-      {LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct.name, std::to_string(hostile_seed())},
+      {LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct.name, std::to_string(test_seed())},
       {ends->first.get()});
   ends->first.reset();
   Conduct conduct;
-  const auto until = std::chrono::steady_clock::now() + 400ms;
-  for (int binding = 0; binding == 0 || std::chrono::steady_clock::now() < until; ++binding) {
+  // Calls that time out are slow, so that there are fewer of them.
+  const int most_calls = rounds(400);
+  const int most_aborted = rounds(12);
+  int calls = 0;
+  int aborted = 0;
+  const auto enough = [&] { return calls >= most_calls || aborted >= most_aborted; };
+  for (int binding = 0; binding < rounds(20) && !enough(); ++binding) {
     auto client = Conformance::Client::import_over(duplicate(ends->second.get()),
                                                    {.gate = gate, .call_timeout = kCallTimeout, .watcher = watcher});
     if (!client) {
       EXPECT_STREQ(misconduct.name, "death") << client.error().message();
       break;
     }
-    for (int i = 0; i < 200; ++i) {
-      const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 200 && !enough(); ++i) {
       const Errc end = conduct.call_next(*client);
-      EXPECT_LT(std::chrono::steady_clock::now() - began, kSaneTime);
+      ++calls;
+      if (end == Errc::call_aborted) ++aborted;
       // On a loaded machine any call may run into its timeout.
       EXPECT_TRUE(misconduct.ends.contains(end) || end == Errc::call_aborted) << lrpc::describe(end);
       if (HasFailure()) return;
@@ -239,7 +246,7 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
       if (client->binding().revoked()) {
         EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
       }
-      if (client->binding().revoked() || std::chrono::steady_clock::now() > until) break;
+      if (client->binding().revoked()) break;
     }
     bystander_->call();
   }
@@ -272,19 +279,24 @@ TEST(HostileSilence, a_call_with_a_timeout_ends_also_when_no_astack_ever_comes_b
 }
 
 TEST(HostileSilence, killing_a_silent_server_ends_calls_without_a_timeout) {
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), "flags_that_flicker", "1"},
-                 {ends->first.get()});
-  ends->first.reset();
-  auto client = Conformance::Client::import_over(std::move(ends->second));
-  ASSERT_TRUE(client) << client.error().message();
-  std::thread killer([&] {
-    std::this_thread::sleep_for(100ms);
-    server.kill_and_wait();
-  });
-  EXPECT_EQ(client->Null().code(), Errc::call_failed);
-  killer.join();
+  Errc end = Errc::binding_revoked;
+  // The call may come so late that its server is dead already: then again.
+  while (end == Errc::binding_revoked) {
+    auto ends = lrpc::shim::make_socket_pair();
+    ASSERT_TRUE(ends);
+    Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), "flags_that_flicker", "1"},
+                   {ends->first.get()});
+    ends->first.reset();
+    auto client = Conformance::Client::import_over(std::move(ends->second));
+    ASSERT_TRUE(client) << client.error().message();
+    std::thread killer([&] {
+      std::this_thread::sleep_for(100ms);
+      server.kill_and_wait();
+    });
+    end = client->Null().code();
+    killer.join();
+  }
+  EXPECT_EQ(end, Errc::call_failed);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "garbage.h"
+#include "length.h"
 #include "raw_binding.h"
 #include "world.h"
 
@@ -22,7 +23,7 @@ TEST_P(HostileServerOfPendingCalls, ends_none_of_them_never) {
   const auto& [misconduct, gate] = GetParam();
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
-  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct, std::to_string(hostile_seed())},
+  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct, std::to_string(test_seed())},
                  {ends->first.get()});
   ends->first.reset();
   for (int binding = 0; binding < 3; ++binding) {

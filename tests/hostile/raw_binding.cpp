@@ -53,7 +53,7 @@ void RawBinding::bind(int socket, std::string name, shim::Gate gate) {
   if (auto sent = shim::send_message(socket, import_request(std::move(name), gate)); !sent) {
     throw std::runtime_error(sent.error().message());
   }
-  auto answer = shim::receive_message(socket, std::chrono::seconds(60));
+  auto answer = shim::receive_message(socket, std::chrono::minutes(4));
   if (!answer) throw std::runtime_error(answer.error().message());
   if (!answer->has_value()) throw std::runtime_error("no answer");
   if (!std::holds_alternative<shim::Bound>((*answer)->body)) throw std::runtime_error("not bound");

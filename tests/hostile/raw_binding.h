@@ -35,7 +35,7 @@ class RawBinding {
   /// Rings `procedure` on an A-stack whose image is in place, wakes whoever may serve it, and waits for its return.
   /// nullopt: none came within `patience`.
   std::optional<std::uint16_t> call(std::uint32_t astack, std::uint16_t procedure,
-                                    std::chrono::milliseconds patience = std::chrono::seconds(60));
+                                    std::chrono::milliseconds patience = std::chrono::minutes(4));
   /// The first half of call(): rings and wakes.
   void ring(std::uint32_t astack, std::uint16_t procedure);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conformance_service.h"
+#include "eventually.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -29,8 +30,8 @@ TEST(Binding, import_finds_an_exported_name_and_calls_it) {
 TEST(Binding, import_waits_until_the_name_appears) {
   World world;
   std::optional<lrpc::Result<Conformance::Client>> client;
-  std::thread importer([&] { client.emplace(world.import("late", {.timeout = 20s})); });
-  std::this_thread::sleep_for(200ms);
+  std::thread importer([&] { client.emplace(world.import("late", {.timeout = kPatience})); });
+  std::this_thread::sleep_for(50ms);
   const Process server = world.start_server({"late"});
   importer.join();
   ASSERT_TRUE(*client) << client->error().message();
@@ -127,9 +128,9 @@ TEST(Binding, a_name_can_be_exported_once_and_again_after_its_server_is_gone) {
   Process first = world.start_server({"single"});
   EXPECT_THROW((void)world.start_server({"single"}), std::runtime_error);
   first.kill_and_wait();
-  auto gone = world.import("single");
+  EXPECT_TRUE(eventually([&] { return world.import("single").code() == Errc::name_unknown; }));
   const Process second = world.start_server({"single"});
-  auto client = world.import("single", {.timeout = 5s});
+  auto client = world.import("single", {.timeout = kPatience});
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_EQ(client->binding().server().pid, second.pid());
 }
@@ -206,8 +207,7 @@ TEST(Binding, destroying_a_binding_ends_it_at_the_server_and_runs_its_handles_do
     EXPECT_EQ(watcher->Statistics().value().bindings, 2U);
   }
   // The server forgets the binding first, then runs its handles down.
-  for (int i = 0; i < 200 && watcher->LiveObjects().value() != 0; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(watcher->LiveObjects().value(), 0U);
+  EXPECT_TRUE(eventually([&] { return watcher->LiveObjects().value() == 0; }));
   EXPECT_EQ(watcher->Statistics().value().bindings, 1U);
 }
 

@@ -13,6 +13,7 @@
 
 #include "burst.client.h"
 #include "burst.server.h"
+#include "eventually.h"
 #include "lrpc/server.h"
 
 namespace testing_lrpc {
@@ -50,8 +51,6 @@ class BurstService {
     const std::lock_guard lock(mutex_);
     most_ = 0;
   }
-
-  static constexpr std::chrono::seconds kPatience{60};
 
  private:
   struct Here {

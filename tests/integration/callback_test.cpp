@@ -9,6 +9,7 @@
 
 #include "chatter_service.h"
 #include "conformance_service.h"
+#include "eventually.h"
 #include "lrpc/shim/bell.h"
 #include "world.h"
 
@@ -48,8 +49,8 @@ class Callbacks : public testing::Test {
   lrpc::Status offer(int fd) {
     return shim::offer_on_bell(client_->binding().object().bell(), shim::BellMessage::callback, fd);
   }
-  /// What the server met when it tried to call back, waiting so long.
-  Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = 100, std::uint32_t call_timeout_ms = 100) {
+  /// What the server met when it tried to call back, waiting so long at most.
+  Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = kPatienceMs, std::uint32_t call_timeout_ms = kPatienceMs) {
     const auto asked = client_->Ask(question, timeout_ms, call_timeout_ms);
     return asked ? static_cast<Errc>(asked->code) : asked.code();
   }
@@ -73,7 +74,7 @@ TEST_F(Callbacks, a_server_calls_its_client_back_while_it_serves_it) {
 TEST_F(Callbacks, carry_records_strings_and_declared_errors) {
   ASSERT_TRUE(listen());
   const std::string question(1'900, 'x');
-  const auto asked = client_->Ask(question, 1'000, 10'000);
+  const auto asked = client_->Ask(question, kPatienceMs, kPatienceMs);
   ASSERT_TRUE(asked) << asked.error().message();
   EXPECT_EQ(asked->answer, (Chatter::Note{.number = 1'900, .mood = Chatter::Mood::Bad, .text = "here"}));
   const auto refused = client_->Ask("refuse", 0, 0);
@@ -119,12 +120,11 @@ TEST_F(Callbacks, fail_once_the_client_has_let_go_of_its_binding) {
   ASSERT_TRUE(listen());
   ASSERT_TRUE(client_->Subscribe());
   client_.reset();
-  for (int i = 0; i < 500 && server_->statistics().bindings != 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(eventually([&] { return server_->statistics().bindings == 0; }));
   const auto told = service_.publish(1);
   EXPECT_EQ(told.lost, 1U);
   EXPECT_EQ(static_cast<Errc>(told.last_error), Errc::binding_revoked);
-  for (int i = 0; i < 500 && own_->statistics().bindings != 0; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(own_->statistics().bindings, 0U) << "with the last stub the client's side ends, too";
+  EXPECT_TRUE(eventually([&] { return own_->statistics().bindings == 0; })) << "with the last stub the client's side ends, too";
 }
 
 TEST_F(Callbacks, end_with_the_server_that_served_them_and_may_be_offered_again) {
@@ -150,14 +150,14 @@ TEST_F(Callbacks, that_a_poller_makes_are_late_and_not_lost) {
 
 TEST_F(Callbacks, a_client_that_hangs_holds_its_server_no_longer_than_the_server_waits) {
   ASSERT_TRUE(listen());
-  EXPECT_EQ(ask("hang", 1'000, 50), Errc::call_aborted);
+  EXPECT_EQ(ask("hang", kPatienceMs, 50), Errc::call_aborted);
   listener_.let_go = true;
   EXPECT_EQ(ask(), Errc::ok);
 }
 
 TEST_F(Callbacks, a_server_that_goes_does_not_wait_for_a_client_that_hangs) {
   ASSERT_TRUE(listen());
-  std::thread caller([&] { (void)client_->Ask("hang", 1'000, 0); });
+  std::thread caller([&] { (void)client_->Ask("hang", kPatienceMs, 0); });
   while (own_->statistics().bindings == 0) std::this_thread::sleep_for(1ms);
   server_.reset();
   listener_.let_go = true;
@@ -185,18 +185,16 @@ TEST_F(Callbacks, that_recurse_deeper_are_aborted_where_the_client_waits_for_so_
   ASSERT_TRUE(listen());
   // The outermost call gives up first; the others are right behind it. On a busy machine also before the innermost one
   // has been made: then again.
-  for (int i = 0; i < 50 && listener_.innermost == Errc::ok; ++i) {
+  EXPECT_TRUE(eventually([&] {
     EXPECT_FALSE(client_->Recurse(8));
     for (int k = 0; k < 50 && listener_.innermost == Errc::ok; ++k) std::this_thread::sleep_for(10ms);
-  }
+    return listener_.innermost != Errc::ok;
+  }));
   EXPECT_EQ(listener_.innermost, Errc::call_aborted);
-  auto back = client_->Recurse(7);
-  for (int i = 0; i < 400 && !back; ++i) {  // quarantines end
-    std::this_thread::sleep_for(10ms);
-    back = client_->Recurse(7);
-  }
-  ASSERT_TRUE(back) << back.error().message();
-  EXPECT_EQ(*back, 7U);
+  EXPECT_TRUE(eventually([&] {  // quarantines end
+    const auto back = client_->Recurse(7);
+    return back && *back == 7;
+  }));
 }
 
 // ---- Clients that do not mean it ----
@@ -225,8 +223,8 @@ TEST_F(Callbacks, are_not_made_over_what_is_no_socket_pair) {
   }
   for (auto& file : files) file.reset();
   EXPECT_TRUE(bystander->Ping());
-  for (int i = 0; i < 200 && open_descriptors() != before; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_TRUE(eventually([&] { return open_descriptors() == before; }))
+      << before << " were open, now " << open_descriptors();
   ASSERT_TRUE(listen()) << "garbage does not use the offer up";
   EXPECT_EQ(ask(), Errc::ok);
 }
@@ -249,7 +247,7 @@ TEST_F(Callbacks, reach_a_client_that_was_slow_the_first_time) {
   auto slow = offer_pair(*client_);
   EXPECT_EQ(ask("?", 20), Errc::timed_out);
   ASSERT_TRUE(serve_on(std::move(slow)));
-  EXPECT_EQ(ask("?", 1'000), Errc::ok);
+  EXPECT_EQ(ask("?"), Errc::ok);
 }
 
 TEST_F(Callbacks, fail_over_a_socket_that_answers_garbage_or_hangs_up) {
@@ -283,7 +281,7 @@ TEST_F(Callbacks, offers_without_end_keep_nobody_waiting) {
     while (!stop) (void)offer(pair->first.get());
   });
   for (int i = 0; i < 5; ++i) {
-    auto other = another({.timeout = 60s, .call_timeout = 60s});
+    auto other = another({.timeout = kPatience, .call_timeout = kPatience});
     ASSERT_TRUE(other) << other.error().message();
     EXPECT_TRUE(other->Ping());
     EXPECT_TRUE(bystander->Ping());
@@ -296,7 +294,7 @@ TEST_F(Callbacks, are_not_made_to_another_process_than_the_client) {
   auto kept = offer_pair(*client_);
   const Process other({LRPC_TEST_CLIENT, "serve", std::to_string(kept.get())}, {kept.get()});
   kept.reset();
-  EXPECT_EQ(ask("?", 10'000), Errc::not_permitted);
+  EXPECT_EQ(ask("?"), Errc::not_permitted);
 }
 
 TEST(CallbackOffers, to_a_server_that_declares_no_callback_are_dropped) {
@@ -341,10 +339,9 @@ TEST_F(CallbackProcesses, subscribers_in_other_processes_are_told_until_they_die
 
 TEST_F(CallbackProcesses, a_client_that_dies_while_it_is_called_back_fails_that_call) {
   Process dies = start_client("hang");
-  std::this_thread::sleep_for(200ms);  // the callback runs, or will find nobody
+  std::this_thread::sleep_for(50ms);  // the callback runs, or will find nobody
   dies.kill_and_wait();
-  for (int i = 0; i < 1'000 && server_.statistics().bindings != 0; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(server_.statistics().bindings, 0U);
+  EXPECT_TRUE(eventually([&] { return server_.statistics().bindings == 0; }));
   (void)service_.publish(1);  // and forget it
   const Process next = start_client("stay");
   EXPECT_EQ(service_.publish(2).told, 1U);

@@ -49,7 +49,7 @@ class DyingChains : public testing::TestWithParam<Gate> {
   }
   [[nodiscard]] std::optional<Chain::Client> import(std::uint32_t link) {
     auto client = Chain::Client::import("link-" + std::to_string(link),
-                                        {.nameserver = world_.nameserver(), .timeout = 20s, .gate = GetParam()});
+                                        {.nameserver = world_.nameserver(), .timeout = kPatience, .gate = GetParam()});
     EXPECT_TRUE(client) << client.error().message();
     return client ? std::optional(*std::move(client)) : std::nullopt;
   }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -41,14 +42,15 @@ struct Task {
 TEST(Completion, makes_a_descriptor_readable_when_a_watched_call_has_returned) {
   LocalTasks tasks;
   const auto queue = make_queue();
-  auto nap = tasks.client->start().NapFor(200);
+  auto nap = tasks.client->start().NapFor(kUntilLetGo);
   ASSERT_TRUE(queue->watch(nap));
   EXPECT_FALSE(readable(queue->fd(), 20));
-  EXPECT_TRUE(readable(queue->fd(), 60'000));
+  tasks.service.let_all_go();
+  EXPECT_TRUE(readable(queue->fd(), kPatienceMs));
   EXPECT_TRUE(nap.ready());
   EXPECT_EQ(queue->run(), 1U);
   EXPECT_FALSE(readable(queue->fd(), 0));
-  EXPECT_EQ(nap.finish().value(), 200U);
+  EXPECT_EQ(nap.finish().value(), kUntilLetGo);
 }
 
 TEST(Completion, of_two_queues_that_watched_a_call_only_the_last_hears_of_it) {
@@ -57,12 +59,13 @@ TEST(Completion, of_two_queues_that_watched_a_call_only_the_last_hears_of_it) {
   const auto last = make_queue();
   int told = 0;
   {
-    auto nap = tasks.client->start().NapFor(50);
+    auto nap = tasks.client->start().NapFor(kUntilLetGo);
     ASSERT_TRUE(first->watch(nap, [&] { told += 100; }));
     ASSERT_TRUE(last->watch(nap, [&] { told += 1; }));
-    EXPECT_TRUE(readable(last->fd(), 60'000));
+    tasks.service.let_all_go();
+    EXPECT_TRUE(readable(last->fd(), kPatienceMs));
     EXPECT_EQ(last->run(), 1U);
-    EXPECT_EQ(nap.finish().value(), 50U);
+    EXPECT_EQ(nap.finish().value(), kUntilLetGo);
   }
   EXPECT_FALSE(readable(first->fd(), 20));
   EXPECT_EQ(first->run(), 0U);
@@ -82,7 +85,7 @@ TEST(Completion, whose_callback_throws_still_has_the_others) {
   ASSERT_TRUE(queue->watch(two, tell));
   while (!one.ready() || !two.ready()) std::this_thread::sleep_for(1ms);
   while (told < 2) {
-    ASSERT_TRUE(readable(queue->fd(), 60'000));
+    ASSERT_TRUE(readable(queue->fd(), kPatienceMs));
     try {
       (void)queue->run();
     } catch (const std::runtime_error&) {
@@ -97,12 +100,15 @@ TEST(Completion, runs_what_was_asked_for_in_the_order_of_the_returns) {
   std::vector<Nap> naps;
   std::vector<std::uint32_t> seen;
   naps.reserve(3);
-  for (const std::uint32_t milliseconds : {700U, 10U, 350U}) {
-    naps.push_back(tasks.client->start().NapFor(milliseconds));
+  for (const std::uint32_t number : {3U, 1U, 2U}) {
+    naps.push_back(tasks.client->start().NapFor(kUntilLetGo + number));
     ASSERT_TRUE(queue->watch(naps.back(), [&seen, &nap = naps.back()] { seen.push_back(nap.finish().value()); }));
   }
-  while (seen.size() < 3) (void)queue->wait(1s);
-  EXPECT_EQ(seen, (std::vector<std::uint32_t>{10, 350, 700}));
+  for (const std::uint32_t number : {1U, 2U, 3U}) {
+    tasks.service.release(kUntilLetGo + number);
+    while (seen.size() < number) (void)queue->wait(kPatience);
+  }
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{kUntilLetGo + 1, kUntilLetGo + 2, kUntilLetGo + 3}));
 }
 
 TEST(Completion, forgets_calls_that_are_finished_or_dropped_while_they_are_watched) {
@@ -117,7 +123,7 @@ TEST(Completion, forgets_calls_that_are_finished_or_dropped_while_they_are_watch
     auto moved = std::move(finished);
     EXPECT_EQ(moved.finish().value(), i + 1);
   }
-  (void)queue->wait(50ms);
+  (void)queue->wait(20ms);
   EXPECT_EQ(ran, 0);
 }
 
@@ -125,9 +131,9 @@ TEST(Completion, hears_of_calls_that_have_returned_before_they_are_watched) {
   LocalTasks tasks;
   const auto queue = make_queue();
   auto sum = tasks.client->start().Add(1, 2);
-  ASSERT_TRUE(sum.wait_for(60s));
+  ASSERT_TRUE(sum.wait_for(kPatience));
   ASSERT_TRUE(queue->watch(sum));
-  EXPECT_TRUE(readable(queue->fd(), 60'000));
+  EXPECT_TRUE(readable(queue->fd(), kPatienceMs));
 }
 
 TEST(Completion, hears_of_a_servers_death) {
@@ -139,13 +145,13 @@ TEST(Completion, hears_of_a_servers_death) {
   naps.reserve(8);
   int failed = 0;
   for (int i = 0; i < 8; ++i) {
-    naps.push_back(client->start().NapFor(60'000));
+    naps.push_back(client->start().NapFor(kForeverMs));
     ASSERT_TRUE(queue->watch(naps.back(),
                              [&failed, &nap = naps.back()] { failed += nap.finish().code() == Errc::call_failed; }));
   }
-  std::this_thread::sleep_for(50ms);
+  std::this_thread::sleep_for(10ms);
   server.process.kill_and_wait();
-  for (int i = 0; i < 600 && failed < 8; ++i) (void)queue->wait(100ms);
+  while (failed < 8) (void)queue->wait(kPatience);
   EXPECT_EQ(failed, 8);
 }
 
@@ -163,7 +169,7 @@ TEST(Completion, resumes_coroutines_on_the_thread_that_runs_it) {
   int done = 0;
   std::array<int, 5> sums{};
   for (int& sum : sums) add_up(*tasks.client, *queue, sum, done);
-  for (int i = 0; i < 6000 && done < 5; ++i) (void)queue->wait(10ms);
+  while (done < 5) (void)queue->wait(kPatience);
   EXPECT_EQ(done, 5);
   for (const int sum : sums) EXPECT_EQ(sum, 190);
 }

@@ -36,13 +36,18 @@ TEST_P(Deadlines, end_a_call_and_tell_its_procedure) {
   const auto began = Clock::now();
   {
     const CallScope scope{30ms};
-    EXPECT_EQ(client_.Hold(60'000).code(), Errc::call_aborted);
+    EXPECT_EQ(client_.Hold(kForeverMs).code(), Errc::call_aborted);
     EXPECT_TRUE(CallScope::over());
   }
   EXPECT_GE(Clock::now() - began, 30ms);
-  EXPECT_LT(Clock::now() - began, 30s);
-  EXPECT_TRUE(LimitsService::eventually([&] { return service_.abandonments == 1; }));
-  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
+  limits_.until_it_begins(
+      [&] {
+        const CallScope scope{30ms};
+        EXPECT_EQ(client_.Hold(kForeverMs).code(), Errc::call_aborted);
+      },
+      [&] { return service_.abandonments != 0; });
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
   EXPECT_TRUE(client_.Null());
 }
 
@@ -50,32 +55,34 @@ TEST_P(Deadlines, end_a_call_wherever_it_is_executed) {
   for (int i = 0; i < 10; ++i) {
     for (int warm = 0; warm < 20; ++warm) ASSERT_TRUE(client_.Null());
     const CallScope scope{5ms};
-    EXPECT_EQ(client_.HoldAnywhere(60'000).code(), Errc::call_aborted);
+    EXPECT_EQ(client_.HoldAnywhere(kForeverMs).code(), Errc::call_aborted);
   }
-  EXPECT_TRUE(LimitsService::eventually([&] { return service_.holding == 0; }));
-  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_TRUE(eventually([&] { return service_.holding == 0; }));
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
 }
 
 TEST_P(Deadlines, end_a_call_as_aborted_whose_procedure_gave_up_first) {
   // It may see the end before its caller does, and return at once.
   for (int i = 0; i < 30; ++i) {
     const CallScope scope{2ms};
-    EXPECT_EQ(client_.Hold(60'000).code(), Errc::call_aborted);
+    EXPECT_EQ(client_.Hold(kForeverMs).code(), Errc::call_aborted);
   }
 }
 
 TEST_P(Deadlines, keep_the_astack_from_everybody_until_the_server_lets_go) {
-  {
-    const CallScope scope{30ms};
-    EXPECT_EQ(client_.Stay().code(), Errc::call_aborted);
-  }
+  limits_.until_it_begins(
+      [&] {
+        const CallScope scope{30ms};
+        EXPECT_EQ(client_.Stay().code(), Errc::call_aborted);
+      },
+      [&] { return service_.holding != 0; });
   ASSERT_EQ(service_.holding, 1U);
   // Calls go on, on other A-stacks and on other threads of the server; that one stays where it is.
   for (int i = 0; i < 200; ++i) ASSERT_TRUE(client_.Null());
   EXPECT_EQ(limits_.in_quarantine(), 1U);
   EXPECT_EQ(service_.holding, 1U);
   service_.released = true;
-  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
 }
 
 TEST_P(Deadlines, that_are_over_let_no_call_begin) {
@@ -103,16 +110,16 @@ TEST_P(Deadlines, that_are_over_let_no_call_begin) {
 TEST_P(Deadlines, nest_and_the_earlier_one_holds) {
   EXPECT_FALSE(CallScope::remaining());
   {
-    const CallScope outer{20s};
+    const CallScope outer{1h};
     {
-      const CallScope inner{1h};
-      EXPECT_LE(*CallScope::remaining(), 20s);
-      EXPECT_LE(client_.Left()->nanoseconds, std::chrono::nanoseconds(20s).count());
+      const CallScope inner{2h};
+      EXPECT_LE(*CallScope::remaining(), 1h);
+      EXPECT_LE(client_.Left()->nanoseconds, std::chrono::nanoseconds(1h).count());
     }
     {
       const CallScope inner{20ms};
       EXPECT_LE(*CallScope::remaining(), 20ms);
-      EXPECT_EQ(client_.Hold(60'000).code(), Errc::call_aborted);
+      EXPECT_EQ(client_.Hold(kForeverMs).code(), Errc::call_aborted);
     }
     EXPECT_GT(*CallScope::remaining(), 20ms);
     EXPECT_TRUE(client_.Null());
@@ -122,8 +129,8 @@ TEST_P(Deadlines, nest_and_the_earlier_one_holds) {
 
 TEST_P(Deadlines, are_seen_by_the_procedure_and_run_down) {
   EXPECT_FALSE(client_.Left()->limited);
-  const CallScope scope{10s};
-  std::int64_t before = std::chrono::nanoseconds(10s).count();
+  const CallScope scope{1h};
+  std::int64_t before = std::chrono::nanoseconds(1h).count();
   for (int i = 0; i < 200; ++i) {
     const auto left = client_.Left();
     ASSERT_TRUE(left);
@@ -152,46 +159,46 @@ TEST_P(Deadlines, so_far_away_that_no_clock_has_them_are_none_or_a_year) {
 }
 
 TEST_P(Deadlines, of_the_binding_are_seen_too_and_the_shorter_one_holds) {
-  LocalLimits timed({.gate = GetParam(), .call_timeout = 5s});
+  LocalLimits timed({.gate = GetParam(), .call_timeout = 1h});
   for (int i = 0; i < 300; ++i) {
     const auto left = timed.client->Left();
     ASSERT_TRUE(left && left->limited);
-    ASSERT_LE(left->nanoseconds, std::chrono::nanoseconds(5s).count());
+    ASSERT_LE(left->nanoseconds, std::chrono::nanoseconds(1h).count());
   }
   const auto started = timed.client->start().Left().finish();
   EXPECT_TRUE(started && started->limited);
   {
-    const CallScope scope{2s};
-    EXPECT_LE(timed.client->Left()->nanoseconds, std::chrono::nanoseconds(2s).count());
+    const CallScope scope{30min};
+    EXPECT_LE(timed.client->Left()->nanoseconds, std::chrono::nanoseconds(30min).count());
   }
-  const CallScope scope{1h};
+  const CallScope scope{2h};
   const auto left = timed.client->Left();
   EXPECT_TRUE(left->limited);
-  EXPECT_LE(left->nanoseconds, std::chrono::nanoseconds(5s).count());
+  EXPECT_LE(left->nanoseconds, std::chrono::nanoseconds(1h).count());
 }
 
 TEST_P(Deadlines, stay_with_a_call_that_was_started_within_them) {
   auto held = [&] {
     const CallScope scope{30ms};
-    return client_.start().Hold(60'000);
+    return client_.start().Hold(kForeverMs);
   }();
-  EXPECT_TRUE(held.wait_for(30s)) << "it is not to be waited for any longer";
+  EXPECT_TRUE(held.wait_for(kPatience)) << "it is not to be waited for any longer";
   EXPECT_EQ(held.finish().code(), Errc::call_aborted);
   auto fine = [&] {
-    const CallScope scope{20s};
+    const CallScope scope{1h};
     return client_.start().Left();
   }();
   const auto left = fine.finish();
   ASSERT_TRUE(left);
   EXPECT_TRUE(left->limited);
-  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
   EXPECT_FALSE(client_.start().Left().finish()->limited) << "nothing is left on the A-stack";
 }
 
 TEST_P(Deadlines, of_the_binding_count_for_a_started_call_from_its_start) {
   LocalLimits timed({.gate = GetParam(), .call_timeout = 50ms});
   auto held = timed.client->start().Stay();
-  EXPECT_TRUE(held.wait_for(20s)) << "it is not to be waited for any longer";
+  EXPECT_TRUE(held.wait_for(kPatience)) << "it is not to be waited for any longer";
   EXPECT_TRUE(held.ready());
   EXPECT_EQ(held.finish().code(), Errc::call_aborted);
 }
@@ -203,23 +210,23 @@ TEST_P(Deadlines, of_the_binding_are_told_by_a_completion_queue) {
   auto held = timed.client->start().Stay();
   Errc ended = Errc::ok;
   ASSERT_TRUE((*queue)->watch(held, [&] { ended = held.finish().code(); }));
-  EXPECT_EQ((*queue)->wait(20s), 1U);
+  EXPECT_EQ((*queue)->wait(kPatience), 1U);
   EXPECT_EQ(ended, Errc::call_aborted);
 }
 
 TEST_P(Deadlines, hold_for_who_finishes_a_call_too) {
-  auto held = client_.start().Hold(60'000);
+  auto held = client_.start().Hold(kForeverMs);
   const CallScope scope{30ms};
-  EXPECT_FALSE(held.wait_for(30s)) << "the call goes on";
+  EXPECT_FALSE(held.wait_for(kPatience)) << "the call goes on";
   EXPECT_EQ(held.finish().code(), Errc::call_aborted);
 }
 
 TEST_P(Deadlines, let_a_result_be_taken_that_came_in_time) {
   auto sum = [&] {
-    const CallScope scope{20s};
+    const CallScope scope{1h};
     return client_.start().Once(7);
   }();
-  ASSERT_TRUE(sum.wait_for(20s));
+  ASSERT_TRUE(sum.wait_for(kPatience));
   const CallScope scope{Clock::now()};
   EXPECT_EQ(sum.finish().value(), 7U) << "it has returned: nothing has to be waited for";
 }
@@ -227,7 +234,7 @@ TEST_P(Deadlines, let_a_result_be_taken_that_came_in_time) {
 TEST_P(Deadlines, end_the_wait_for_an_astack) {
   std::vector<decltype(client_.start().Stay())> all;
   for (int i = 0; i < 8; ++i) all.push_back(client_.start().Stay());
-  ASSERT_TRUE(LimitsService::eventually([&] { return service_.holding == 8; }));
+  ASSERT_TRUE(eventually([&] { return service_.holding == 8; }));
   const auto began = Clock::now();
   {
     const CallScope scope{30ms};
@@ -241,18 +248,22 @@ TEST_P(Deadlines, end_the_wait_for_an_astack) {
 
 TEST_P(Deadlines, in_a_one_way_call_run_down_at_the_server) {
   ASSERT_TRUE(client_.Note(0));
-  ASSERT_TRUE(LimitsService::eventually([&] { return service_.noted == 1; }));
+  ASSERT_TRUE(eventually([&] { return service_.noted == 1; }));
   EXPECT_EQ(service_.last_left, -1);
-  {
-    const CallScope scope{200ms};
-    ASSERT_TRUE(client_.Note(60'000)) << "nobody waits for it";
-    EXPECT_GT(*CallScope::remaining(), 0ns);
+  // The machine may take more than the deadline's time before the call is made, or before it is served: then again.
+  for (bool in_time = false; !in_time;) {
+    const std::uint32_t before = service_.noted;
+    {
+      const CallScope scope{200ms};
+      if (!client_.Note(kForeverMs)) continue;
+      in_time = *CallScope::remaining() > 0ns;  // nobody waits for it
+    }
+    ASSERT_TRUE(eventually([&] { return service_.noted == before + 1; })) << "the procedure hears of its end";
+    EXPECT_EQ(service_.abandonments, before);
+    in_time = in_time && service_.last_left > 0;
   }
-  EXPECT_TRUE(LimitsService::eventually([&] { return service_.noted == 2; })) << "the procedure hears of its end";
-  EXPECT_EQ(service_.abandonments, 1U);
-  EXPECT_GT(service_.last_left, 0);
   EXPECT_LE(service_.last_left, std::chrono::nanoseconds(200ms).count());
-  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0; }));
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; }));
 }
 
 TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
@@ -260,7 +271,7 @@ TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
   service_.behind = last.client.get();
   EXPECT_FALSE(client_.LeftBehind(false)->limited);
   {
-    const CallScope scope{20s};
+    const CallScope scope{1h};
     const std::int64_t here = CallScope::remaining()->count();
     const auto behind = client_.LeftBehind(false);
     ASSERT_TRUE(behind && behind->limited);
@@ -270,11 +281,14 @@ TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
     EXPECT_EQ(client_.Throw().code(), Errc::exception_escaped);
   }
   EXPECT_FALSE(client_.LeftBehind(false)->limited) << "the server's threads have put it back";
-  const CallScope scope{50ms};
-  EXPECT_EQ(client_.HoldBehind(60'000).code(), Errc::call_aborted);
-  EXPECT_TRUE(LimitsService::eventually([&] { return last.service.abandonments == 1; }));
-  EXPECT_TRUE(LimitsService::eventually([&] { return service_.behind_ended == static_cast<int>(Errc::call_aborted); }));
-  EXPECT_TRUE(LimitsService::eventually([&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0; }));
+  limits_.until_it_begins(
+      [&] {
+        const CallScope scope{50ms};
+        EXPECT_EQ(client_.HoldBehind(kForeverMs).code(), Errc::call_aborted);
+      },
+      [&] { return last.service.abandonments != 0; });
+  EXPECT_TRUE(eventually([&] { return service_.behind_ended == static_cast<int>(Errc::call_aborted); }));
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0; }));
 }
 
 TEST_P(Deadlines, that_a_caller_lies_about_harm_nobody) {
@@ -297,7 +311,7 @@ TEST_P(Deadlines, that_a_caller_lies_about_harm_nobody) {
     (void)lrpc::shim::ring_handoff(head, called);
     (void)lrpc::shim::futex_wake(head.word, lrpc::shim::Sleeper::estack);
     object.ring_bell();
-    ASSERT_TRUE(LimitsService::eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
+    ASSERT_TRUE(eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
     EXPECT_GE(service_.last_left, 0) << lie;
     EXPECT_LE(service_.last_left, lrpc::shim::Deadline::kMost) << lie;
     if (lie < 2) {
@@ -313,11 +327,11 @@ TEST_P(Deadlines, are_seen_by_a_completion_queue) {
   ASSERT_TRUE(queue);
   auto held = [&] {
     const CallScope scope{50ms};
-    return client_.start().Hold(60'000);
+    return client_.start().Hold(kForeverMs);
   }();
   ASSERT_TRUE((*queue)->watch(held));
   std::size_t ran = 0;
-  for (int i = 0; i < 300 && ran == 0; ++i) ran = (*queue)->wait(100ms);
+  while (ran == 0) ran = (*queue)->wait(kPatience);
   EXPECT_EQ(ran, 1U);
   EXPECT_EQ(held.finish().code(), Errc::call_aborted);
 }
@@ -330,14 +344,14 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
   if (child == 0) {
     auto client = Limits::Client::import_over(std::move(ends->second), {.gate = GetParam()});
     const CallScope scope{1h};
-    if (client) (void)client->Hold(60'000);
+    if (client) (void)client->Hold(kForeverMs);
     _exit(1);
   }
   ASSERT_TRUE(Limits::serve_over(other.server, std::move(ends->first), other.service));
-  EXPECT_TRUE(LimitsService::eventually([&] { return other.service.holding == 1; }));
+  EXPECT_TRUE(eventually([&] { return other.service.holding == 1; }));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  EXPECT_TRUE(LimitsService::eventually([&] { return other.service.abandonments == 1; }));
+  EXPECT_TRUE(eventually([&] { return other.service.abandonments == 1; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::ValuesIn(kEveryGate), gate_name);
@@ -348,7 +362,7 @@ TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
   const auto half = limits.server.inline_half(object.id());
   object.set_inline_server({half.serve, half.server});
   {
-    const CallScope scope{10s};
+    const CallScope scope{1h};
     EXPECT_TRUE(limits.client->Left()->limited);
     EXPECT_TRUE(limits.client->start().Left().finish()->limited);
     EXPECT_TRUE(CallScope::remaining()) << "the scope is there again";
@@ -363,12 +377,12 @@ TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
   EXPECT_FALSE(never.ever());
   EXPECT_EQ(never.left(), lrpc::shim::Deadline::kNever);
   EXPECT_EQ(never.until(), Clock::time_point::max());
-  const auto until = Clock::now() + 1s;
+  const auto until = Clock::now() + 100ms;
   lrpc::shim::Deadline at(until);
   EXPECT_EQ(at.until(), until);
   std::int64_t before = at.left();
-  EXPECT_LE(before, 1'000'000'000);
-  while (at.left() > 900'000'000) {  // some looks at the clock and many at the counter
+  EXPECT_LE(before, 100'000'000);
+  while (at.left() > 20'000'000) {  // some looks at the clock and many at the counter
     const std::int64_t now = at.left();
     EXPECT_LE(now, before + 1'000'000) << "ticks and clock agree within a rate that was measured in 0.2 ms";
     before = now;
@@ -397,7 +411,7 @@ TEST(DeadlineClock, tells_the_call_path_what_is_left_only_where_ticks_suffice) {
   EXPECT_EQ(lrpc::shim::Deadline().left_by_ticks(), 0);
   lrpc::shim::Deadline at(Clock::now() + 1h);
   // Looks at the clock are 10 ms apart at most: one has just been made, unless this thread was kept from running.
-  EXPECT_TRUE(LimitsService::eventually([&] { return at.left() > 0 && at.left_by_ticks() > 0; }));
+  EXPECT_TRUE(eventually([&] { return at.left() > 0 && at.left_by_ticks() > 0; }));
   std::this_thread::sleep_for(50ms);
   EXPECT_EQ(at.left_by_ticks(), 0) << "the clock is to be asked";
   EXPECT_GT(at.left(), 0);

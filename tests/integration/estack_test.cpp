@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "gates.h"
 #include "large.client.h"
 #include "large.server.h"
@@ -21,7 +23,12 @@ using Text = lrpc::String<65'535>;
 
 class LargeService {
  public:
-  void Null(lrpc::CallContext&) {}
+  /// Returns when `together` calls are here at once.
+  void Null(lrpc::CallContext&) {
+    for (++here; here < together;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::atomic<int> here{0};
+  int together = 0;
   std::uint32_t Strings(lrpc::CallContext&, const Text& a, const Text& b, const Text& c, const Text& d, const Text& e) {
     return static_cast<std::uint32_t>(a.size() + b.size() + c.size() + d.size() + e.size());
   }
@@ -113,24 +120,25 @@ TEST(EStackSizeTooSmall, the_size_in_the_refusal_covers_every_copy) {
 
 TEST(KeptEStacks, stay_when_nobody_uses_them_and_the_others_end) {
   LargeService service;
-  lrpc::Server server({.kept_estacks = 1});
+  lrpc::Server server({.kept_estacks = 1, .estack_idle = std::chrono::milliseconds(100)});
+  service.together = 3;  // an E-stack each
   {
     std::vector<Large::Client> clients;
+    std::vector<std::thread> callers;
     for (int i = 0; i < 3; ++i) {
       auto ends = lrpc::shim::make_socket_pair();
       ASSERT_TRUE(ends);
       ASSERT_TRUE(Large::serve_over(server, std::move(ends->first), service));
       auto client = Large::Client::import_over(std::move(ends->second), {.gate = lrpc::Gate::handoff});
       ASSERT_TRUE(client) << client.error().message();
-      ASSERT_TRUE(client->Null());
       clients.push_back(*std::move(client));
     }
-    EXPECT_EQ(server.statistics().estacks, 3U);
+    for (auto& client : clients) callers.emplace_back([&] { EXPECT_TRUE(client.Null()); });
+    for (auto& caller : callers) caller.join();
   }
-  for (int i = 0; i < 3000 && server.statistics().estacks > 1; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(eventually([&] { return server.statistics().estacks <= 1; }));
   // All three became idle at about the same time: were the last to end, it would have by now.
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   EXPECT_EQ(server.statistics().estacks, 1U);
 }
 

@@ -77,7 +77,7 @@ TEST_F(InlineCalls, with_a_deadline_leave_the_call_that_they_are_made_in_without
   bool nested = false;
   service.meanwhile = [&] {
     if (std::exchange(nested, true)) return;
-    const lrpc::CallScope scope{60s};
+    const lrpc::CallScope scope{1h};
     inner = client->Sum(ones).value();
   };
   EXPECT_EQ(client->Sum(ones).value(), 4'000U);

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "eventually.h"
 #include "limits.client.h"
 #include "limits.server.h"
 #include "lrpc/client.h"
@@ -46,7 +47,7 @@ class LimitsService {
   bool HoldAnywhere(CallContext& call, std::uint32_t milliseconds) { return Hold(call, milliseconds); }
   void Stay(CallContext&) {
     ++holding;
-    (void)wait_for(std::chrono::seconds(60), [&] { return released.load(); });
+    (void)wait_for(kPatience, [&] { return released.load(); });
     --holding;
   }
   lrpc::Result<Limits::LeftBehindResults> LeftBehind(CallContext&, bool fresh) {
@@ -78,7 +79,6 @@ class LimitsService {
     }
     return true;
   }
-  static bool eventually(const std::function<bool()>& so) { return wait_for(std::chrono::seconds(20), so); }
 
   std::atomic<Limits::Client*> behind{nullptr};
   std::array<std::atomic<std::uint8_t>, kNumbers> times{};
@@ -107,6 +107,14 @@ struct LocalLimits {
   }
   ~LocalLimits() { service.released = true; }
   [[nodiscard]] std::size_t in_quarantine() const { return client->binding().object().in_quarantine(); }
+  /// Makes a call that ends early, again and again, until its procedure has begun: a call may also end before that.
+  template <class Call, class Begun>
+  void until_it_begins(const Call& call, const Begun& begun) const {
+    for (bool has = false; !has && !testing::Test::HasFatalFailure();) {
+      call();
+      ASSERT_TRUE(eventually([&] { return (has = begun()) || in_quarantine() == 0; }));
+    }
+  }
 };
 
 }  // namespace testing_lrpc

@@ -30,7 +30,7 @@ int serve(const std::string& nameserver, const std::string& name) {
 /// Has a handle, a call that the server holds (alone with its server: for certain before the end), and two threads that
 /// call back to back, then ends. Negative: ends while it imports.
 int call(const std::string& nameserver, const std::string& name, lrpc::Gate gate, int ending) {
-  const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = std::chrono::seconds(20), .gate = gate};
+  const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = std::chrono::minutes(4), .gate = gate};
   if (ending < 0) {
     say("ready");
     for (;;) (void)Mortal::Client::import(name, options);

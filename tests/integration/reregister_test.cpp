@@ -19,6 +19,8 @@
 #include "conformance_service.h"
 #include "world.h"
 
+#include "../../libserver/src/answer_time.h"
+
 namespace testing_lrpc {
 namespace {
 
@@ -63,7 +65,7 @@ TEST(Reregister, names_come_back_with_the_nameserver_and_bindings_never_notice) 
     EXPECT_EQ(world.import("one").code(), Errc::no_nameserver);
     world.start_nameserver();
     for (const char* name : {"one", "two"}) {
-      auto client = world.import(name, {.timeout = 20s});
+      auto client = world.import(name, {.timeout = kPatience});
       ASSERT_TRUE(client) << client.error().message();
       EXPECT_EQ(client->ServerPid().value(), server.pid());
     }
@@ -75,10 +77,17 @@ TEST(Reregister, importers_that_wait_while_the_nameserver_restarts_are_served) {
   World world;
   std::vector<std::optional<lrpc::Result<Conformance::Client>>> clients(4);
   std::vector<std::thread> importers;
-  for (auto& client : clients) importers.emplace_back([&] { client.emplace(world.import("late", {.timeout = 30s})); });
-  std::this_thread::sleep_for(200ms);
+  for (auto& client : clients) {
+    importers.emplace_back([&] {
+      // Who comes while there is no nameserver does not wait.
+      do {
+        client.emplace(world.import("late", {.timeout = kPatience}));
+      } while (client->code() == Errc::no_nameserver);
+    });
+  }
+  std::this_thread::sleep_for(100ms);
   world.stop_nameserver();
-  std::this_thread::sleep_for(200ms);
+  std::this_thread::sleep_for(100ms);
   world.start_nameserver();
   const Process server = world.start_server({"late"});
   for (auto& importer : importers) importer.join();
@@ -89,16 +98,23 @@ TEST(Reregister, importers_that_wait_while_the_nameserver_restarts_are_served) {
 }
 
 TEST(Reregister, an_importer_that_waits_gives_up_in_its_time_when_no_nameserver_comes_back) {
-  World world;
-  const auto began = std::chrono::steady_clock::now();
-  std::thread stopper([&] {
-    std::this_thread::sleep_for(200ms);
-    world.stop_nameserver();
-  });
-  EXPECT_EQ(world.import("nobody", {.timeout = 1s}).code(), Errc::peer_gone);
-  EXPECT_GE(std::chrono::steady_clock::now() - began, 1s);
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
-  stopper.join();
+  // Where the machine stands still, the nameserver may be stopped before the import, or not before its time is over: then
+  // again.
+  for (Errc came{}; came != Errc::peer_gone;) {
+    World world;
+    const auto began = std::chrono::steady_clock::now();
+    std::thread stopper([&] {
+      std::this_thread::sleep_for(100ms);
+      world.stop_nameserver();
+    });
+    came = world.import("nobody", {.timeout = 500ms}).code();
+    const auto took = std::chrono::steady_clock::now() - began;
+    stopper.join();
+    ASSERT_TRUE(came == Errc::peer_gone || came == Errc::name_unknown || came == Errc::no_nameserver);
+    if (came == Errc::peer_gone) {
+      EXPECT_GE(took, 500ms);
+    }
+  }
 }
 
 TEST(Reregister, the_program_hears_of_it_and_its_export_ids_stay_valid) {
@@ -134,7 +150,7 @@ TEST(Reregister, a_name_withdrawn_while_disconnected_does_not_come_back) {
   EXPECT_TRUE(server.withdraw(*gone));
   EXPECT_EQ(Conformance::export_to(server, "new", service).code(), Errc::no_nameserver);
   world.start_nameserver();
-  ASSERT_TRUE(world.import("back", {.timeout = 20s}));
+  ASSERT_TRUE(world.import("back", {.timeout = kPatience}));
   EXPECT_EQ(world.import("gone").code(), Errc::name_unknown);
   EXPECT_EQ(world.import("new").code(), Errc::name_unknown) << "an export that failed is none";
   EXPECT_TRUE(Conformance::export_to(server, "gone", service)) << "the name is free";
@@ -148,11 +164,11 @@ TEST(Reregister, an_export_that_finds_the_nameserver_first_brings_the_other_name
   ASSERT_TRUE(Conformance::export_to(server, "old", service, registrations.options()));
   world.stop_nameserver();
   ASSERT_TRUE(eventually([&] { return registrations.heard().size() == 1; }));
-  std::this_thread::sleep_for(2s);  // the pauses have grown
+  std::this_thread::sleep_for(500ms);  // the pauses have grown
   world.start_nameserver();
   auto added = Conformance::export_to(server, "new", service);
   ASSERT_TRUE(added) << added.error().message();
-  EXPECT_TRUE(world.import("old", {.timeout = 20s}));
+  EXPECT_TRUE(world.import("old", {.timeout = kPatience}));
   EXPECT_TRUE(world.import("new"));
 }
 
@@ -161,27 +177,26 @@ TEST(Reregister, a_name_that_somebody_else_took_meanwhile_is_asked_for_until_it_
   lrpc::Server server({.nameserver = world.nameserver()});
   ConformanceService service(&server);
   Registrations registrations;
-  ASSERT_TRUE(Conformance::export_to(server, "coveted", service, registrations.options()));
+  // Whoever comes first has it: the server asks again only when the program has taken note of the loss.
+  std::atomic<bool> stolen{false};
+  auto options = registrations.options();
+  options.on_registration = [&, hear = options.on_registration](const lrpc::Status& status) {
+    hear(status);
+    if (status.code() != Errc::peer_gone) return;
+    EXPECT_TRUE(eventually([&] { return stolen.load(); }));
+  };
+  ASSERT_TRUE(Conformance::export_to(server, "coveted", service, std::move(options)));
   world.stop_nameserver();
   ASSERT_TRUE(eventually([&] { return registrations.heard().size() == 1; }));
   world.start_nameserver();
   std::optional<Process> thief;
-  // Whoever comes first has it: the thief needs to be quicker than the pause.
-  for (int i = 0; i < 50 && !thief; ++i) {
-    try {
-      thief.emplace(world.start_server({"coveted"}));
-    } catch (const std::runtime_error&) {
-      world.stop_nameserver();
-      std::this_thread::sleep_for(1500ms);
-      world.start_nameserver();
-    }
-  }
-  ASSERT_TRUE(thief);
+  thief.emplace(world.start_server({"coveted"}));
+  stolen = true;
   ASSERT_TRUE(eventually([&] { return registrations.heard().back() == Errc::name_taken; }));
   EXPECT_EQ(world.import("coveted")->ServerPid().value(), thief->pid());
   thief->kill_and_wait();
   ASSERT_TRUE(eventually([&] { return registrations.heard().back() == Errc::ok; }));
-  EXPECT_EQ(world.import("coveted", {.timeout = 20s})->ServerPid().value(), getpid());
+  EXPECT_EQ(world.import("coveted", {.timeout = kPatience})->ServerPid().value(), getpid());
 }
 
 TEST(Reregister, the_callback_may_withdraw_and_throw) {
@@ -207,7 +222,7 @@ TEST(Reregister, the_callback_may_withdraw_and_throw) {
   ASSERT_TRUE(eventually([&] { return told == 1; }));
   world.start_nameserver();
   ASSERT_TRUE(eventually([&] { return told == 2; }));
-  EXPECT_TRUE(world.import("steady", {.timeout = 20s}));
+  EXPECT_TRUE(world.import("steady", {.timeout = kPatience}));
   EXPECT_TRUE(eventually([&] { return world.import("brief").code() == Errc::name_unknown; }));
 }
 
@@ -219,9 +234,9 @@ TEST(Reregister, many_imports_at_once_are_all_answered) {
   for (int i = 0; i < 8; ++i) {
     importers.emplace_back([&] {
       for (int k = 0; k < 25; ++k) {
-        auto client = world.import("busy", {.timeout = 20s});
+        auto client = world.import("busy", {.timeout = kPatience});
         // The nameserver's own limit, on descriptors in flight to one server.
-        while (client.code() == Errc::limit_reached) client = world.import("busy", {.timeout = 20s});
+        while (client.code() == Errc::limit_reached) client = world.import("busy", {.timeout = kPatience});
         EXPECT_TRUE(client) << client.error().message();
         bound += client.has_value();
       }
@@ -239,7 +254,7 @@ TEST(Reregister, many_names_come_back) {
   world.stop_nameserver();
   world.start_nameserver();
   for (int i = 0; i < 200; i += 33) {
-    auto client = world.import("name-" + std::to_string(i), {.timeout = 20s});
+    auto client = world.import("name-" + std::to_string(i), {.timeout = kPatience});
     ASSERT_TRUE(client) << client.error().message();
   }
 }
@@ -283,19 +298,22 @@ TEST(Reregister, a_nameserver_that_hangs_does_not_keep_the_clerk_from_its_bindin
       if (!socket) break;
       queued.push_back(*std::move(socket));
     }
-    std::this_thread::sleep_for(500ms);  // by now it has been asked for as many names as its socket takes
-    const auto began = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(200ms);  // by now it has been asked for as many names as its socket takes
+    // It never answers: a clerk that waited for it would not answer either.
     auto client = Conformance::Client::import_over(lrpc::UniqueFd(dup(ends->second.get())));
     ASSERT_TRUE(client) << client.error().message();
     EXPECT_EQ(client->Add(1, 2).value(), 3);
     if (!queue_full) {
       EXPECT_TRUE(server.withdraw(*id)) << "nobody has it";
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - began, 4s) << "the clerk waited for the nameserver";
   }
 }
 
 TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
+  struct ShortAnswerTime {
+    ShortAnswerTime() { lrpc::server::answer_time = 200ms; }
+    ~ShortAnswerTime() { lrpc::server::answer_time = 10s; }
+  } const until_there_is_no_server;
   const TemporaryDirectory directory;
   const std::string path = (directory.path() / "lrpcd.sock").string();
   const MuteNameserver mute(path);
@@ -305,14 +323,14 @@ TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
   std::uint32_t number = 0;
   std::thread nameserver([&] {
     connection = mute.accept_one();
-    auto request = lrpc::shim::receive_message(connection.get(), 20s);
+    auto request = lrpc::shim::receive_message(connection.get(), kPatience);
     ASSERT_TRUE(request && *request);
     number = (*request)->request;
   });
   EXPECT_EQ(Conformance::export_to(server, "late", service).code(), Errc::timed_out);
   nameserver.join();
   ASSERT_TRUE(lrpc::shim::send_message(connection.get(), {number, lrpc::shim::Exported{4711}, {}, {}}));
-  auto withdrawal = lrpc::shim::receive_message(connection.get(), 20s);
+  auto withdrawal = lrpc::shim::receive_message(connection.get(), kPatience);
   ASSERT_TRUE(withdrawal && *withdrawal);
   const auto* body = std::get_if<lrpc::shim::WithdrawRequest>(&(*withdrawal)->body);
   ASSERT_NE(body, nullptr);
@@ -352,7 +370,7 @@ TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is
   // And the names come back to it like to any other.
   world.stop_nameserver();
   world.start_nameserver();
-  EXPECT_TRUE(world.import("scarce", {.timeout = 20s}));
+  EXPECT_TRUE(world.import("scarce", {.timeout = kPatience}));
 }
 
 TEST(Greed, one_client_process_gets_no_more_than_its_share) {

@@ -39,7 +39,7 @@ TEST_F(Revocation, makes_a_descriptor_readable_for_good) {
   EXPECT_NE(other->binding().revocation_fd().value(), *fd);
   EXPECT_FALSE(readable(*fd, 50ms));
   server_.kill_and_wait();
-  EXPECT_TRUE(readable(*fd, 20s));
+  EXPECT_TRUE(readable(*fd, kPatience));
   EXPECT_TRUE(client->binding().revoked());
   EXPECT_TRUE(readable(*fd)) << "it stays so";
   EXPECT_EQ(client->Null().code(), Errc::binding_revoked);
@@ -72,7 +72,7 @@ TEST_F(Revocation, of_many_bindings_is_one_epoll_wait) {
   server_.kill_and_wait();
   std::vector<std::uint32_t> seen;
   epoll_event event{};
-  while (seen.size() < clients.size() && epoll_wait(epoll.get(), &event, 1, 20'000) == 1)
+  while (seen.size() < clients.size() && epoll_wait(epoll.get(), &event, 1, kPatienceMs) == 1)
     seen.push_back(event.data.u32);
   std::ranges::sort(seen);
   EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
@@ -157,7 +157,7 @@ TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {
   EXPECT_FALSE(readable(fd, 50ms)) << "the parent's binding lives";
   EXPECT_TRUE(client->Null());
   server_.kill_and_wait();
-  EXPECT_TRUE(readable(fd, 20s));
+  EXPECT_TRUE(readable(fd, kPatience));
 }
 
 TEST(RevocationByTheServer, comes_of_whatever_it_says_on_the_bell) {
@@ -199,7 +199,7 @@ TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {
   EXPECT_TRUE(eventually([&] { return service.held == 1; }));
   EXPECT_FALSE(readable(fd));
   server.end_binding(bound);
-  EXPECT_TRUE(readable(fd, 20s));
+  EXPECT_TRUE(readable(fd, kPatience));
   caller.join();
   // The procedure asks whether its caller has gone: its return may be there before the news is.
   EXPECT_TRUE(held == Errc::call_failed || held == Errc::ok) << static_cast<int>(held);

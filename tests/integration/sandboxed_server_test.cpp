@@ -12,6 +12,7 @@
 #include "attempts.h"
 #include "chatter_service.h"
 #include "conformance_service.h"
+#include "eventually.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/sealed.h"
 #include "world.h"
@@ -161,7 +162,7 @@ TEST_F(SandboxedServers, register_anew_when_the_nameserver_is_started_again) {
   world_.stop_nameserver();
   EXPECT_EQ(before->Add(1, 2).value(), 3);
   world_.start_nameserver();
-  auto after = world_.import("host", {.timeout = 20s});  // waits for the name
+  auto after = world_.import("host", {.timeout = kPatience});  // waits for the name
   ASSERT_TRUE(after) << after.error().message();
   EXPECT_EQ(after->Add(2, 3).value(), 5);
   EXPECT_EQ(before->Add(3, 4).value(), 7);

@@ -4,14 +4,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "conformance_service.h"
+#include "gated_service.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -91,7 +89,7 @@ TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
   EXPECT_EQ(other.wait(), 2);
   // What the other process had has come back, as soon as the server has heard of its end.
   EXPECT_TRUE(own->Null());
-  for (int i = 0; i < 2'000 && own->Statistics()->bindings != 1; ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(eventually([&] { return own->Statistics()->bindings == 1; }));
   EXPECT_EQ(bind_until_refused(world, "limited", 5, "as many as it lets one user have"), 2);
 }
 
@@ -134,42 +132,6 @@ TEST(Shares, one_user_at_its_limit_does_not_keep_another_from_binding) {
   EXPECT_EQ(other.wait(), 2);
 }
 
-/// Calls of SleepFor stay until they are let go, one at a time or all.
-struct Gated : ConformanceService {
-  void SleepFor(CallContext&, std::uint32_t) {
-    std::unique_lock lock(mutex);
-    ++inside;
-    changed.notify_all();
-    changed.wait(lock, [this] { return may_leave > 0; });
-    --may_leave;
-    --inside;
-    ++left;
-  }
-  void let_go(int how_many) {
-    const std::lock_guard lock(mutex);
-    may_leave += how_many;
-    changed.notify_all();
-  }
-  /// Waits until so many are inside; false if that does not happen.
-  bool wait_inside(int how_many) {
-    std::unique_lock lock(mutex);
-    return changed.wait_for(lock, 60s, [&] { return inside >= how_many; });
-  }
-  int inside_now() {
-    const std::lock_guard lock(mutex);
-    return inside;
-  }
-  int left_so_far() {
-    const std::lock_guard lock(mutex);
-    return left;
-  }
-  std::mutex mutex;
-  std::condition_variable changed;
-  int inside = 0;
-  int left = 0;
-  int may_leave = 0;
-};
-
 /// A server in this process whose E-stacks this process's own calls hold.
 class Captured {
  public:
@@ -178,7 +140,7 @@ class Captured {
     exported = Conformance::export_to(server, "gated", service).has_value();
   }
   ~Captured() {
-    service.let_go(1'000'000);
+    service.let_all_go();
     for (auto& thread : callers_) thread.join();
     EXPECT_EQ(failed_, 0);
   }
@@ -195,11 +157,13 @@ class Captured {
       });
     }
   }
-  /// What a process of another user makes of a call: 0, if it succeeds.
-  [[nodiscard]] int call_as_other() const {
-    auto client = world.import("gated", {.gate = lrpc::Gate::handoff, .call_timeout = 60s});
+  /// What a process of another user makes of a call: 0, if it succeeds. It writes to `told` when the call has been rung.
+  [[nodiscard]] int call_as_other(int told = -1) const {
+    auto client = world.import("gated", {.timeout = kPatience, .gate = lrpc::Gate::handoff});
     if (!client) return 1;
-    const auto sum = client->Add(40, 2);
+    auto adding = client->start().Add(40, 2);
+    if (told >= 0 && ::write(told, "!", 1) != 1) return 3;
+    const auto sum = adding.finish();
     return sum && *sum == 42 ? 0 : 2;
   }
 
@@ -227,7 +191,7 @@ TEST(Shares, calls_of_one_user_have_so_many_estacks_at_a_time_and_all_get_their_
     ASSERT_TRUE(captured.service.wait_inside(std::min(2, 10 - left)));
     EXPECT_LE(captured.service.inside_now(), 2);
     captured.service.let_go(1);
-    for (int i = 0; i < 12'000 && captured.service.left_so_far() <= left; ++i) std::this_thread::sleep_for(5ms);
+    ASSERT_TRUE(captured.service.wait_left(left + 1));
     ASSERT_EQ(captured.service.left_so_far(), left + 1);
   }
   EXPECT_LE(captured.server.statistics().estacks, 8U);
@@ -260,13 +224,21 @@ TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {
   captured.call(kCalls);
   ASSERT_TRUE(captured.service.wait_inside(2));
   // Its call comes behind all of these, but its user has no E-stack.
-  Child other(kOtherUser, [&] { return captured.call_as_other(); });
-  for (int let_go = 0; let_go < kCalls - 10 && !other.ended(); ++let_go) {
+  int rung[2];
+  ASSERT_EQ(::pipe(rung), 0);
+  Child other(kOtherUser, [&] { return captured.call_as_other(rung[1]); });
+  char told = 0;
+  ASSERT_EQ(::read(rung[0], &told, 1), 1);
+  for (const int fd : rung) ::close(fd);
+  // A clerk that answers has looked at the bells that were rung before.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(captured.world.import("gated"));
+  constexpr int kLeave = 10;
+  for (int left = 1; left <= kLeave; ++left) {
     captured.service.let_go(1);
-    std::this_thread::sleep_for(50ms);
+    ASSERT_TRUE(captured.service.wait_left(left));
   }
-  EXPECT_TRUE(other.ended());
-  EXPECT_LT(captured.service.left_so_far(), kCalls);
+  EXPECT_TRUE(eventually([&] { return other.ended(); }));
+  EXPECT_EQ(captured.service.left_so_far(), kLeave) << "the others wait";
   captured.service.let_go(kCalls);
   EXPECT_EQ(other.wait(), 0);
 }
@@ -281,10 +253,9 @@ TEST(Shares, calls_that_wait_for_an_estack_end_with_their_binding) {
     ASSERT_TRUE(waiting) << waiting.error().message();
     EXPECT_EQ(waiting->SleepFor(0).code(), Errc::call_aborted);
   }
-  for (int i = 0; i < 12'000 && captured.server.statistics().bindings != 1; ++i) std::this_thread::sleep_for(5ms);
-  EXPECT_EQ(captured.server.statistics().bindings, 1U);
+  EXPECT_TRUE(eventually([&] { return captured.server.statistics().bindings == 1; }));
   captured.service.let_go(1);
-  for (int i = 0; i < 12'000 && captured.service.left_so_far() != 1; ++i) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(captured.service.wait_left(1));
   auto next = captured.world.import("gated", {.gate = lrpc::Gate::handoff});
   ASSERT_TRUE(next);
   EXPECT_EQ(next->Add(1, 2).value(), 3);

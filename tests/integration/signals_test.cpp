@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(of, Signals, testing::Combine(testing::ValuesIn(kEveryG
 TEST(SignalsElsewhere, do_not_end_the_wait_for_an_astack) {
   Domains domains;
   std::vector<std::thread> others;
-  for (int i = 0; i < 5; ++i) others.emplace_back([&] { EXPECT_TRUE(domains->Nap(300)); });
-  std::this_thread::sleep_for(50ms);
+  for (int i = 0; i < 5; ++i) others.emplace_back([&] { EXPECT_TRUE(domains->Nap(100)); });
+  std::this_thread::sleep_for(20ms);
   {
     const Storm storm(pthread_self(), 0);
     for (int i = 0; i < 5; ++i) EXPECT_TRUE(domains->Nap(0));
@@ -107,7 +107,7 @@ TEST(SignalsElsewhere, do_not_end_an_import_that_waits) {
   std::atomic<int> sum{0};
   std::thread importer([&] {
     const Storm storm(pthread_self(), 0);
-    auto client = domains.import({.timeout = 60s}, "late");
+    auto client = domains.import({.timeout = kPatience}, "late");
     sum = client ? client->Add(1, 2).value() : -1;
   });
   std::this_thread::sleep_for(100ms);
@@ -124,13 +124,15 @@ TEST(Cancellation, of_a_thread_takes_effect_after_its_call) {
     Domains domains({.gate = gate});
     std::atomic<int> returned{0};
     std::atomic<bool> called{false};
+    std::atomic<bool> cancelled{false};
     std::thread caller([&] {
       called = true;
       // Longer than the bounded sleep, after which the server is looked for: poll(2), send(2).
-      const auto napped = domains->Nap(350);
+      const auto napped = domains->Nap(150);
       if (napped && *napped == 1) ++returned;
-      auto started = domains->start().Nap(150);
+      auto started = domains->start().Nap(30);
       if (started.finish().value() == 2) ++returned;
+      while (!cancelled) std::this_thread::yield();
       int before = 0;
       pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
       if (before == PTHREAD_CANCEL_ENABLE) ++returned;
@@ -140,6 +142,7 @@ TEST(Cancellation, of_a_thread_takes_effect_after_its_call) {
     EXPECT_TRUE(eventually([&] { return called.load(); }));
     std::this_thread::sleep_for(20ms);
     EXPECT_EQ(pthread_cancel(caller.native_handle()), 0);
+    cancelled = true;
     caller.join();
     EXPECT_EQ(returned, 3);
     EXPECT_EQ(domains->Nap(0).value(), 3U) << "and the binding is whole";
@@ -178,7 +181,7 @@ TEST(Threads, that_end_leave_their_astacks_to_others) {
   std::vector<std::thread> threads;
   std::atomic<int> napped{0};
   for (int i = 0; i < 5; ++i) {
-    threads.emplace_back([&] { napped += domains->Nap(300).has_value(); });
+    threads.emplace_back([&] { napped += domains->Nap(100).has_value(); });
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(napped, 5) << "all of the class at once";

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "tasks.client.h"
 #include "tasks.server.h"
@@ -15,12 +17,21 @@
 
 namespace testing_lrpc {
 
+/// What NapFor takes for a nap until release() with the same number, or let_all_go(); and so do all greater numbers.
+inline constexpr std::uint32_t kUntilLetGo = 0xffff'0000;
+
 class TasksService {
  public:
   using CallContext = lrpc::CallContext;
   void Null(CallContext&) {}
   std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) { return a + b; }
   std::uint32_t NapFor(CallContext&, std::uint32_t milliseconds) {
+    if (milliseconds >= kUntilLetGo) {
+      ++staying;
+      while (!all_go_ && released_ != milliseconds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      --staying;
+      return milliseconds;
+    }
     const timespec time{milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1'000'000};
     nanosleep(&time, nullptr);
     return milliseconds;
@@ -44,10 +55,16 @@ class TasksService {
   }
   std::uint32_t Logged(CallContext&, std::uint32_t number) { return logged_[number % kNumbers]; }
 
+  void release(std::uint32_t number) { released_ = number; }
+  void let_all_go() { all_go_ = true; }
+
   static constexpr std::uint32_t kNumbers = 10'000;
+  std::atomic<std::uint32_t> staying{0};
 
  private:
   std::array<std::atomic<std::uint32_t>, kNumbers> logged_{};
+  std::atomic<std::uint32_t> released_{0};
+  std::atomic<bool> all_go_{false};
 };
 
 /// Both domains in one process, so that a race detector sees both halves. The client goes first.
@@ -65,6 +82,7 @@ struct LocalTasks {
     if (!imported) throw std::runtime_error(imported.error().message());
     client = std::make_unique<Tasks::Client>(*std::move(imported));
   }
+  ~LocalTasks() { service.let_all_go(); }
 };
 
 /// The server in a process of its own, to be killed.

@@ -25,7 +25,7 @@ using namespace testing_lrpc;
 /// busy NAMESERVER GATE NUMBER: two threads, each with a binding of its own, and both over a third. Prints what came of
 /// it.
 int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
-  const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = 10s, .gate = gate};
+  const lrpc::ImportOptions options{.nameserver = nameserver, .timeout = 4min, .gate = gate};
   auto shared = Conformance::Client::import("busy", options);
   if (!shared) return 1;
   std::array<BusyReport, 2> parts;
@@ -53,7 +53,7 @@ int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
 /// crowd NAMESERVER NAME CALLERS MILLISECONDS: so many threads, each in a call that sleeps, on A-stacks by need.
 int crowd(const std::string& nameserver, const std::string& name, int callers, std::uint32_t milliseconds) {
   auto client =
-      Conformance::Client::import(name, {.nameserver = nameserver, .timeout = 10s, .supply = lrpc::AStackSupply::grow});
+      Conformance::Client::import(name, {.nameserver = nameserver, .timeout = 4min, .supply = lrpc::AStackSupply::grow});
   if (!client) return 1;
   for (int i = 0; i < callers; ++i) std::thread([&] { (void)client->SleepFor(milliseconds); }).detach();
   stay();
@@ -62,7 +62,7 @@ int crowd(const std::string& nameserver, const std::string& name, int callers, s
 /// chatter NAMESERVER stay|hang|sum: subscribes, then stays, is asked a question that it never answers, or calls much.
 int chatter(const std::string& nameserver, std::string_view then) {
   ChatterListener listener;
-  auto client = Chatter::Client::import("chatter", {.nameserver = nameserver, .timeout = 10s});
+  auto client = Chatter::Client::import("chatter", {.nameserver = nameserver, .timeout = 4min});
   if (!client) return 1;
   listener.server = &*client;
   lrpc::Server own;
@@ -74,7 +74,7 @@ int chatter(const std::string& nameserver, std::string_view then) {
   if (then != "hang") stay();
   std::puts("ready");
   std::fflush(stdout);
-  (void)client->Ask("hang", 10'000, 0);
+  (void)client->Ask("hang", 240'000, 0);
   return 4;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -35,6 +36,8 @@ int main(int argc, char** argv) {
       socket = argv[++i];
     else if (argument == "--max-estacks")
       options_of_server.max_estacks = std::stoul(argv[++i]);
+    else if (argument == "--estack-idle")  // ms
+      options_of_server.estack_idle = std::chrono::milliseconds(std::stoul(argv[++i]));
     else if (argument == "--max-bindings")
       options_of_server.max_bindings = std::stoul(argv[++i]);
     else if (argument == "--max-bindings-per-client")

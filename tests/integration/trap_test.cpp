@@ -18,6 +18,8 @@
 #include <thread>
 
 #include "conformance_service.h"
+#include "eventually.h"
+#include "length.h"
 #include "lrpc/sealed.h"
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/growth.h"
@@ -65,13 +67,11 @@ class Trap : public testing::Test {
   }
   /// Everything of sealed programs is gone again.
   void expect_nothing_left() {
-    for (int i = 0; i < 300; ++i) {
+    EXPECT_TRUE(eventually([&] {
       const auto now = server_.statistics();
-      if (now.bindings == 0 && now.trap_listeners == 0) return;
-      std::this_thread::sleep_for(10ms);
-    }
-    EXPECT_EQ(server_.statistics().bindings, 0U);
-    EXPECT_EQ(server_.statistics().trap_listeners, 0U);
+      return now.bindings == 0 && now.trap_listeners == 0;
+    })) << server_.statistics().bindings
+        << " bindings, " << server_.statistics().trap_listeners << " listeners";
   }
   bool was_refused(const std::string& name) {
     std::lock_guard lock(mutex_);
@@ -220,7 +220,8 @@ TEST_F(Trap, lets_garbage_in_the_registers_harm_nobody) {
 TEST_F(Trap, lets_garbage_in_registers_and_region_harm_nobody) {
   auto ordinary = world_.import("host");
   ASSERT_TRUE(ordinary) << ordinary.error().message();
-  for (const char* seed : {"1", "2", "3"}) {
+  for (int round = 0; round < rounds(1); ++round) {
+    const std::string seed = std::to_string(test_seed() + static_cast<unsigned>(round));
     std::atomic<bool> stop{false};
     std::thread bystander([&] {
       for (int i = 0; !stop; ++i) ASSERT_EQ(ordinary->Add(i, 1).value(), i + 1);
@@ -230,8 +231,7 @@ TEST_F(Trap, lets_garbage_in_registers_and_region_harm_nobody) {
     bystander.join();
   }
   EXPECT_EQ(run({"call", "host"}), 0);
-  for (int i = 0; i < 1000 && ordinary->LiveObjects().value() != 0; ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_EQ(ordinary->LiveObjects().value(), 0U) << "what the garbage opened is closed with its binding";
+  EXPECT_TRUE(eventually([&] { return ordinary->LiveObjects().value() == 0; })) << "what the garbage opened is closed with its binding";
 }
 
 TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere"}), 0); }
@@ -249,7 +249,7 @@ TEST_F(Trap, has_no_growth_for_a_client_that_asks_all_the_same) {
   const int bell = client->binding().object().bell();
   auto line = lrpc::shim::ask_for_growth(bell, {.astack_class = 0, .place = 0, .count = 1});
   ASSERT_TRUE(line) << line.error().message();
-  const auto answer = lrpc::shim::receive_growth(line->get(), 60s);
+  const auto answer = lrpc::shim::receive_growth(line->get(), kPatience);
   ASSERT_TRUE(answer && answer->has_value());
   EXPECT_EQ((*answer)->count, 0U);
   EXPECT_EQ((*answer)->refusal, Errc::invalid_argument);
@@ -390,8 +390,8 @@ TEST(TrapServer, ends_although_a_client_takes_traps_from_under_its_hands) {
     ASSERT_TRUE(Conformance::export_to(server, "host", service));
     thief = fork();
     if (thief == 0) be_a_thief(world);
-    for (int i = 0; i < 300 && server.statistics().trap_listeners == 0; ++i) std::this_thread::sleep_for(10ms);
-    for (int i = 0; i < 250 && !robbed; ++i) {
+    EXPECT_TRUE(eventually([&] { return server.statistics().trap_listeners != 0; }));
+    for (int i = 0; i < rounds(60) && !robbed; ++i) {
       std::this_thread::sleep_for(4ms);
       kill(-thief, SIGSTOP);
       std::this_thread::sleep_for(4ms);

@@ -155,7 +155,7 @@ Answer WireHost::call(HostAddress server, std::size_t size, std::uint64_t number
   if (!request.allocated()) return {Errc::limit_reached, false};
   for (std::size_t i = 0; i < size; ++i) request.bytes()[i] = pattern(number, i);
   Message reply;
-  const Errc outcome = call_and_wait_inside(*session, std::move(request), reply, 60s);
+  const Errc outcome = call_and_wait_inside(*session, std::move(request), reply, 10min);
   return {outcome, outcome == Errc::ok && right(std::move(reply), server, number, size)};
 }
 

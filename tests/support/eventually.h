@@ -6,6 +6,12 @@
 
 namespace testing_lrpc {
 
+/// For waits that a library makes: a net for hangs. No load and no pause of the machine takes so long.
+inline constexpr std::chrono::minutes kPatience{4};
+inline constexpr int kPatienceMs = 240'000;
+/// For procedures that something else ends: they return by themselves only after a test has long failed.
+inline constexpr unsigned kForeverMs = 600'000;
+
 /// True as soon as it holds; false if it does not within four minutes, which nothing but a fault takes.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition&& holds) {

@@ -1,0 +1,36 @@
+// How long random tests run, and what they draw from.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+
+namespace testing_lrpc {
+
+/// LRPC_LONG_TESTS=1 asks for the long form of tests that are as good as the number of their rounds.
+[[nodiscard]] inline bool long_tests() {
+  const char* const wanted = std::getenv("LRPC_LONG_TESTS");
+  return wanted != nullptr && *wanted != '\0' && std::string_view(wanted) != "0";
+}
+
+/// The number of rounds: `few` usually, eight times as many in the long form.
+[[nodiscard]] inline int rounds(int few) { return long_tests() ? few * 8 : few; }
+
+/// The seed of this run: $LRPC_TEST_SEED, else another one each time. A failed test is repeated with the printed seed.
+[[nodiscard]] inline std::uint64_t test_seed() {
+  static const std::uint64_t seed = [] {
+    const char* const wanted = std::getenv("LRPC_TEST_SEED");
+    const std::uint64_t chosen = wanted != nullptr ? std::strtoull(wanted, nullptr, 0) : std::random_device()();
+    std::fprintf(stderr, "LRPC_TEST_SEED=%llu\n", static_cast<unsigned long long>(chosen));
+    return chosen;
+  }();
+  testing::Test::RecordProperty("LRPC_TEST_SEED", std::to_string(seed));
+  return seed;
+}
+
+}  // namespace testing_lrpc
