@@ -63,7 +63,7 @@ void wait_until_running(const Namespace& where, const std::string& name) {
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq request{};
     std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
-    for (int tries = 0; tries < 5000; ++tries) {
+    for (int tries = 0; tries < 240'000; ++tries) {
       if (::ioctl(socket, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) != 0) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -1,9 +1,11 @@
 // AUTH with an attacker on the wire, and with a wire that does its worst.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <set>
 
+#include "length.h"
 #include "netrpc/auth/test/auth_fixture.h"
 
 namespace lrpc::netrpc::auth {
