@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "eventually.h"
 #include "measure.h"
 
 namespace lrpc::bench {
@@ -93,14 +94,17 @@ TEST_F(PairedRunTest, only_a_resumed_contender_runs_and_both_are_paused_after_a_
 TEST_F(PairedRunTest, the_ratio_of_a_contender_that_does_twice_the_work_is_about_two) {
   FakeContender call('c', 20'000, journal_);
   FakeContender floor('f', 10'000, journal_);
-  PairedRun run({call, here()}, {floor, here()}, TickClock::calibrate(), small());
-  run.start();
-  for (int i = 0; i < 21; ++i) run.step();
-  const Figures figures = boil_down(std::move(run).take());
-  EXPECT_GT(figures.ratio.value(), 1.5);
-  EXPECT_LT(figures.ratio.value(), 2.7);
-  EXPECT_LE(figures.min, figures.p99);
-  EXPECT_LE(figures.p99, figures.max);
+  double ratio = 0;
+  EXPECT_TRUE(testing_lrpc::eventually([&] {  // a run that others disturb too much says something else
+    PairedRun run({call, here()}, {floor, here()}, TickClock::calibrate(), small());
+    run.start();
+    for (int i = 0; i < 21; ++i) run.step();
+    const Figures figures = boil_down(std::move(run).take());
+    EXPECT_LE(figures.min, figures.p99);
+    EXPECT_LE(figures.p99, figures.max);
+    ratio = figures.ratio.value();
+    return ratio > 1.5 && ratio < 2.7;
+  })) << ratio;
 }
 
 }  // namespace

@@ -23,15 +23,15 @@ void expect_left(Deadline& deadline, Clock::time_point until, std::chrono::nanos
 TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that_are_looked_at_soon) {
   (void)ticks_per_microsecond();
   std::this_thread::sleep_for(20ms);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 2; ++i) {
     Deadline deadline{Deadline::OfPeers{}};
     const auto began = Clock::now();
-    deadline.begin(10'000'000'000);
+    deadline.begin(std::chrono::nanoseconds(1h).count());
     const auto begun = Clock::now();
     std::this_thread::sleep_for(200ms);
     // By the first rate alone it would be off by up to 400 us.
-    expect_left(deadline, began + 10s, 50us + (begun - began));
-    expect_left(deadline, began + 10s, 50us + (begun - began));
+    expect_left(deadline, began + 1h, 50us + (begun - began));
+    expect_left(deadline, began + 1h, 50us + (begun - began));
   }
 }
 

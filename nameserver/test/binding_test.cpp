@@ -14,10 +14,11 @@ namespace {
 using Binding = WithNameserver;
 LRPC_ON_BOTH_BACKENDS(Binding);
 
-bool readable(int fd, int wait_ms = 0) {
+bool readable(int fd, milliseconds wait = {}) {
   pollfd entry{fd, POLLIN, 0};
-  return ::poll(&entry, 1, wait_ms) == 1;
+  return ::poll(&entry, 1, static_cast<int>(wait.count())) == 1;
 }
+bool readable_in_time(int fd) { return readable(fd, kPatience); }
 
 TEST_P(Binding, an_import_introduces_client_and_server) {
   START_NAMESERVER();
@@ -56,7 +57,7 @@ TEST_P(Binding, an_import_introduces_client_and_server) {
   EXPECT_FALSE(readable(server.fds[1].get()));
   EXPECT_FALSE(readable(client.fds[1].get()));
   EXPECT_EQ(::send(client.fds[2].get(), "r", 1, 0), 1);
-  EXPECT_TRUE(readable(server.fds[2].get(), 1000));
+  EXPECT_TRUE(readable_in_time(server.fds[2].get()));
 }
 
 TEST_P(Binding, the_nameserver_keeps_nothing_of_a_binding) {
@@ -85,7 +86,7 @@ TEST_P(Binding, the_end_of_the_nameserver_harms_no_binding) {
   nameserver_.reset();
   EXPECT_FALSE(readable(server.fds[2].get())) << "the bell has hung up";
   EXPECT_EQ(::send(server.fds[2].get(), "r", 1, 0), 1);
-  EXPECT_TRUE(readable(client.fds[2].get(), 1000));
+  EXPECT_TRUE(readable_in_time(client.fds[2].get()));
   EXPECT_TRUE(client.hung_up_on());
 }
 
@@ -107,7 +108,7 @@ TEST_P(Binding, waiting_imports_are_served_in_order_of_arrival) {
   TestPeer other(path());
   std::vector<std::uint32_t> order;
   for (int i = 0; i < 3; ++i) {
-    order.push_back(one.import("files", 60'000));
+    order.push_back(one.import("files", 600'000));
     ASSERT_TRUE(one.quiet(milliseconds(5)));
   }
   TestPeer server(path());
@@ -136,7 +137,7 @@ TEST_P(Binding, an_import_times_out_when_nobody_exports_the_name) {
 TEST_P(Binding, mismatches_have_their_own_codes_and_do_not_reach_the_server) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files", 60'000, {"Clock", 1, 0, 1});  // also for those who wait
+  client.import("files", 600'000, {"Clock", 1, 0, 1});  // also for those who wait
   TestPeer server(path());
   server.export_name("files", {"Files", 1, 1, 7});
   EXPECT_EQ(client.next_failure(), Errc::interface_mismatch);
@@ -179,7 +180,7 @@ TEST_P(Binding, a_refused_servers_bell_hangs_up) {
   server.answer_bind(Errc::not_permitted);
   client.next_failure();
   ASSERT_EQ(server.fds.size(), 3U);
-  EXPECT_TRUE(readable(server.fds[2].get(), 10'000));
+  EXPECT_TRUE(readable_in_time(server.fds[2].get()));
 }
 
 TEST_P(Binding, a_clerk_that_does_not_answer_costs_its_client_a_bounded_time) {
@@ -200,7 +201,7 @@ TEST_P(Binding, a_clerk_that_does_not_answer_costs_its_client_a_bounded_time) {
 TEST_P(Binding, the_server_dies_during_the_bind_and_the_import_waits_for_the_next_one) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files", 60'000);
+  client.import("files", 600'000);
   {
     TestPeer server(path());
     server.export_name("files");
@@ -235,7 +236,7 @@ TEST_P(Binding, the_client_dies_during_the_bind_and_the_server_goes_on) {
     asked = server.next_as<shim::BindRequest>();
   }
   ASSERT_TRUE(asked);
-  EXPECT_TRUE(readable(server.fds[2].get(), 10'000)) << "the bell has to hang up";
+  EXPECT_TRUE(readable_in_time(server.fds[2].get())) << "the bell has to hang up";
   server.ask(shim::BindReply{asked->binding_id, Errc::ok, ""});
   EXPECT_TRUE(server.is_served());
   TestPeer client(path());
@@ -263,7 +264,7 @@ TEST_P(Binding, an_import_that_waits_goes_on_waiting_when_its_clerk_has_just_wit
   TestPeer server(path());
   TestPeer client(path());
   const auto id = server.export_name("files");
-  const auto request = client.import("files", 60'000);
+  const auto request = client.import("files", 600'000);
   const auto asked = server.next_as<shim::BindRequest>();
   ASSERT_TRUE(asked);
   // The clerk has taken the name back already, and says so before the nameserver has heard of it.
@@ -338,7 +339,7 @@ TEST_P(Binding, imports_beyond_what_a_server_is_asked_at_once_wait_their_turn) {
 TEST_P(Binding, a_name_on_another_host_is_for_the_network_domain) {
   START_NAMESERVER();
   TestPeer client(path());
-  client.import("files@elsewhere", 60'000);
+  client.import("files@elsewhere", 600'000);
   EXPECT_EQ(client.next_failure(), Errc::remote_unavailable);
   EXPECT_NE(client.text.find("network domain"), std::string::npos) << client.text;
 }

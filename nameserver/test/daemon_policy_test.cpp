@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <thread>
 
 #include "test_peer.h"
 
@@ -18,11 +17,7 @@ namespace {
 /// Waits until more than `before` bytes can be read; how many.
 int more_than(int before, int fd) {
   int bytes = 0;
-  for (int i = 0; i < 4000 && bytes <= before; ++i) {
-    std::this_thread::sleep_for(milliseconds(5));
-    EXPECT_EQ(::ioctl(fd, FIONREAD, &bytes), 0);
-  }
-  EXPECT_GT(bytes, before);
+  EXPECT_TRUE(eventually([&] { return ::ioctl(fd, FIONREAD, &bytes) == 0 && bytes > before; }));
   return bytes;
 }
 

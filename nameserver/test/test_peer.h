@@ -27,7 +27,7 @@ using testing_lrpc::eventually;
 using std::chrono::milliseconds;
 
 /// Only so that a test that fails also ends.
-inline constexpr milliseconds kPatience{20'000};
+inline constexpr milliseconds kPatience{240'000};
 
 inline std::size_t open_fds() {
   std::size_t count = 0;
@@ -161,13 +161,15 @@ class TestPeer {
   std::uint32_t last_request_ = 0;
 };
 
-/// A nameserver on a private socket, once for each back end. Counts descriptors from before to after.
+/// A nameserver on a private socket, once for each back end. Counts descriptors from before to after. Its servers have
+/// all the time that they need to answer, unless a test says otherwise.
 class WithNameserver : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
     fds_before_ = open_fds();
     options_.socket_path = directory_ / "lrpcd.sock";
     options_.backend = GetParam();
+    options_.bind_timeout = kPatience;
   }
   void TearDown() override {
     nameserver_.reset();

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -57,13 +58,21 @@ std::optional<std::string> why_not(const std::function<std::optional<std::string
   return why;
 }
 
+/// `ip`'s words for a new pair. Where both ends have one index, the kernel takes them for one link, and lets up to a
+/// second pass before it uses a link that has just come up: so they have different ones.
+std::string pair_of_links(const std::string& name, const std::string& peer) {
+  static std::atomic<int> last{1000};
+  const auto index = [] { return " index " + std::to_string(++last); };
+  return "link add " + name + index() + " type veth peer name " + peer + index();
+}
+
 /// The kernel starts to use a link some time after it is there.
 void wait_until_running(const Namespace& where, const std::string& name) {
   where.run([&] {
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq request{};
     std::strncpy(request.ifr_name, name.c_str(), IFNAMSIZ - 1);
-    for (int tries = 0; tries < 5000; ++tries) {
+    for (int tries = 0; tries < 240'000; ++tries) {
       if (::ioctl(socket, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) != 0) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -168,7 +177,7 @@ Bridge::Bridge() {
 
 void Bridge::plug(const Namespace& host, const std::string& name, const std::string& address) {
   const std::string port = "port" + std::to_string(++ports_);
-  where_.ip("link add " + port + " type veth peer name " + name + " netns " + host.path());
+  where_.ip(pair_of_links(port, name) + " netns " + host.path());
   where_.ip("link set " + port + " master bridge");
   where_.ip("link set " + port + " up");
   host.ip("address add " + address + " dev " + name);
@@ -179,7 +188,7 @@ void Bridge::plug(const Namespace& host, const std::string& name, const std::str
 
 void join(const Namespace& a, const std::string& name_a, const std::string& address_a, const Namespace& b,
           const std::string& name_b, const std::string& address_b) {
-  a.ip("link add " + name_a + " type veth peer name " + name_b + " netns " + b.path());
+  a.ip(pair_of_links(name_a, name_b) + " netns " + b.path());
   a.ip("address add " + address_a + " dev " + name_a);
   b.ip("address add " + address_b + " dev " + name_b);
   a.ip("link set " + name_a + " up");

@@ -63,7 +63,7 @@ class RealHost {
   }
   /// Waits, outside the monitor, until `done`, which is evaluated inside; at most `patience`. What is found only then
   /// was changed by somebody who has not woken who waits for it: a failure.
-  bool wait(const std::function<bool()>& done, Duration patience = std::chrono::seconds(20)) {
+  bool wait(const std::function<bool()>& done, Duration patience = std::chrono::minutes(4)) {
     const Shepherd held(host_->monitor());
     const Time deadline = host_->now() + patience;
     const bool found = engine_->wait(*host_, done, deadline);

@@ -162,7 +162,7 @@ TEST_F(Sandbox, leaves_the_way_to_a_unix_socket_that_is_made_anew) {
                 const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
                 int tries = 0;
                 while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-                  if ((errno != ENOENT && errno != ECONNREFUSED) || ++tries > 2000)
+                  if ((errno != ENOENT && errno != ECONNREFUSED) || ++tries > 48'000)
                     return std::string("connect: ") + std::strerror(errno);
                   ::usleep(5000);
                 }
@@ -257,7 +257,7 @@ TEST_F(Sandbox, does_not_give_a_file_that_is_put_in_anothers_place) {
                 if (opening(directory / "file", O_RDONLY).act() != 0) return "reading";
                 if (::write(go[1], "x", 1) != 1) return "pipe";
                 struct stat found {};
-                for (int i = 0; ::stat((directory / "done").c_str(), &found) != 0 && i < 2000; ++i) ::usleep(5000);
+                for (int i = 0; ::stat((directory / "done").c_str(), &found) != 0 && i < 48'000; ++i) ::usleep(5000);
                 return not_refused({opening(directory / "file", O_RDONLY), opening(directory / "missing", O_RDONLY)});
               }),
       "");

@@ -24,18 +24,6 @@ build_against_package() {
 # Moved, so that nothing works only because the prefix is where it was installed to.
 mv "$work/prefix" "$work/moved"
 
-build_against_package "$project" "$work/build"
-"$work/build/hello-server"
-"$work/build/shut-in"
-
-# The interface's fuzzer: libFuzzer's, or the package's own driver.
-"$cmake" --build "$work/build" --target hello_fuzz
-if grep -q LRPC_HAVE_LIBFUZZER:INTERNAL=1 "$work/build/CMakeCache.txt"; then
-  "$work/build/hello_fuzz" -runs=10000
-else
-  "$work/build/hello_fuzz" --seconds 1
-fi
-
 # The README's: each block goes into the file that the line before it begins with.
 mkdir "$work/readme"
 awk -v to="$work/readme/" '
@@ -43,12 +31,28 @@ awk -v to="$work/readme/" '
   /^```/ { if (file != "" && !inside) { inside = 1 } else { inside = 0; file = "" } next }
   inside { print > (to file) }
 ' "$readme"
-build_against_package "$work/readme" "$work/readme/build"
+build_against_package "$work/readme" "$work/readme/build" >"$work/readme.log" 2>&1 &
+building=$!
+
+build_against_package "$project" "$work/build"
+"$work/build/hello-server"
+"$work/build/shut-in"
+
+# The interface's fuzzer: libFuzzer's, or the package's own driver.
+"$cmake" --build "$work/build" --target hello_fuzz
+if grep -q LRPC_HAVE_LIBFUZZER:INTERNAL=1 "$work/build/CMakeCache.txt"; then
+  "$work/build/hello_fuzz" -runs=2500
+else
+  "$work/build/hello_fuzz" --seconds 1
+fi
+
+wait "$building" || { cat "$work/readme.log"; exit 1; }
 export LRPC_SOCKET=$work/lrpcd.sock
 "$work/moved/bin/lrpcd" --socket "$LRPC_SOCKET" &
 started+=($!)
-for _ in {1..100}; do [[ -S $LRPC_SOCKET ]] && break; sleep 0.1; done
+until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
 "$work/readme/build/server" &
 started+=($!)
+until "$work/moved/bin/lrpc" list 2>/dev/null | grep -q '^hello '; do sleep 0.02; done
 said=$("$work/readme/build/client")
 [[ $said == "hello, world (1)" ]] || { echo "the README's client said: $said"; exit 1; }

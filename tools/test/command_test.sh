@@ -19,10 +19,10 @@ export LRPC_SOCKET=$work/lrpcd.sock
 grep -q "no nameserver" "$work/err" || fail "and says so"
 "$lrpcd" --socket "$LRPC_SOCKET" --log-level off &
 started+=($!)
-for _ in {1..100}; do [[ -S $LRPC_SOCKET ]] && break; sleep 0.1; done
+until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
 "$server" host >/dev/null &
 started+=($!)
-for _ in {1..100}; do "$lrpc" list | grep -q '^host ' && break; sleep 0.1; done
+until "$lrpc" list 2>/dev/null | grep -q '^host '; do sleep 0.02; done
 
 "$lrpc" list | grep -Eq '^host +Conformance 2\.1 +[0-9]+ +[0-9]+$' || fail "list names the interface"
 "$lrpc" describe host | grep -q 'interface Conformance' || fail "describe prints the declaration"

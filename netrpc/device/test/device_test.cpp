@@ -10,6 +10,8 @@
 #include <numeric>
 
 #include "device_addresses.h"
+#include "eventually.h"
+#include "length.h"
 #include "netrpc/eth/eth.h"
 #include "netrpc/ip/ip.h"
 #include "netrpc/test_support/real_host.h"
@@ -85,7 +87,7 @@ class Devices : public testing::TestWithParam<Parameters> {
     const std::uint64_t before = talker_->received;
     EXPECT_EQ(session_->push(std::move(request)), Errc::ok);
     return a_->engine().wait(
-        **a_, [&] { return talker_->received > before; }, a_->operator*().now() + std::chrono::seconds(5));
+        **a_, [&] { return talker_->received > before; }, a_->operator*().now() + std::chrono::minutes(4));
   }
   template <class Request>
   Request ask_session() {
@@ -198,8 +200,8 @@ TEST_P(Devices, what_nobody_has_enabled_is_counted_and_dropped) {
   });
   EXPECT_EQ(statistics(*b_, *device_b_).sessions, 0U);
   a_->inside([&] { EXPECT_EQ(session_->push(message(10)), Errc::ok); });
-  EXPECT_FALSE(b_->wait([&] { return echo_->received > 1; }, std::chrono::milliseconds(50)));
-  EXPECT_EQ(statistics(*b_, *device_b_).no_session, 1U);
+  EXPECT_TRUE(testing_lrpc::eventually([&] { return statistics(*b_, *device_b_).no_session == 1; }));
+  b_->inside([&] { EXPECT_EQ(echo_->received, 1U); });
 }
 
 TEST_P(Devices, a_session_that_the_layer_above_refuses_leaves_nothing) {
@@ -214,21 +216,30 @@ TEST_P(Devices, a_session_that_the_layer_above_refuses_leaves_nothing) {
   EXPECT_EQ(counted.sessions, 0U);
 }
 
-TEST_P(Devices, a_burst_of_ten_thousand_messages_leaves_no_buffer_behind) {
+TEST_P(Devices, a_burst_of_messages_leaves_no_buffer_behind) {
   open();
-  for (int block = 0; block < 100; ++block) {
+  const int blocks = testing_lrpc::long_tests() ? 100 : 25;
+  for (int block = 0; block < blocks; ++block) {
     a_->inside([&] {
       for (int i = 0; i < 100; ++i) EXPECT_EQ(session_->push(message(64)), Errc::ok);
     });
   }
   // Unreliable: the kernel's socket buffers may have been full. But no more may be missing than were sent.
-  (void)a_->wait([&] { return talker_->received >= 10'000; }, std::chrono::milliseconds(500));
-  EXPECT_GT(talker_->received, 100U);
-  ASSERT_TRUE(round_trip(message(10)));
-  a_->inside([&] { talker_->last.clear(); });
+  EXPECT_TRUE(a_->wait([&] { return talker_->received > 100; }));
   a_->start(1);
-  EXPECT_TRUE(a_->wait([&] { return a_->operator*().pool().in_use() == 0; }, std::chrono::seconds(1)))
-      << a_->operator*().pool().in_use();
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    std::size_t in_use = 1;
+    a_->inside([&] {
+      talker_->last.clear();
+      in_use = a_->operator*().pool().in_use();
+    });
+    return in_use == 0;
+  }));
+  ASSERT_TRUE(round_trip(message(10)));
+  a_->inside([&] {
+    talker_->last.clear();
+    EXPECT_EQ(a_->operator*().pool().in_use(), 0U);
+  });
   b_->engine().stop();
   EXPECT_EQ(b_->operator*().pool().in_use(), 0U);
 }
@@ -288,7 +299,7 @@ TEST_P(Devices, two_callers_at_once_get_their_own_answers) {
         const std::uint64_t before = talker_->received;
         if (session_->push(message(10)) != Errc::ok) ++wrong;
         if (!a_->engine().wait(
-                **a_, [&] { return talker_->received > before; }, a_->operator*().now() + std::chrono::seconds(5)))
+                **a_, [&] { return talker_->received > before; }, a_->operator*().now() + std::chrono::minutes(4)))
           ++wrong;
       }
     });

@@ -169,12 +169,11 @@ TEST_F(TwoMachines, netd_writes_its_state_from_inside) {
   for (int i = 0; i < 2; ++i) {
     here->netd().send(SIGUSR1);
     std::string state;
-    for (int tries = 0; tries < 1000 && state.find("remote bindings") == std::string::npos; ++tries) {
+    EXPECT_TRUE(eventually([&] {
       std::ifstream file(here->file("state"));
       state.assign(std::istreambuf_iterator<char>(file), {});
-      ::usleep(10'000);
-    }
-    EXPECT_NE(state.find("remote bindings"), std::string::npos) << state;
+      return state.find("remote bindings") != std::string::npos;
+    })) << state;
     std::ofstream(here->file("state"), std::ios::trunc) << "";
   }
 }
@@ -185,14 +184,20 @@ TEST_F(TwoMachines, more_callers_than_there_are_rings_call_all_the_same) {
   there->start_with_keys({"--export", "conformance"});
   here->start_with_keys();
   std::vector<std::thread> callers;
+  std::atomic<int> calling{0};
   std::atomic<int> right{0};
   constexpr int kCallers = 80;
-  for (int i = 0; i < kCallers; ++i) {
-    callers.emplace_back([&, i] {
-      auto client = import();
-      if (client && client->SleepFor(1500) && client->Add(i, i).value() == 2 * i) ++right;
+  auto clients = bind_and_stop(server, kCallers);
+  for (Conformance::Client& client : clients) {
+    callers.emplace_back([&] {
+      const int i = ++calling;
+      const auto sum = client.Add(i, i);
+      if (sum && *sum == 2 * i) ++right;
     });
   }
+  EXPECT_TRUE(eventually([&] { return calling == kCallers; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // most of them wait by now
+  server.send(SIGCONT);
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(right, kCallers);
 }

@@ -12,18 +12,20 @@
 #include <vector>
 
 #include "conformance.client.h"
+#include "eventually.h"
 #include "netrpc/test_support/namespaces.h"
 #include "run.h"
 #include "world.h"
 
 namespace lrpc::netd::test {
 
+using testing_lrpc::eventually;
 using testing_lrpc::Process;
 
 class Machine {
  public:
   explicit Machine(std::string address) : address_(std::move(address)) {
-    in([&] { lrpcd_ = Process({LRPCD, "--socket", socket(), "--log-level", "off"}); });
+    in([&] { lrpcd_ = Process({LRPCD, "--socket", socket(), "--log-level", "off", "--bind-timeout-ms", "240000"}); });
   }
   void in(const std::function<void()>& procedure) const { where_.run(procedure); }
   [[nodiscard]] const netrpc::test::Namespace& where() const { return where_; }
@@ -43,6 +45,22 @@ class Machine {
   void start_with_keys(std::vector<std::string> options = {}) {
     options.insert(options.end(), {"--keys", file("keys")});
     start_netd(std::move(options));
+  }
+  /// One that believes within half a second that a host which says nothing will not answer: for tests in which none does.
+  void start_impatient(const std::string& options, const std::vector<std::string>& more = {}) {
+    std::string graph;
+    in([&] { graph = run(std::string(LRPC_NETD) + " --check " + options).output; });
+    const std::string patient = "CHANNEL over";
+    const std::size_t at = graph.find(patient);
+    ASSERT_NE(at, std::string::npos) << graph;
+    graph.replace(at, patient.size(), "CHANNEL(give_up = 500ms) over");
+    std::ofstream(file("graph")) << graph;
+    std::vector<std::string> arguments{"--graph", file("graph")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    start_netd(std::move(arguments));
+  }
+  void start_impatient_with_keys(const std::vector<std::string>& more = {}) {
+    start_impatient("--keys " + file("keys"), more);
   }
   /// Anything else, until it has printed a line.
   Process start(std::vector<std::string> arguments) const {
@@ -79,6 +97,17 @@ class TwoMachines : public ::testing::Test {
   }
   [[nodiscard]] Result<Conformance::Client> import(const std::string& name = "conformance@10.7.0.2") const {
     return Conformance::Client::import(name, {.nameserver = here->socket()});
+  }
+  /// So many bindings to a server that then stands still, so that their calls last until it goes on.
+  [[nodiscard]] std::vector<Conformance::Client> bind_and_stop(const Process& server, std::size_t count) const {
+    std::vector<Conformance::Client> clients;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto client = import();
+      EXPECT_TRUE(client) << client.error().message();
+      if (client) clients.push_back(*std::move(client));
+    }
+    server.send(SIGSTOP);
+    return clients;
   }
   void expect_calls(const std::vector<std::string>& here_options, const std::vector<std::string>& there_options) {
     share_key();

@@ -39,9 +39,11 @@ TEST_F(TwoMachines, a_machine_without_the_key_is_refused) {
   there->write_keys("10.7.0.1 " + key);
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
-  here->start_with_keys();
-  const auto client = import();
-  EXPECT_FALSE(client);
+  here->start_impatient_with_keys();
+  EXPECT_FALSE(import());
+  share_key();
+  here->netd().send(SIGHUP);
+  EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "with the key it is not";
 }
 
 TEST_F(TwoMachines, a_machine_that_has_no_line_for_the_other_says_that_it_is_not_permitted) {
@@ -55,8 +57,12 @@ TEST_F(TwoMachines, one_with_a_key_and_one_without_do_not_understand_each_other)
   there->write_keys("10.7.0.1 " + key);
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
-  here->start_netd({"--insecure"});
+  here->start_impatient("--insecure");
   EXPECT_FALSE(import());
+  share_key();
+  here->netd().kill_and_wait();
+  here->start_impatient_with_keys();
+  EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "with a key on both they do";
 }
 
 TEST_F(TwoMachines, names_that_are_not_exported_are_not_there) {
@@ -80,13 +86,11 @@ TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_
   there->start_with_keys({"--export", "conformance"});
   const auto failed = client->Add(1, 1);
   EXPECT_FALSE(failed) << "a later life must not execute it";
-  auto again = import();
-  for (int i = 0; i < 50 && !again; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    again = import();
-  }
-  ASSERT_TRUE(again) << again.error().message();
-  EXPECT_EQ(again->Add(2, 2).value(), 4);
+  EXPECT_TRUE(eventually([&] {
+    auto again = import();
+    const auto sum = again ? again->Add(2, 2) : Result<std::int32_t>(again.code());
+    return sum && *sum == 4;
+  }));
 }
 
 TEST_F(TwoMachines, a_call_fails_when_the_own_netd_is_killed) {
@@ -103,25 +107,27 @@ TEST_F(TwoMachines, a_call_fails_when_the_own_netd_is_killed) {
 TEST_F(TwoMachines, procedures_that_block_keep_nobody_else_from_being_served) {
   share_key();
   const Process server = start_server();
-  there->start_with_keys({"--export", "conformance"});
+  there->start_with_keys({"--export", "conformance", "other"});
   here->start_with_keys();
-  std::vector<std::thread> sleepers;
-  std::atomic<int> asleep{0};
-  std::atomic<int> woken{0};
-  for (int i = 0; i < 12; ++i) {  // three times as many as lrpc-netd has threads to receive
-    sleepers.emplace_back([&] {
-      auto client = import();
-      ++asleep;
-      if (client && client->SleepFor(4000)) ++woken;
+  std::vector<std::thread> callers;
+  std::atomic<int> calling{0};
+  std::atomic<int> done{0};
+  auto blocked = bind_and_stop(server, 12);  // three times as many as lrpc-netd has threads to receive
+  for (Conformance::Client& client : blocked) {
+    callers.emplace_back([&] {
+      ++calling;
+      if (client.Null()) ++done;
     });
   }
-  while (asleep < 12) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  auto client = import();
-  ASSERT_TRUE(client) << client.error().message();
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(client->Null());
-  EXPECT_LT(woken, 12) << "the others were still asleep";
-  for (std::thread& sleeper : sleepers) sleeper.join();
-  EXPECT_EQ(woken, 12);
+  EXPECT_TRUE(eventually([&] { return calling == 12; }));
+  const Process other = start_server("other");
+  auto client = import("other@10.7.0.2");
+  EXPECT_TRUE(client) << client.error().message();
+  for (int i = 0; i < 200 && client; ++i) EXPECT_TRUE(client->Null());
+  EXPECT_EQ(done, 0);
+  server.send(SIGCONT);
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(done, 12);
 }
 
 TEST_F(TwoMachines, calls_go_both_ways_at_once_and_back_through_the_caller) {
@@ -157,20 +163,19 @@ TEST_F(TwoMachines, a_key_that_is_taken_away_cuts_a_machine_off) {
   share_key();
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
-  here->start_with_keys();
-  auto client = import();
-  ASSERT_TRUE(client) << client.error().message();
+  here->start_impatient_with_keys();
+  Result<Conformance::Client> client = Errc::name_unknown;
+  ASSERT_TRUE(eventually([&] { return (client = import()).has_value(); })) << client.error().message();
   there->write_keys("10.7.0.99 " + key);
   there->netd().send(SIGHUP);
-  bool failed = false;
-  for (int i = 0; i < 1000 && !failed; ++i) failed = !client->Null();  // until the signal has been taken
-  EXPECT_TRUE(failed);
+  EXPECT_TRUE(eventually([&] { return !client->Null(); })) << "once the signal has been taken";
+  EXPECT_FALSE(import());
   share_key();
   there->netd().send(SIGHUP);
-  auto again = import();
-  for (int i = 0; i < 50 && !again; ++i) again = import();
-  ASSERT_TRUE(again) << again.error().message();
-  EXPECT_TRUE(again->Null());
+  EXPECT_TRUE(eventually([&] {
+    auto again = import();
+    return again && again->Null();
+  }));
 }
 
 TEST_F(TwoMachines, netd_keeps_no_privilege_once_its_sockets_are_open) {
@@ -199,24 +204,33 @@ TEST_F(TwoMachines, netd_stops_when_it_is_told_to) {
   }
 }
 
+/// Whether a signal to a process has not been taken yet.
+bool is_pending(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("ShdPnd:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  return false;
+}
+
 TEST_F(TwoMachines, other_signals_do_not_kill_a_netd_that_stops) {
   share_key();
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
   here->start_with_keys();
-  auto client = import();
-  ASSERT_TRUE(client) << client.error().message();
-  std::thread sleeper([&] { (void)client->SleepFor(1500); });  // is waited for
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  auto clients = bind_and_stop(server, 1);
+  ASSERT_EQ(clients.size(), 1U);
+  std::thread caller([&] { (void)clients[0].Null(); });  // is waited for
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   there->netd().send(SIGTERM);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(eventually([&] { return !is_pending(there->netd().pid(), SIGTERM); })) << "it stops";
   there->netd().send(SIGUSR1);
   there->netd().send(SIGHUP);
+  server.send(SIGCONT);
   siginfo_t ended{};
   EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(there->netd().pid()), &ended, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(ended.si_code, CLD_EXITED);
   EXPECT_EQ(ended.si_status, 0);
-  sleeper.join();
+  caller.join();
 }
 
 TEST_F(TwoMachines, netd_takes_as_many_descriptors_as_it_may_have) {

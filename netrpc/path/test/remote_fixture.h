@@ -25,6 +25,9 @@ using testing_lrpc::ConformanceService;
 
 inline constexpr HostAddress kHere = 0x0a00'0001;   // 10.0.0.1
 inline constexpr HostAddress kThere = 0x0a00'0002;  // 10.0.0.2
+inline constexpr milliseconds kKeepalive{50};
+/// Ends what waits for something that never comes.
+inline constexpr milliseconds kPatience{240'000};
 
 class TwoHosts : public testing::Test {
  protected:
@@ -34,7 +37,7 @@ class TwoHosts : public testing::Test {
     directory_ = pattern;
     here_ = std::make_unique<Host>(network_, kHere, directory_ + "/here.sock");
     there_ = std::make_unique<Host>(network_, kThere, directory_ + "/there.sock");
-    here_->start_broker({.keepalive = milliseconds(100), .boot_id = 0});
+    here_->start_broker({.keepalive = kKeepalive, .boot_id = 0});
     there_->start_broker(there_options());
     server_ = std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = there_->socket()});
     EXPECT_TRUE(Conformance::export_to(*server_, "files", service_, options_));
@@ -50,7 +53,7 @@ class TwoHosts : public testing::Test {
   static BrokerOptions there_options() {
     BrokerOptions options;
     options.exported = [](std::string_view name) { return name != "private"; };
-    options.keepalive = milliseconds(100);
+    options.keepalive = kKeepalive;
     return options;
   }
   [[nodiscard]] lrpc::ImportOptions import_options() const { return {.nameserver = here_->socket()}; }

@@ -67,6 +67,7 @@ class Network {
     if (service == nullptr) return Errc::peer_gone;
     std::vector<std::byte> copy(request.begin(), request.end());
     if (tamper) tamper(command, copy);
+    if (command == kPing) ++pings;
     const std::uint16_t refused =
         service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, command, copy, reply, size);
     if (refused != 0) return static_cast<Errc>(refused);
@@ -74,7 +75,10 @@ class Network {
     return Errc::ok;
   }
 
-  static constexpr std::uint16_t kCall = 2;  ///< The command, as in messages.h.
+  static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
+  static constexpr std::uint16_t kCall = 2;
+  static constexpr std::uint16_t kPing = 4;
+  std::atomic<std::uint64_t> pings{0};  ///< That somebody was there to hear.
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
   std::atomic<bool> lose_replies_to_calls{false};
 
@@ -108,6 +112,7 @@ class Host {
       : network_(network), address_(address), wire_(network, address) {
     lrpc::nameserver::NameserverOptions options;
     options.socket_path = socket;
+    options.bind_timeout = std::chrono::minutes(4);  // nobody is to be late
     auto started = lrpc::nameserver::Nameserver::start(std::move(options));
     if (!started) throw std::runtime_error(started.error().message());
     nameserver_ = *std::move(started);

@@ -1,6 +1,7 @@
 // The storm's checks can fail: each flaw of a protocol is found.
 #include <gtest/gtest.h>
 
+#include "length.h"
 #include "naive_rpc.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/storm.h"
@@ -81,6 +82,7 @@ TEST(StormCheckerTest, finds_state_that_is_left_behind) {
 
 TEST(StormCheckerTest, one_seed_gives_one_storm) {
   StormOptions options = small_storm();
+  if (!testing_lrpc::long_tests()) options.calls = 1000;
   options.faults = {.crash_every = 3ms, .pause_every = 3ms, .partition_every = 10ms, .drift_every = 1ms};
   const auto trace_of = [&](std::uint64_t seed) {
     std::string trace;
@@ -89,9 +91,11 @@ TEST(StormCheckerTest, one_seed_gives_one_storm) {
     (void)run(options, Flaw::none);
     return trace;
   };
-  const std::string once = trace_of(5);
-  EXPECT_TRUE(once == trace_of(5));
-  EXPECT_FALSE(once == trace_of(6));
+  const std::uint64_t seed = testing_lrpc::long_tests() ? 5 : testing_lrpc::test_seed();
+  SCOPED_TRACE("LRPC_TEST_SEED=" + std::to_string(seed));
+  const std::string once = trace_of(seed);
+  EXPECT_TRUE(once == trace_of(seed));
+  EXPECT_FALSE(once == trace_of(seed + 1));
   for (const char* word : {"crashes", "boots", "pauses", "falls into", "is whole again", "is executed", "ends: "})
     EXPECT_NE(once.find(word), std::string::npos) << word;
 }

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
+#include "length.h"
 #include "lrpc/netrpc/map.h"
 #include "netrpc/auth/keys.h"
 #include "netrpc/sim/storm.h"
@@ -17,10 +20,22 @@ namespace lrpc::netrpc {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_lrpc::long_tests;
+using testing_lrpc::test_seed;
+
+/// The seeds of a test: this process's and, in a long run, those that it always has.
+std::vector<std::uint64_t> seeds(std::initializer_list<std::uint64_t> always) {
+  std::vector<std::uint64_t> all{test_seed()};
+  if (long_tests()) all.insert(all.end(), always);
+  return all;
+}
+/// As many calls, or a quarter of them.
+std::uint64_t many(std::uint64_t calls) { return long_tests() ? calls : calls / 4; }
 
 StormOptions bad_weather(std::uint64_t seed) {
   StormOptions options;
   options.seed = seed;
+  options.calls = many(options.calls);
   options.link.loss = 0.1;
   options.link.duplicate = 0.05;
   options.link.reorder = 0.1;
@@ -34,7 +49,7 @@ StormReport run(const StormOptions& options, std::string_view text) {
 }
 std::string violations(const StormReport& report, const StormOptions& options, std::string_view stack) {
   std::string text =
-      "seed " + std::to_string(options.seed) + " (see lrpc-netsim --stack " + std::string(stack) + " --trace):\n";
+      "LRPC_TEST_SEED=" + std::to_string(options.seed) + " (see lrpc-netsim --stack " + std::string(stack) + " --trace):\n";
   for (const std::string& violation : report.violations) text += violation + '\n';
   return text;
 }
@@ -51,15 +66,17 @@ class StormTest : public testing::TestWithParam<NamedStack> {
 
 TEST_P(StormTest, every_call_is_answered_once_on_a_quiet_network) {
   StormOptions options;
-  options.calls = 5000;
+  options.calls = many(5000);
   const StormReport report = passes(options);
   EXPECT_EQ(report.answered, options.calls);
   EXPECT_EQ(report.executed, options.calls);
 }
 
 TEST_P(StormTest, no_call_is_executed_twice_hangs_or_leaves_anything_behind_in_bad_weather) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const StormReport report = passes(bad_weather(seed));
+  for (const std::uint64_t seed : seeds({1, 2, 3})) {
+    StormOptions options = bad_weather(seed);
+    if (!long_tests()) options.calls *= 3;  // for all that there are to be faults
+    const StormReport report = passes(options);
     EXPECT_GT(report.answered, report.calls / 2);
     EXPECT_GT(report.crashes, 0U);
     EXPECT_GT(report.partitions, 0U);
@@ -69,32 +86,38 @@ TEST_P(StormTest, no_call_is_executed_twice_hangs_or_leaves_anything_behind_in_b
 }
 
 TEST_P(StormTest, packets_that_are_under_way_for_seconds_over_reboots_do_no_harm) {
-  StormOptions options = bad_weather(4);
-  options.link.reorder_delay = 10s;
-  const StormReport report = passes(options);
-  EXPECT_GT(report.answered, report.calls / 2);
+  for (const std::uint64_t seed : seeds({4})) {
+    StormOptions options = bad_weather(seed);
+    options.link.reorder_delay = 10s;
+    const StormReport report = passes(options);
+    EXPECT_GT(report.answered, report.calls / 2);
+  }
 }
 
 TEST_P(StormTest, flipped_bits_neither_hang_a_call_nor_leave_anything_behind) {
-  StormOptions options = bad_weather(5);
-  options.calls = 10'000;
-  options.link.corrupt = 0.1;
-  (void)passes(options);
+  for (const std::uint64_t seed : seeds({5})) {
+    StormOptions options = bad_weather(seed);
+    options.calls = many(10'000);
+    options.link.corrupt = 0.1;
+    (void)passes(options);
+  }
 }
 
 TEST_P(StormTest, few_hosts_that_crash_all_the_time_keep_their_promises) {
-  StormOptions options = bad_weather(6);
-  options.hosts = 3;
-  options.peers = 2;
-  options.segments = 2;
-  options.at_once = 20;
-  options.link.reorder_delay = 200ms;
-  (void)passes(options);
+  for (const std::uint64_t seed : seeds({6})) {
+    StormOptions options = bad_weather(seed);
+    options.hosts = 3;
+    options.peers = 2;
+    options.segments = 2;
+    options.at_once = 20;
+    options.link.reorder_delay = 200ms;
+    (void)passes(options);
+  }
 }
 
 TEST_P(StormTest, one_seed_gives_one_storm) {
-  StormOptions options = bad_weather(7);
-  options.calls = 2000;
+  StormOptions options = bad_weather(test_seed());
+  options.calls = many(2000);
   options.hosts = 50;
   const auto trace_of = [&] {
     std::uint64_t hash = 0;
@@ -103,8 +126,8 @@ TEST_P(StormTest, one_seed_gives_one_storm) {
     return hash;
   };
   const std::uint64_t once = trace_of();
-  EXPECT_EQ(once, trace_of());
-  options.seed = 8;
+  EXPECT_EQ(once, trace_of()) << "seed " << options.seed;
+  ++options.seed;
   EXPECT_NE(once, trace_of());
 }
 
@@ -115,18 +138,21 @@ INSTANTIATE_TEST_SUITE_P(Stacks, StormTest, testing::ValuesIn(storm_stacks()), [
 });
 
 TEST(StormLimitsTest, a_channel_that_forgets_before_its_packets_have_died_is_found_out) {
-  StormOptions options = bad_weather(1);
-  options.link.duplicate = 0.2;
-  options.link.reorder_delay = 10s;
-  const StormReport report = run(options, R"(
+  for (const std::uint64_t seed : seeds({1})) {
+    StormOptions options = bad_weather(seed);
+    if (!long_tests()) options.calls = 1000;
+    options.link.duplicate = 0.2;
+    options.link.reorder_delay = 10s;
+    const StormReport report = run(options, R"(
 ip      = IP;
 channel = CHANNEL(packet_life = 10ms, give_up = 5ms, reply_life = 10ms) over ip;
 select  = SELECT over channel;
 )");
-  EXPECT_GT(report.violation_count, 0U);
-  EXPECT_TRUE(std::any_of(report.violations.begin(), report.violations.end(), [](const std::string& text) {
-    return text.find("was executed") != std::string::npos;
-  })) << violations(report, options, "the one above");
+    EXPECT_GT(report.violation_count, 0U) << "seed " << seed;
+    EXPECT_TRUE(std::any_of(report.violations.begin(), report.violations.end(), [](const std::string& text) {
+      return text.find("was executed") != std::string::npos;
+    })) << violations(report, options, "the one above");
+  }
 }
 
 /// A stack with AUTH below CHANNEL, and its file of keys.
@@ -145,26 +171,26 @@ class StormAuthTest : public testing::Test {
 
 TEST_F(StormAuthTest, every_call_is_answered_once_on_a_quiet_network) {
   StormOptions options;
-  options.calls = 5000;
+  options.calls = many(5000);
   const StormReport report = run(options, stack_);
   EXPECT_EQ(report.violation_count, 0U) << violations(report, options, stack_);
   EXPECT_EQ(report.answered, options.calls);
 }
 
 TEST_F(StormAuthTest, flipped_bits_in_bad_weather_change_no_bytes_and_execute_nothing_twice) {
-  StormOptions options = bad_weather(10);
-  options.calls = 10'000;
-  options.link.corrupt = 0.05;
-  options.finds_corruption = true;
-  const StormReport report = run(options, stack_);
-  EXPECT_EQ(report.violation_count, 0U) << violations(report, options, stack_);
-  EXPECT_GT(report.answered, options.calls / 2);
-  EXPECT_GT(report.wires.corrupted, 0U);
+  for (const std::uint64_t seed : seeds({10})) {
+    StormOptions options = bad_weather(seed);
+    options.calls = many(10'000);
+    options.link.corrupt = 0.05;
+    options.finds_corruption = true;
+    const StormReport report = run(options, stack_);
+    EXPECT_EQ(report.violation_count, 0U) << violations(report, options, stack_);
+    EXPECT_GT(report.answered, options.calls / 2);
+    EXPECT_GT(report.wires.corrupted, 0U);
+  }
 }
 
 TEST(StormTableTest, calls_keep_their_promises_over_vip_with_a_table_of_hosts_which_is_all_that_stays) {
-  StormOptions options = bad_weather(9);
-  options.hosts = 40;
   const std::string_view stack = R"(
 eth   = ETH;
 ip    = IP;
@@ -172,13 +198,17 @@ hosts = VIPHOSTS over eth;
 vip   = VIP over eth, ip, hosts;
 mrpc  = M_RPC over vip;
 )";
-  const StormReport report = run(options, stack);
-  EXPECT_GT(report.answered, report.calls / 2);
-  // The table is kept by advertisement for as long as hosts live, and speaks through one Ethernet session.
-  for (const std::string& violation : report.violations)
-    EXPECT_TRUE(violation.find("hosts keeps 0 sessions") != std::string::npos ||
-                violation.find("eth keeps 1 sessions and 0 records") != std::string::npos)
-        << violations(report, options, stack);
+  for (const std::uint64_t seed : seeds({9})) {
+    StormOptions options = bad_weather(seed);
+    options.hosts = 40;
+    const StormReport report = run(options, stack);
+    EXPECT_GT(report.answered, report.calls / 2) << "seed " << seed;
+    // The table is kept by advertisement for as long as hosts live, and speaks through one Ethernet session.
+    for (const std::string& violation : report.violations)
+      EXPECT_TRUE(violation.find("hosts keeps 0 sessions") != std::string::npos ||
+                  violation.find("eth keeps 1 sessions and 0 records") != std::string::npos)
+          << violations(report, options, stack);
+  }
 }
 
 /// All hosts open to each other while they hear from each other, and no Ethernet tells whose an address is.
@@ -187,15 +217,17 @@ TEST(StormStrangersTest, calls_keep_their_promises_where_nobody_knows_whose_an_e
     std::string stack(storm_stacks()[which].text);
     stack.replace(stack.find("= ETH;"), 6, "= ETH(reverse = 0);");
     StormOptions quiet;
-    quiet.calls = 5000;
+    quiet.calls = many(5000);
     const StormReport calm = run(quiet, stack);
     EXPECT_EQ(calm.violation_count, 0U) << violations(calm, quiet, stack);
     // VIPSIZE has no way for a large reply to a stranger that this host has not opened to.
     EXPECT_GE(calm.answered, which == 0 ? quiet.calls : quiet.calls * 9 / 10);
-    const StormOptions options = bad_weather(11);
-    const StormReport report = run(options, stack);
-    EXPECT_EQ(report.violation_count, 0U) << violations(report, options, stack);
-    EXPECT_GT(report.answered, report.calls / 2);
+    for (const std::uint64_t seed : seeds({11})) {
+      const StormOptions options = bad_weather(seed);
+      const StormReport report = run(options, stack);
+      EXPECT_EQ(report.violation_count, 0U) << violations(report, options, stack);
+      EXPECT_GT(report.answered, report.calls / 2);
+    }
   }
 }
 
