@@ -96,9 +96,6 @@ need_for_tests() {
 without_randomisation=()
 if setarch -R true 2>/dev/null; then without_randomisation=(setarch -R); fi
 
-# The sanitizers' builds take the stub generator of the debug build.
-generator=$PWD/build/debug/stubgen/lrpc-stubgen
-
 build() { # build PRESET [TARGET...]
   local preset=$1 file=build/$1/build.ninja all=OFF
   local -a around=() options=()
@@ -106,8 +103,8 @@ build() { # build PRESET [TARGET...]
   [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan|fuzz)$ ]] || die "no such preset: $preset"
   shift
   if [[ $preset == [at]san ]]; then
-    build debug lrpc-stubgen
-    options+=("-DLRPC_STUBGEN=$generator")
+    build debug lrpc-stubgen lrpc-test-sealed
+    options+=("-DLRPC_PLAIN_BUILD=$PWD/build/debug")
   fi
   [[ -z ${long_run:-} ]] || all=ON
   # Once; afterwards ninja itself configures anew when a CMake file has changed.
