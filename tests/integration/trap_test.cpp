@@ -391,7 +391,7 @@ TEST(TrapServer, ends_although_a_client_takes_traps_from_under_its_hands) {
     thief = fork();
     if (thief == 0) be_a_thief(world);
     EXPECT_TRUE(eventually([&] { return server.statistics().trap_listeners != 0; }));
-    for (int i = 0; i < rounds(60) && !robbed; ++i) {
+    for (int i = 0; i < rounds(150) && !robbed; ++i) {
       std::this_thread::sleep_for(4ms);
       kill(-thief, SIGSTOP);
       std::this_thread::sleep_for(4ms);
