@@ -132,7 +132,6 @@ class Crowd {
   std::vector<std::thread> threads_;
 };
 
-
 /// A binding that rests has all its A-stacks: takes each of them, and puts them back.
 void take_all_astacks(Client& client) {
   client::BindingObject& object = client.binding().object();

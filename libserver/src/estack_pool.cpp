@@ -295,7 +295,8 @@ bool EStackPool::next_assignment(EStack& estack) {
       if (estacks_.size() <= options_.kept_estacks) {
         estack.assigned_.wait(lock);
       } else {
-        timed_out = estack.assigned_.wait_for(lock, std::min(kIdleLife, options_.estack_idle)) == std::cv_status::timeout;
+        timed_out =
+            estack.assigned_.wait_for(lock, std::min(kIdleLife, options_.estack_idle)) == std::cv_status::timeout;
       }
       if (estack.astack_ != nullptr) break;
       std::erase(idle_, &estack);

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "eventually.h"
 #include "conformance.client.h"
+#include "eventually.h"
 
 namespace testing_lrpc {
 
@@ -26,9 +26,7 @@ inline std::size_t open_descriptors(const std::string& process = "self") {
 /// An honest client: it calls and checks every answer.
 class Bystander {
  public:
-  explicit Bystander(Conformance::Client client) : client_(std::move(client)), bytes_(100'000) {
-    call(50);
-  }
+  explicit Bystander(Conformance::Client client) : client_(std::move(client)), bytes_(100'000) { call(50); }
   [[nodiscard]] Conformance::Client& client() noexcept { return client_; }
 
   /// A small call, and by turns one with text, one with bytes in the tail, one with an error raised.

@@ -217,9 +217,8 @@ TEST_P(HostileServer, ends_every_call_of_its_client_with_an_error_or_a_conformin
   const auto& [misconduct, gate, watcher] = GetParam();
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
-  Process server(
-      {LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct.name, std::to_string(test_seed())},
-      {ends->first.get()});
+  Process server({LRPC_HOSTILE_SERVER, std::to_string(ends->first.get()), misconduct.name, std::to_string(test_seed())},
+                 {ends->first.get()});
   ends->first.reset();
   Conduct conduct;
   // Calls that time out are slow, so that there are fewer of them.

@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "conformance_service.h"
+#include "eventually.h"
 #include "lrpc/client.h"
 #include "lrpc/server.h"
-#include "eventually.h"
 #include "world.h"
 
 namespace testing_lrpc {

@@ -50,7 +50,8 @@ class Callbacks : public testing::Test {
     return shim::offer_on_bell(client_->binding().object().bell(), shim::BellMessage::callback, fd);
   }
   /// What the server met when it tried to call back, waiting so long at most.
-  Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = kPatienceMs, std::uint32_t call_timeout_ms = kPatienceMs) {
+  Errc ask(std::string_view question = "?", std::uint32_t timeout_ms = kPatienceMs,
+           std::uint32_t call_timeout_ms = kPatienceMs) {
     const auto asked = client_->Ask(question, timeout_ms, call_timeout_ms);
     return asked ? static_cast<Errc>(asked->code) : asked.code();
   }
@@ -124,7 +125,8 @@ TEST_F(Callbacks, fail_once_the_client_has_let_go_of_its_binding) {
   const auto told = service_.publish(1);
   EXPECT_EQ(told.lost, 1U);
   EXPECT_EQ(static_cast<Errc>(told.last_error), Errc::binding_revoked);
-  EXPECT_TRUE(eventually([&] { return own_->statistics().bindings == 0; })) << "with the last stub the client's side ends, too";
+  EXPECT_TRUE(eventually([&] { return own_->statistics().bindings == 0; }))
+      << "with the last stub the client's side ends, too";
 }
 
 TEST_F(Callbacks, end_with_the_server_that_served_them_and_may_be_offered_again) {

@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "eventually.h"
 #include "conformance_service.h"
+#include "eventually.h"
 #include "world.h"
 
 #include "../../libserver/src/answer_time.h"

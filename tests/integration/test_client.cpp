@@ -52,8 +52,8 @@ int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
 
 /// crowd NAMESERVER NAME CALLERS MILLISECONDS: so many threads, each in a call that sleeps, on A-stacks by need.
 int crowd(const std::string& nameserver, const std::string& name, int callers, std::uint32_t milliseconds) {
-  auto client =
-      Conformance::Client::import(name, {.nameserver = nameserver, .timeout = 4min, .supply = lrpc::AStackSupply::grow});
+  auto client = Conformance::Client::import(
+      name, {.nameserver = nameserver, .timeout = 4min, .supply = lrpc::AStackSupply::grow});
   if (!client) return 1;
   for (int i = 0; i < callers; ++i) std::thread([&] { (void)client->SleepFor(milliseconds); }).detach();
   stay();

@@ -231,7 +231,8 @@ TEST_F(Trap, lets_garbage_in_registers_and_region_harm_nobody) {
     bystander.join();
   }
   EXPECT_EQ(run({"call", "host"}), 0);
-  EXPECT_TRUE(eventually([&] { return ordinary->LiveObjects().value() == 0; })) << "what the garbage opened is closed with its binding";
+  EXPECT_TRUE(eventually([&] { return ordinary->LiveObjects().value() == 0; }))
+      << "what the garbage opened is closed with its binding";
 }
 
 TEST_F(Trap, gives_a_sealed_program_the_one_name_only) { EXPECT_EQ(run({"another-name", "elsewhere"}), 0); }

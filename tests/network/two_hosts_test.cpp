@@ -5,7 +5,6 @@
 namespace testing_wires {
 namespace {
 
-
 class TwoHosts : public OnWires {
  protected:
   void SetUp() override {

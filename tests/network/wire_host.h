@@ -64,9 +64,9 @@ class Echo final : public lrpc::netrpc::Protocol {
 };
 
 struct WireHostOptions {
-  const char* fault = "";  ///< FAULT's options: "loss = 0.1, on = push". Empty: no FAULT.
+  const char* fault = "";       ///< FAULT's options: "loss = 0.1, on = push". Empty: no FAULT.
   const char* give_up = "25s";  ///< Longer than a load or a pause of the machine keeps a host from answering.
-  Ledger* ledger = nullptr;  ///< Where requests of 8 bytes or more, which begin with their number, are counted.
+  Ledger* ledger = nullptr;     ///< Where requests of 8 bytes or more, which begin with their number, are counted.
 };
 
 class WireHost {

@@ -36,7 +36,8 @@ struct ServerOptions {
   /// all but an eighth, so that procedures that do not return for one user's calls do not stop everybody else's. When
   /// E-stacks run low, whoever has more than its share gives way (docs/POLICY.md). Callers of other hosts are one user.
   std::optional<std::size_t> max_estacks_per_user{};
-  /// E-stacks that stay, however long nobody uses them. The others end after some seconds without an A-stack.
+  /// E-stacks that stay, however long nobody uses them. The others end after 5 s without an A-stack, or after estack_idle
+  /// if that is shorter.
   std::size_t kept_estacks = 0;
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
   /// the clerk.
