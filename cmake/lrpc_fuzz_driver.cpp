@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: every file of the corpus, then inputs made from them and from nothing by a
-// generator with a fixed seed. What libFuzzer would call of a target's own (LLVMFuzzerInitialize,
+// generator with a seed that is printed. What libFuzzer would call of a target's own (LLVMFuzzerInitialize,
 // LLVMFuzzerCustomMutator), this does, too.
 #include <time.h>
 
@@ -81,12 +81,12 @@ std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t m
   return count;
 }
 
-/// Arguments: --seconds N (default 5), --seed S, --keep FILE (the input under way, for when it kills the program), and
+/// Arguments: --seconds N (default 5), --seed S (default: another one each time), --keep FILE (the input under way, for when it kills the program), and
 /// files or directories of the corpus.
 int main(int argc, char** argv) {
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   double seconds = 5;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = std::random_device()();
   std::string keep;
   std::vector<Bytes> corpus(1);
   for (int i = 1; i < argc; ++i) {
@@ -117,6 +117,7 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
     ++executions;
   };
+  std::fprintf(stderr, "--seed %llu\n", static_cast<unsigned long long>(seed));
   for (const Bytes& bytes : corpus) execute(bytes);
   std::mt19937_64 random(seed);
   const double end = seconds_now() + seconds;
