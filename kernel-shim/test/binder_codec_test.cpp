@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "length.h"
 #include "lrpc/shim/binder_protocol.h"
 
 namespace lrpc::shim {
@@ -219,7 +220,7 @@ TEST(BinderCodec, only_proper_names_are_valid) {
 TEST(BinderCodec, mutated_messages_are_refused_or_are_messages) {
   MessageMaker make(3);
   std::size_t survivors = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < testing_lrpc::rounds(250); ++round) {
     const auto original = bytes_of(make.any());
     for (int mutation = 0; mutation < 100; ++mutation) {
       auto bytes = original;

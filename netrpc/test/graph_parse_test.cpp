@@ -3,6 +3,7 @@
 #include <random>
 
 #include "graph_kinds.h"
+#include "length.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -195,7 +196,7 @@ TEST(GraphParse, a_hostile_description_is_bounded) {
 TEST(GraphParse, damaged_descriptions_are_refused_or_understood_but_never_more) {
   std::mt19937 random(7);  // NOLINT: the same every time
   const std::string good(test::kFigure3b);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < testing_lrpc::rounds(750); ++round) {
     std::string text = good;
     for (int i = 0; i < 1 + round % 5; ++i) {
       const std::size_t at = random() % text.size();

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <random>
 
+#include "length.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen {
@@ -32,8 +33,8 @@ void survive(const std::string& text) {
 }
 
 TEST(Garbage, random_bytes_are_survived) {
-  std::mt19937 random(1);
-  for (int i = 0; i < 2000; ++i) {
+  std::mt19937_64 random(testing_lrpc::test_seed());
+  for (int i = 0; i < testing_lrpc::rounds(250); ++i) {
     std::string text(random() % 300, '\0');
     for (char& c : text) c = static_cast<char>(random());
     survive(text);
@@ -92,8 +93,8 @@ TEST(Garbage, random_words_of_the_language_are_survived) {
                                     "astacks ",
                                     "astack_size ",
                                     "\n"};
-  std::mt19937 random(2);
-  for (int i = 0; i < 5000; ++i) {
+  std::mt19937_64 random(testing_lrpc::test_seed());
+  for (int i = 0; i < testing_lrpc::rounds(625); ++i) {
     std::string text = "interface T version 1.0 { ";
     for (std::size_t words = random() % 80; words > 0; --words) text += kWords[random() % std::size(kWords)];
     survive(text);
@@ -101,9 +102,9 @@ TEST(Garbage, random_words_of_the_language_are_survived) {
 }
 
 TEST(Garbage, real_files_with_a_few_bytes_changed_are_survived) {
-  std::mt19937 random(3);
+  std::mt19937_64 random(testing_lrpc::test_seed());
   for (const std::string& original : interface_files()) {
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < testing_lrpc::rounds(25); ++i) {
       std::string text = original;
       for (std::size_t changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
         const std::size_t at = random() % text.size();

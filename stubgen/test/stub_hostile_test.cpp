@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "length.h"
 #include "types_server.h"
 
 namespace lrpc_test {
@@ -42,7 +43,7 @@ class Hostile : public Bound {};
 TEST_F(Hostile, images_through_every_entry_stub_reach_no_procedure_unless_they_conform) {
   Noise noise(11);
   std::size_t returned = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < testing_lrpc::rounds(375); ++round) {
     for (std::uint16_t procedure = 0; procedure < T::kPdl.procedures.size(); ++procedure) {
       noise.fill(binding().context());
       const std::uint16_t status = binding().enter(procedure);
@@ -135,14 +136,14 @@ TEST_F(Hostile, results_through_every_client_stub_reach_no_caller_unless_they_co
     ++returned;
     return pick < 5 ? std::uint16_t{0} : static_cast<std::uint16_t>(pick == 5 ? 1 : pick == 6 ? 2 : noise());
   };
-  for (int round = 0; round < 3000; ++round) call_everything(client(), noise);
+  for (int round = 0; round < testing_lrpc::rounds(375); ++round) call_everything(client(), noise);
   EXPECT_GT(returned, 3000U);
 }
 
 TEST_F(Hostile, arguments_that_change_after_the_client_checked_them_are_checked_again_by_the_server) {
   Noise noise(13);
   binding().before_call = [&](lrpc::CallContext& context) { noise.fill(context.image_bytes(8 + noise() % 100)); };
-  for (int round = 0; round < 3000; ++round) call_everything(client(), noise);
+  for (int round = 0; round < testing_lrpc::rounds(375); ++round) call_everything(client(), noise);
 }
 
 }  // namespace

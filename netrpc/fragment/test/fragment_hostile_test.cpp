@@ -1,4 +1,5 @@
 // FRAGMENT against peers that lie, flood or are gone: what is dropped, and what state is left.
+#include "length.h"
 #include "netrpc/fragment/test/fragment_hosts.h"
 
 namespace lrpc::netrpc {
@@ -175,7 +176,7 @@ TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_
     header.encode(message.push(Header::kSize));
     fakes.deliver(fragment, {host}, net.address(1), std::move(message));
   };
-  for (std::uint32_t i = 0; i < 100000; ++i) {
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(testing_lrpc::rounds(12'500)); ++i) {
     const Shepherd inside(net[1].monitor());
     fake(0xac100000 + i, 12, 1, text(200));
     sink.sessions.clear();

@@ -1,4 +1,5 @@
 // What a peer may send that no M_RPC would: nothing of it may be executed, kept without bound, or do harm to others.
+#include "length.h"
 #include "netrpc/mrpc/test/mrpc_fixture.h"
 
 namespace lrpc::netrpc::mrpc {
@@ -207,7 +208,7 @@ TEST_F(MrpcHostileTest, replies_and_acknowledgements_that_nobody_asked_for_chang
 
 TEST_F(MrpcHostileTest, random_headers_from_a_peer_that_knows_this_life_do_no_harm) {
   warm_up();
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < testing_lrpc::rounds(25'000); ++i) {
     Header header = request(static_cast<std::uint32_t>(next() % 50));
     header.type = static_cast<Type>(next() % 9);
     header.bits = static_cast<std::uint16_t>(next() & 0xff00);
