@@ -17,7 +17,7 @@ using lrpc::Errc;
 /// Fills an A-stack with bytes of which many are small: small numbers get further than large ones.
 class Noise {
  public:
-  explicit Noise(unsigned seed) : random_(seed) {}
+  explicit Noise(std::uint64_t seed) : random_(static_cast<std::uint32_t>(seed)) {}
   void fill(std::span<std::byte> bytes) {
     const unsigned style = random_() % 4;
     for (std::byte& byte : bytes) {
@@ -38,12 +38,14 @@ class Noise {
   std::mt19937 random_;
 };
 
+const int kRounds = testing_lrpc::rounds(375);
+
 class Hostile : public Bound {};
 
 TEST_F(Hostile, images_through_every_entry_stub_reach_no_procedure_unless_they_conform) {
-  Noise noise(11);
+  Noise noise(testing_lrpc::test_seed());
   std::size_t returned = 0;
-  for (int round = 0; round < testing_lrpc::rounds(375); ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     for (std::uint16_t procedure = 0; procedure < T::kPdl.procedures.size(); ++procedure) {
       noise.fill(binding().context());
       const std::uint16_t status = binding().enter(procedure);
@@ -51,7 +53,7 @@ TEST_F(Hostile, images_through_every_entry_stub_reach_no_procedure_unless_they_c
       EXPECT_TRUE(status == 0 || (status >= 1 && status <= 2) || (status & lrpc::shim::call_status::kFailed) != 0);
     }
   }
-  EXPECT_GT(returned, 3000U) << "the noise is too wild to test anything";
+  EXPECT_GT(returned, static_cast<std::size_t>(kRounds)) << "the noise is too wild to test anything";
 }
 
 TEST_F(Hostile, length_words_at_and_over_every_bound_are_told_apart) {
@@ -128,7 +130,7 @@ void call_everything(T::Client& client, Noise& noise) {
 }
 
 TEST_F(Hostile, results_through_every_client_stub_reach_no_caller_unless_they_conform) {
-  Noise noise(12);
+  Noise noise(testing_lrpc::test_seed());
   std::size_t returned = 0;
   binding().instead = [&](lrpc::CallContext& context, std::uint16_t /*procedure*/) -> std::uint16_t {
     noise.fill(context);
@@ -136,14 +138,14 @@ TEST_F(Hostile, results_through_every_client_stub_reach_no_caller_unless_they_co
     ++returned;
     return pick < 5 ? std::uint16_t{0} : static_cast<std::uint16_t>(pick == 5 ? 1 : pick == 6 ? 2 : noise());
   };
-  for (int round = 0; round < testing_lrpc::rounds(375); ++round) call_everything(client(), noise);
-  EXPECT_GT(returned, 3000U);
+  for (int round = 0; round < kRounds; ++round) call_everything(client(), noise);
+  EXPECT_GT(returned, static_cast<std::size_t>(kRounds));
 }
 
 TEST_F(Hostile, arguments_that_change_after_the_client_checked_them_are_checked_again_by_the_server) {
-  Noise noise(13);
+  Noise noise(testing_lrpc::test_seed());
   binding().before_call = [&](lrpc::CallContext& context) { noise.fill(context.image_bytes(8 + noise() % 100)); };
-  for (int round = 0; round < testing_lrpc::rounds(375); ++round) call_everything(client(), noise);
+  for (int round = 0; round < kRounds; ++round) call_everything(client(), noise);
 }
 
 }  // namespace
