@@ -83,17 +83,21 @@ class SandboxedServer {
 
 class SandboxedServers : public testing::Test {
  protected:
-  void SetUp() override {
-    const std::string why = attempts::in_a_child([]() -> std::string {
+  // Before the world has threads: a sanitizer's allocator does not survive a fork beside one that allocates.
+  static void SetUpTestSuite() {
+    why_not_ = attempts::in_a_child([]() -> std::string {
       sandbox::Options options;
       options.required = true;
       const auto entered = sandbox::enter(options);
       return entered ? "" : entered.error().message();
     });
-    if (!why.empty()) GTEST_SKIP() << why;
+  }
+  void SetUp() override {
+    if (!why_not_.empty()) GTEST_SKIP() << why_not_;
     options_.required = true;
   }
 
+  static inline std::string why_not_;  ///< Why this machine has no sandbox, if so.
   World world_;
   sandbox::Options options_;
 };
