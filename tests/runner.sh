@@ -55,7 +55,7 @@ show_progress() {
       split($0, n, /[ \/]+/); show(n[1] == "" ? n[2] : n[1], n[1] == "" ? n[3] : n[2])
       if ($0 ~ /   Passed  |\*\*\*Skipped /) next
     }
-    /^ *Start +[0-9]+: / || /^Test project / || /^The following tests did not run:/ { next }
+    /^ *Start +[0-9]+: / || /^Test project / || /^The following tests did not run:/ || / \(Skipped\)$/ { next }
     { print; fflush() }'
 }
 

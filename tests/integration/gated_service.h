@@ -12,6 +12,8 @@ namespace testing_lrpc {
 /// Calls of SleepFor stay until they are let go, one at a time or all.
 struct Gated : ConformanceService {
   using ConformanceService::ConformanceService;
+  /// After the last of them: a call's results may be with its caller before the procedure has given up the mutex.
+  ~Gated() { const std::lock_guard lock(mutex); }
   void SleepFor(CallContext&, std::uint32_t) {
     std::unique_lock lock(mutex);
     ++inside;
