@@ -69,13 +69,10 @@ endfunction()
 # program, each of its tests known to ctest by name. BUILDS says where it can find something: plain, address, thread
 # (default: all three; docs/TESTS.md). RUNS are programs of this build that the tests start.
 function(lrpc_test target)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
   lrpc_tested_here(wanted ${ARG_BUILDS})
   if(NOT wanted)
     return()
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 600)  # a safety net, far above what any test takes
   endif()
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
@@ -89,7 +86,7 @@ function(lrpc_test target)
   endif()
   include(GoogleTest)
   gtest_discover_tests(${target} TEST_PREFIX "${ARG_LABEL}." DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+                       PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600)  # a net, far above what any takes
 endfunction()
 
 # lrpc_test_flags(target): what only tests need is compiled with LRPC_TEST_FLAGS, after the build type's own flags.

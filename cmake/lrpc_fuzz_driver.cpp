@@ -81,8 +81,8 @@ std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t m
   return count;
 }
 
-/// Arguments: --seconds N (default 5), --seed S (default: another one each time), --keep FILE (the input under way, for when it kills the program), and
-/// files or directories of the corpus.
+/// Arguments: --seconds N (default 5), --seed S (default: another one each time), --keep FILE (the input under way, for
+/// when it kills the program), and files or directories of the corpus.
 int main(int argc, char** argv) {
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   double seconds = 5;
