@@ -132,7 +132,8 @@ lint() {
   local status=0
   sources | xargs -r clang-format --dry-run -Werror || status=1
   # Each source alone, not in unity batches; only what is generated for them is built.
-  cmake --preset debug -B build/lint -DCMAKE_UNITY_BUILD=OFF -DLRPC_ALL_TESTS=ON >&2
+  cmake --preset debug -B build/lint -DCMAKE_UNITY_BUILD=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+    -DLRPC_ALL_TESTS=ON >&2
   ninja -C build/lint -t targets all | sed -n -e 's/^\([^/]*\.lrpc\): phony$/\1/p' -e 's/^\(lrpc_bpf\): phony$/\1/p' |
     xargs cmake --build build/lint --target >&2
   sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json | grep -v "^$PWD/build/" | sort -u |
