@@ -103,7 +103,7 @@ build() { # build PRESET [TARGET...]
   [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan|fuzz)$ ]] || die "no such preset: $preset"
   shift
   if [[ $preset == [at]san ]]; then
-    build debug lrpc-stubgen lrpc-test-sealed
+    build debug lrpc-stubgen lrpc-test-sealed lrpc_command_line
     options+=("-DLRPC_PLAIN_BUILD=$PWD/build/debug")
   fi
   [[ -z ${long_run:-} ]] || all=ON
