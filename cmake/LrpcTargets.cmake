@@ -93,8 +93,12 @@ function(lrpc_test target)
     add_dependencies(${target} ${ARG_RUNS})
   endif()
   include(GoogleTest)
+  set(timeout 600)  # seconds: a net, far above what any takes
+  if(LRPC_ALL_TESTS)
+    set(timeout 3600)  # in its long form
+  endif()
   gtest_discover_tests(${target} TEST_PREFIX "${ARG_LABEL}." DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600)  # a net, far above what any takes
+                       PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${timeout})
 endfunction()
 
 # lrpc_test_flags(target): what only tests need is compiled with LRPC_TEST_FLAGS, after the build type's own flags.

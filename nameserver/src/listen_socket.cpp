@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -75,6 +76,7 @@ int connect_to(const sockaddr_un& address, UniqueFd& socket) {
   return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
+using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 /// How long to wait for a nameserver that has been killed to be gone, and for one that lives to say so.
@@ -89,9 +91,12 @@ std::optional<bool> lives(int socket, Clock::time_point until) {
   if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, false)) return false;
   for (;;) {
     pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    if (left.count() <= 0) return std::nullopt;
-    if (::poll(fds, 2, static_cast<int>(left.count())) <= 0) continue;
+    // A look even when the time is over: the answer may have come while this process was kept from running.
+    const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()), 0ms);
+    if (::poll(fds, 2, static_cast<int>(left.count())) <= 0) {
+      if (left == 0ms) return std::nullopt;
+      continue;
+    }
     if (fds[0].revents != 0) {
       const auto answer = shim::receive_message(socket, std::chrono::milliseconds(0));
       if (answer && answer->has_value()) return true;
