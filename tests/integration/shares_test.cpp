@@ -1,9 +1,11 @@
 // What one user may take of a server: bindings, region bytes, E-stacks; and that others go on beside it.
+#include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -32,20 +34,36 @@ void open_to_everybody(const World& world) {
   ASSERT_EQ(::chmod(std::filesystem::path(world.nameserver()).parent_path().c_str(), 0755), 0);
 }
 
-/// A process in which `action` runs, as another user if one is named. Its exit status is what `action` returned.
+/// A process that runs `action(nameserver)` as `user`, once begin() names the nameserver. Its exit status is what
+/// `action` returns.
+///
+/// Make it before this process has threads: a lock that another thread holds at the fork, such as that of a sanitizer's
+/// allocator, stays locked in the child for ever.
 class Child {
  public:
   template <class Action>
-  Child(uid_t user, Action action) : pid_(::fork()) {
+  Child(uid_t user, Action action) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    pid_ = ::fork();
+    begin_.reset(ends[pid_ == 0 ? 0 : 1]);
+    ::close(ends[pid_ == 0 ? 1 : 0]);
     if (pid_ != 0) return;
+    std::array<char, 256> nameserver{};
+    if (::read(begin_.get(), nameserver.data(), nameserver.size() - 1) <= 0) ::_exit(254);  // never begun
     const bool changed = user == ::geteuid() || (::setgroups(0, nullptr) == 0 && ::setresgid(user, user, user) == 0 &&
                                                  ::setresuid(user, user, user) == 0);
-    ::_exit(changed ? action() : 255);
+    ::_exit(changed ? action(std::string(nameserver.data())) : 255);
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child() {
+    begin_.reset();
     if (pid_ > 0) (void)wait();
+  }
+  void begin(const World& world) {
+    const std::string& nameserver = world.nameserver();
+    EXPECT_EQ(::write(begin_.get(), nameserver.data(), nameserver.size()), static_cast<ssize_t>(nameserver.size()));
   }
   int wait() {
     int status = 0;
@@ -60,14 +78,21 @@ class Child {
   }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = -1;
+  lrpc::UniqueFd begin_;  ///< The pipe's end of either process.
 };
 
+lrpc::Result<Conformance::Client> import_from(const std::string& nameserver, const std::string& name,
+                                              lrpc::ImportOptions options = {}) {
+  options.nameserver = nameserver;
+  return Conformance::Client::import(name, options);
+}
+
 /// How many bindings of `name` a process gets, up to `most`, and which error ended it; 100 and more: another one.
-int bind_until_refused(const World& world, const std::string& name, int most, const std::string& why) {
+int bind_until_refused(const std::string& nameserver, const std::string& name, int most, const std::string& why) {
   std::vector<Conformance::Client> clients;
   for (int i = 0; i < most; ++i) {
-    auto client = world.import(name);
+    auto client = import_from(nameserver, name);
     if (!client) {
       const bool as_expected =
           client.code() == Errc::limit_reached && client.error().text.find(why) != std::string::npos;
@@ -81,16 +106,19 @@ int bind_until_refused(const World& world, const std::string& name, int most, co
 }
 
 TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
+  Child other(::geteuid(), [](const std::string& nameserver) {
+    return bind_until_refused(nameserver, "limited", 5, "(max_bindings_per_user)");
+  });
   World world;
   const Process server = world.start_server({"limited"}, {"--max-bindings-per-user", "3"});
   auto own = world.import("limited");
   ASSERT_TRUE(own) << own.error().message();
-  Child other(::geteuid(), [&] { return bind_until_refused(world, "limited", 5, "(max_bindings_per_user)"); });
+  other.begin(world);
   EXPECT_EQ(other.wait(), 2);
   // What the other process had has come back, as soon as the server has heard of its end.
   EXPECT_TRUE(own->Null());
   EXPECT_TRUE(eventually([&] { return own->Statistics()->bindings == 1; }));
-  EXPECT_EQ(bind_until_refused(world, "limited", 5, "as many as it lets one user have"), 2);
+  EXPECT_EQ(bind_until_refused(world.nameserver(), "limited", 5, "as many as it lets one user have"), 2);
 }
 
 TEST(Shares, bytes_of_regions_are_limited_for_each_user) {
@@ -99,9 +127,9 @@ TEST(Shares, bytes_of_regions_are_limited_for_each_user) {
   World world;
   const Process server =
       world.start_server({"limited"}, {"--max-region-bytes-per-user", std::to_string(3 * layout->size() - 1)});
-  EXPECT_EQ(bind_until_refused(world, "limited", 5, "(max_region_bytes_per_user)"), 2);
+  EXPECT_EQ(bind_until_refused(world.nameserver(), "limited", 5, "(max_region_bytes_per_user)"), 2);
   const Process unlimited = world.start_server({"unlimited"}, {"--max-region-bytes-per-user", "0"});
-  EXPECT_EQ(bind_until_refused(world, "unlimited", 5, ""), 5);
+  EXPECT_EQ(bind_until_refused(world.nameserver(), "unlimited", 5, ""), 5);
 }
 
 TEST(Shares, private_bindings_count_as_well) {
@@ -122,14 +150,27 @@ TEST(Shares, the_clerks_reason_reaches_a_private_client) {
 
 TEST(Shares, one_user_at_its_limit_does_not_keep_another_from_binding) {
   if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  Child other(kOtherUser, [](const std::string& nameserver) {
+    return bind_until_refused(nameserver, "limited", 5, "user 54321 has 2 bindings");
+  });
   World world(for_everybody());
   open_to_everybody(world);
   const Process server = world.start_server({"limited"}, {"--max-bindings-per-user", "2"});
   std::vector<Conformance::Client> own;
   for (int i = 0; i < 2; ++i) own.push_back(world.import("limited").value());
   EXPECT_EQ(world.import("limited").code(), Errc::limit_reached);
-  Child other(kOtherUser, [&] { return bind_until_refused(world, "limited", 5, "user 54321 has 2 bindings"); });
+  other.begin(world);
   EXPECT_EQ(other.wait(), 2);
+}
+
+/// What a process of another user makes of a call: 0, if it succeeds. It writes to `told` when the call has been rung.
+int call_as_other(const std::string& nameserver, int told = -1) {
+  auto client = import_from(nameserver, "gated", {.timeout = kPatience, .gate = lrpc::Gate::handoff});
+  if (!client) return 1;
+  auto adding = client->start().Add(40, 2);
+  if (told >= 0 && ::write(told, "!", 1) != 1) return 3;
+  const auto sum = adding.finish();
+  return sum && *sum == 42 ? 0 : 2;
 }
 
 /// A server in this process whose E-stacks this process's own calls hold.
@@ -156,15 +197,6 @@ class Captured {
         if (!client->SleepFor(0)) ++failed_;
       });
     }
-  }
-  /// What a process of another user makes of a call: 0, if it succeeds. It writes to `told` when the call has been rung.
-  [[nodiscard]] int call_as_other(int told = -1) const {
-    auto client = world.import("gated", {.timeout = kPatience, .gate = lrpc::Gate::handoff});
-    if (!client) return 1;
-    auto adding = client->start().Add(40, 2);
-    if (told >= 0 && ::write(told, "!", 1) != 1) return 3;
-    const auto sum = adding.finish();
-    return sum && *sum == 42 ? 0 : 2;
   }
 
   World world;
@@ -206,11 +238,12 @@ TEST(Shares, without_a_limit_one_user_may_have_every_estack) {
 
 TEST(Shares, captured_calls_of_one_user_leave_estacks_for_another) {
   if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
+  Child other(kOtherUser, [](const std::string& nameserver) { return call_as_other(nameserver); });
   Captured captured({.max_estacks = 8});
   ASSERT_TRUE(captured.exported);
   captured.call(20);
   ASSERT_TRUE(captured.service.wait_inside(7)) << "all but an eighth";
-  Child other(kOtherUser, [&] { return captured.call_as_other(); });
+  other.begin(captured.world);
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(captured.service.inside_now(), 7);
   EXPECT_EQ(captured.service.left_so_far(), 0) << "it did not need anybody to leave";
@@ -219,14 +252,15 @@ TEST(Shares, captured_calls_of_one_user_leave_estacks_for_another) {
 TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {
   if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
   constexpr int kCalls = 100;
+  int rung[2];
+  ASSERT_EQ(::pipe(rung), 0);
+  Child other(kOtherUser, [&](const std::string& nameserver) { return call_as_other(nameserver, rung[1]); });
   Captured captured({.max_estacks = 2, .max_estacks_per_user = 0});
   ASSERT_TRUE(captured.exported);
   captured.call(kCalls);
   ASSERT_TRUE(captured.service.wait_inside(2));
   // Its call comes behind all of these, but its user has no E-stack.
-  int rung[2];
-  ASSERT_EQ(::pipe(rung), 0);
-  Child other(kOtherUser, [&] { return captured.call_as_other(rung[1]); });
+  other.begin(captured.world);
   char told = 0;
   ASSERT_EQ(::read(rung[0], &told, 1), 1);
   for (const int fd : rung) ::close(fd);
