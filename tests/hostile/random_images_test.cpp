@@ -21,8 +21,6 @@ using lrpc::Errc;
 using lrpc::shim::call_status::kFailed;
 namespace layout = Conformance::layout;
 
-constexpr int kImages = 1500;
-
 /// A binding of this process to itself.
 class RandomImages : public testing::Test {
  protected:
@@ -87,6 +85,7 @@ bool conforms(const std::string& name, const std::byte* image) {
 
 TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
   Random random(test_seed());
+  const int images = rounds(500);
   std::map<std::string, int> returned;
   for (std::uint16_t identifier = 0; identifier < Conformance::kPdl.procedures.size(); ++identifier) {
     if (obeys_too_well(identifier)) continue;
@@ -95,7 +94,7 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
     // The large ones are slow by design: they touch megabytes if the image says so.
     const bool large =
         std::ranges::any_of(procedure.variable_parameters, [](const auto& p) { return p.bound > 1'000'000; });
-    for (int i = 0; i < (large ? kImages / 15 : kImages); ++i) {
+    for (int i = 0; i < (large ? images / 15 : images); ++i) {
       lrpc::client::Call call(object(), procedure.astack_class);
       ASSERT_TRUE(call.taken());
       fill(random, call, procedure);
