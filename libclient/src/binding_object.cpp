@@ -396,14 +396,18 @@ void BindingObject::trim_idle_tails() noexcept {
   tails_used_.store(false);
   trimming_.store(true, std::memory_order_seq_cst);
   const auto classes = parts_.region.layout().classes();
+  bool in_use = false;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
     // Whoever is not in a call now, out of everybody's reach: nobody writes a tail that is being punched.
     const auto idle = lists_[i].take_idle();
     for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);
     lists_[i].put_idle(idle);
+    in_use |= idle.size() < classes[i].declared.count;
   }
   trimming_.store(false, std::memory_order_release);
+  // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so again.
+  if (in_use) schedule_trim();
 }
 
 }  // namespace lrpc::client
