@@ -26,7 +26,8 @@ namespace {
 
 /// How long a caller polls for a return before it gives the exchange up: about two futex round trips.
 constexpr std::uint32_t kExchangeMicroseconds = 20;
-constexpr std::uint32_t kTrimDelayMs = 1000;
+/// A call that lasts keeps its tail: it is looked after at growing distances, up to this.
+constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
 /// Between two looks while the watcher holds the idle A-stacks: who puts them back wakes those that wait.
@@ -365,17 +366,20 @@ Status BindingObject::when_revoked(std::function<void()> told) {
   return {};
 }
 
-void BindingObject::schedule_trim() noexcept {
+void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
   if (tails_used_.exchange(true)) return;
   const shim::NoCancellation never;
   if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
   (void)Library::get().watcher.post(
-      [this] {
+      [this, delay_ms] {
         Library& library = Library::get();
         std::lock_guard lock(library.mutex);
-        if (library.bindings.contains(this)) trim_idle_tails();
+        if (!library.bindings.contains(this)) return;
+        // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
+        // again.
+        if (!trim_idle_tails()) schedule_trim(std::min(2 * delay_ms, kLongestTrimDelayMs));
       },
-      kTrimDelayMs);
+      delay_ms);
 }
 
 void BindingObject::schedule_return() noexcept {
@@ -392,22 +396,21 @@ void BindingObject::schedule_return() noexcept {
   if (!posted) return_scheduled_.store(false);  // the next growth tries again
 }
 
-void BindingObject::trim_idle_tails() noexcept {
+bool BindingObject::trim_idle_tails() noexcept {
   tails_used_.store(false);
   trimming_.store(true, std::memory_order_seq_cst);
   const auto classes = parts_.region.layout().classes();
-  bool in_use = false;
+  bool all_idle = true;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
     // Whoever is not in a call now, out of everybody's reach: nobody writes a tail that is being punched.
     const auto idle = lists_[i].take_idle();
     for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);
     lists_[i].put_idle(idle);
-    in_use |= idle.size() < classes[i].declared.count;
+    all_idle &= idle.size() >= classes[i].declared.count;
   }
   trimming_.store(false, std::memory_order_release);
-  // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so again.
-  if (in_use) schedule_trim();
+  return all_idle;
 }
 
 }  // namespace lrpc::client

@@ -128,18 +128,20 @@ TEST(Supply, the_calling_thread_knows_how_deeply_its_calls_are_nested) {
   server.reset();  // the thread that served ends the binding, too
 }
 
+/// What this process holds of memory that it shares, in KiB.
+long resident_shared_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssShmem:")) return std::stol(line.substr(9));
+  }
+  return -1;
+}
+
 TEST(Supply, large_tails_are_given_back_once_they_are_idle) {
   World world;
   const Process server = world.start_server({"large"});
   auto client = world.import("large");
   ASSERT_TRUE(client);
-  const auto resident_shared_kib = [] {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("RssShmem:")) return std::stol(line.substr(9));
-    }
-    return -1L;
-  };
   std::vector<std::byte> data(4'194'304);
   // Where the machine stands still for a while, they may be given back before we look: then again.
   EXPECT_TRUE(eventually([&] {
@@ -148,6 +150,31 @@ TEST(Supply, large_tails_are_given_back_once_they_are_idle) {
   }));
   EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 1024; }));
   EXPECT_EQ(client->SumInPlace(data).value(), 0U);
+}
+
+TEST(Supply, a_tail_that_was_in_a_call_then_is_given_back_later) {
+  struct Holding : Gated {
+    std::uint64_t SumInPlace(lrpc::CallContext& call, std::span<const std::byte> data) {
+      if (data.size() % 2 != 0) (void)SleepFor(call, 0);
+      return data.size();
+    }
+  } service;
+  lrpc::Server server;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+  auto client = Conformance::Client::import_over(std::move(ends->second), {});
+  ASSERT_TRUE(client) << client.error().message();
+  const std::vector<std::byte> data(4'194'304);
+  std::thread held([&] { EXPECT_TRUE(client->SumInPlace(std::span(data).first(4'194'303))); });
+  EXPECT_TRUE(service.wait_inside(1));
+  EXPECT_TRUE(client->SumInPlace(data));
+  // Tails have been given back, but for the one that is in a call.
+  EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 6 * 1024; }));
+  EXPECT_GE(resident_shared_kib(), 4 * 1024);
+  service.let_all_go();
+  held.join();
+  EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 1024; }));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ class BindingObject {
   /// Tells the watcher that tails were used, so that it gives their pages back once they are idle.
   void note_tail_use() noexcept {
     if (!tails_used_.load(std::memory_order_relaxed)) [[unlikely]]
-      schedule_trim();
+      schedule_trim(kTrimDelayMs);
   }
 
   /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.
@@ -147,8 +147,10 @@ class BindingObject {
   [[nodiscard]] Status watched() const;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
   void wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept;
-  void schedule_trim() noexcept;
-  void trim_idle_tails() noexcept;
+  static constexpr std::uint32_t kTrimDelayMs = 1000;
+  void schedule_trim(std::uint32_t delay_ms) noexcept;
+  /// False: some A-stacks with tails were in a call and keep theirs.
+  [[nodiscard]] bool trim_idle_tails() noexcept;
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
   [[nodiscard]] bool anybody_waits_for_sent() noexcept;
   /// Room for every record up to the last of a secondary region's place.
