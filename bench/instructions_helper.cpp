@@ -122,7 +122,12 @@ int main(int argc, char** argv) {
     lrpc::client::PendingCall pending((*loopback)->binding(), 0);
     if (!call.taken() || !pending.taken()) return 1;
     top = call.linkage().index;
-    for (ServedAStack& astack : astacks_of(**loopback)) astack.head->polled.store(1);
+    // No processor's poller: trusted from the first call on.
+    const lrpc::shim::PolledHint hint(lrpc::shim::kNoProcessor - 1, 1);
+    for (ServedAStack& astack : astacks_of(**loopback)) astack.head->polled.store(hint.bits());
+    for (auto* linkage : {&call.linkage(), &pending.linkage()})
+      (void)linkage->policy.choose(
+          {.polled = hint, .estack = lrpc::shim::EStackHint::anywhere(), .processor = 0, .now = {}}, false);
     pending.put_back();
   }
   ServerHalf server(**loopback);

@@ -6,12 +6,13 @@
 
 namespace lrpc::shim {
 
-bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields, CallWord& word) noexcept {
-  for (int i = 0; i < yields; ++i) {
+bool yield_for_return(const AStackHead& head, std::uint64_t generation, std::uint64_t limit, CallWord& word) noexcept {
+  const std::uint64_t began = ticks();
+  do {
     sched_yield();
     word = load_word(head);
     if (word.is(Turn::returned, generation)) return true;
-  }
+  } while (ticks() - began < limit);
   return false;
 }
 

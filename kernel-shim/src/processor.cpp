@@ -1,14 +1,10 @@
 #include "lrpc/shim/processor.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 
 namespace lrpc::shim {
 namespace {
@@ -62,23 +58,6 @@ double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_
   const auto ns = std::chrono::nanoseconds(now - then.time).count();
   if (ns <= 0 || tick <= then.tick) return then.ns_per_tick;
   return static_cast<double>(ns) / static_cast<double>(tick - then.tick);
-}
-
-std::optional<unsigned> runnable_threads() noexcept {
-  const int fd = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::array<char, 128> text{};
-  const ssize_t got = ::read(fd, text.data(), text.size() - 1);
-  ::close(fd);
-  // "0.20 0.18 0.12 1/80 11206": the fourth field, before the slash
-  unsigned runnable = 0;
-  if (got <= 0 || std::sscanf(text.data(), "%*s %*s %*s %u/", &runnable) != 1) return std::nullopt;
-  return runnable;
-}
-
-unsigned online_processors() noexcept {
-  static const long online = sysconf(_SC_NPROCESSORS_ONLN);
-  return online > 0 ? static_cast<unsigned>(online) : 1;
 }
 
 std::uint64_t involuntary_switches() noexcept {

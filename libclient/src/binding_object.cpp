@@ -24,8 +24,6 @@
 namespace lrpc::client {
 namespace {
 
-/// How long a caller polls for a return before it gives the exchange up: about two futex round trips.
-constexpr std::uint32_t kExchangeMicroseconds = 20;
 /// A call that lasts keeps its tail: it is looked after at growing distances, up to this.
 constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
@@ -105,7 +103,7 @@ void wait_for_put(AStackList& list, const Waiting& waiting, std::chrono::nanosec
 
 BindingObject::BindingObject(BindingParts parts)
     : remote_(parts.remote != nullptr),
-      exchange_looks_(kExchangeMicroseconds * shim::polls_per_microsecond()),
+      exchange_looks_(shim::CallerPolicy::kExchangeMicroseconds * shim::polls_per_microsecond()),
       owner_(getpid()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
@@ -113,7 +111,7 @@ BindingObject::BindingObject(BindingParts parts)
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
-    records_[i].exchange.hold(parts_.call_timeout.count() > 0);  // so that their calls come by transfer_slow()
+    records_[i].policy.hold(parts_.call_timeout.count() > 0);  // so that their calls come by transfer_slow()
     records_[i].astack = parts_.region.astack(i);
   }
   const auto classes = parts_.region.layout().classes();
@@ -312,7 +310,7 @@ void BindingObject::make_room_in_quarantine(std::uint32_t first_secondary, std::
 
 void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
   parts_.call_timeout = timeout;
-  for (shim::LinkageRecord& record : records_) record.exchange.hold(timeout.count() > 0);
+  for (shim::LinkageRecord& record : records_) record.policy.hold(timeout.count() > 0);
   if (secondary_ != nullptr) secondary_->hold_exchange(timeout.count() > 0);
   if (parts_.remote) parts_.remote->set_call_timeout(timeout);
 }

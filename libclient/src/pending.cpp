@@ -72,8 +72,6 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
       error_ = Errc::call_aborted;
       return false;
     }
-    if (!may_block && head.polled.load(std::memory_order_relaxed) != 0 && binding_->try_exchange(linkage))
-      return ring_polled();
   }
   if (binding_->gate() == shim::Gate::none) {
     if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
@@ -96,6 +94,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
     (void)transfer_trap(*binding_, linkage, called_, false);
     return true;
   }
+  if (!may_block && choose_way(*binding_, linkage, false) == shim::CallerPolicy::Way::exchange) return ring_polled();
   const bool parked = shim::ring_handoff(head, called_);  // T2
   if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
     wake_estack(*binding_, linkage);
@@ -145,10 +144,9 @@ bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;
   if (shim::poll_return(linkage, binding_->exchange_looks(), word)) {
-    linkage.exchange.succeeded();
     return true;
   }
-  linkage.exchange.failed();
+  exchange_missed(linkage);
   wake_estack(*binding_, linkage);
   return false;
 }

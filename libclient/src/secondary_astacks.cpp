@@ -39,10 +39,8 @@ void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t asta
   record.estack_may_sleep = true;
   record.quarantined = false;
   record.limited = false;
-  record.exchange = {};
-  record.exchange.hold(timed);
-  record.yielding = {};
-  record.yields_cost_until = 0;
+  record.policy = {};
+  record.policy.hold(timed);
 }
 
 /// Not close alone: a fork child may hold the line, and the clerk must see its end now.
@@ -193,7 +191,7 @@ void SecondaryAStacks::hold_exchange(bool held) noexcept {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t place = 0; place < places_.size(); ++place) {
     if (!places_[place].region.mapped()) continue;
-    for (LinkageRecord& record : records_.block(place).first(places_[place].count)) record.exchange.hold(held);
+    for (LinkageRecord& record : records_.block(place).first(places_[place].count)) record.policy.hold(held);
   }
 }
 

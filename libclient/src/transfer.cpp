@@ -19,15 +19,13 @@ using shim::CallWord;
 using shim::LinkageRecord;
 using shim::Turn;
 
-/// Two switches bring the result if the E-stack sits on our processor; a third yield would only be hope.
-constexpr int kYields = 2;
-/// A yield that took longer than this went to somebody else's time slice: another way of not helping, and a costly one.
-constexpr std::uint64_t kLongYieldMicroseconds = 100;
-/// After a costly one: calls between two looks whether anybody else still runs; and the factor of their cost after
-/// which another is risked blindly. So they never take more than a twentieth of the time.
-constexpr std::uint16_t kCallsBetweenLooks = 256;
-constexpr std::uint64_t kCostFactor = 20;
-constexpr std::uint64_t kMostCostMicroseconds = 3'000;
+using shim::CallerPolicy;
+using shim::Moment;
+
+/// Calls between two looks at the thread's scheduling.
+constexpr std::uint32_t kCallsBetweenLooks = 256;
+
+[[nodiscard]] Moment now() noexcept { return {shim::ticks(), shim::ticks_per_microsecond()}; }
 
 /// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
 std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
@@ -56,37 +54,37 @@ bool is_realtime() noexcept {
   return realtime;
 }
 
-/// Whether to hand the processor over in this call, so that the E-stack gets it without a wake-up's delay.
-bool may_yield(LinkageRecord& linkage) noexcept {
-  if (is_realtime() || !linkage.yielding.try_now()) return false;
-  if (linkage.yields_cost_until == 0 || shim::ticks() >= linkage.yields_cost_until) return true;
-  // Our E-stack is parked, for we sleep for results: if anybody but us runs now, it may be who took our processor.
-  const auto runnable = shim::runnable_threads();
-  if (runnable && *runnable <= 1) return true;
-  linkage.yielding.postpone(kCallsBetweenLooks);
-  return false;
-}
+/// Whether the binding and the thread let a caller hand its processor over, so that the E-stack gets it without a
+/// wake-up's delay.
+bool may_yield(const BindingObject& binding) noexcept { return binding.gate() != shim::Gate::sleep && !is_realtime(); }
 
 /// Hands the processor over and learns from what comes of it. True if the call has returned.
 bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   const std::uint64_t began = shim::ticks();
-  const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation(), kYields, word);
-  const std::uint64_t now = shim::ticks();
-  const bool cost = now - began > kLongYieldMicroseconds * shim::ticks_per_microsecond();
-  if (returned && !cost) {
-    linkage.yielding.succeeded();
-    linkage.yields_cost_until = 0;
-  } else if (!cost) {
-    linkage.yielding.failed();
-  } else {
-    // Not only the second in a row: beside a hog every other one may be cheap.
-    const std::uint64_t most = kMostCostMicroseconds * shim::ticks_per_microsecond();
-    linkage.yields_cost_until = now + kCostFactor * std::min(now - began, most);
-  }
+  const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation(),
+                                               CallerPolicy::kYieldMicroseconds * shim::ticks_per_microsecond(), word);
+  const Moment ended = now();
+  linkage.policy.yielded(returned, ended.since(began), ended);
   return returned;
 }
 
 }  // namespace
+
+CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkage, bool may_yield) noexcept {
+  const AStackHead& head = *linkage.astack.head;
+  const shim::PolledHint polled(head.polled.load(std::memory_order_relaxed));
+  // Who calls by another gate is not polled for; a hint that says so is a lie.
+  const bool may_exchange = binding.gate() == shim::Gate::adaptive || binding.gate() == shim::Gate::exchange;
+  return linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),
+                                .estack = shim::EStackHint(head.attached.load(std::memory_order_relaxed)),
+                                .processor = shim::current_processor(),
+                                .now = now()},
+                               may_yield);
+}
+
+void exchange_missed(LinkageRecord& linkage) noexcept {
+  linkage.policy.exchange_missed(shim::PolledHint(linkage.astack.head->polled.load(std::memory_order_relaxed)), now());
+}
 
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   LRPC_STEP("T4");
@@ -177,28 +175,21 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
   return called.with(CallWord::kLimited);
 }
 
-/// 4 and 5 · the exchange gate for a binding with a call_timeout, whose calls come by here (BindingObject). True: rung.
-bool exchange_timed(BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
-  AStackHead& head = *linkage.astack.head;
-  if (head.polled.load(std::memory_order_relaxed) == 0 || !binding.try_exchange(linkage)) return false;
-  shim::ring_exchange(head, called);
+namespace {
+
+/// 4 and 5 · the exchange gate, where the call path did not take it by itself. True: the call has returned.
+bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
+  shim::ring_exchange(*linkage.astack.head, called);  // T1
   linkage.estack_may_sleep = true;
-  return true;
+  return shim::poll_return(linkage, binding.exchange_looks(), word);
 }
+
+}  // namespace
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (!rung && binding.call_timeout().count() > 0) {
     called = limit_call(binding, linkage, called);  // however it was limited before
     if (called == CallWord()) return failed(Errc::call_aborted);
-    if (exchange_timed(binding, linkage, called)) {
-      CallWord word;
-      if (shim::poll_return(linkage, binding.exchange_looks(), word)) {
-        linkage.exchange.succeeded();
-        return word.status();
-      }
-      linkage.exchange.failed();
-      rung = true;
-    }
   }
   const shim::NoCancellation never;
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called, rung);
@@ -209,11 +200,22 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   }
   AStackHead& head = *linkage.astack.head;
 
-  // Before the ring, while nothing is under way: how to wait. The E-stack is told, for it is to wait for us in the same
-  // way.
-  const bool yield = !rung && binding.gate() != shim::Gate::sleep && may_yield(linkage);
-
-  if (yield) called = called.with(CallWord::kCallerYields);
+  // Before the ring, while nothing is under way: how to wait. The E-stack is told whether we yield, or would beside it,
+  // for it is to wait for us in the same way.
+  CallWord word;
+  bool yield = false;
+  if (!rung) {
+    const bool may = may_yield(binding);
+    const CallerPolicy::Way way = choose_way(binding, linkage, may);
+    yield = way == CallerPolicy::Way::yield;
+    if (way == CallerPolicy::Way::exchange) {
+      if (exchange(binding, linkage, called, word)) return word.status();
+      rung = true;
+    } else if (may && linkage.policy.would_yield(now())) {
+      called = called.with(CallWord::kCallerYields);
+    }
+  }
+  if (rung) exchange_missed(linkage);
 
   // 4 · ring, and trap only if the transfer needs it.
   const bool parked = !rung && shim::ring_handoff(head, called);  // T2
@@ -224,7 +226,6 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
   LRPC_STEP("client 5 slow");
   // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to
   // yield.
-  CallWord word;
   if (yield && yield_and_learn(linkage, word)) return word.status();
   return sleep_until_returned(binding, linkage);
 }

@@ -12,6 +12,12 @@ namespace lrpc::client {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
 
+/// How to wait for the call that is to be rung on `linkage` next; `may_yield`: see CallerPolicy::choose().
+[[nodiscard]] shim::CallerPolicy::Way choose_way(const BindingObject& binding, shim::LinkageRecord& linkage,
+                                                 bool may_yield) noexcept;
+/// The poller that the A-stack's hint speaks of did not pick up the call.
+void exchange_missed(shim::LinkageRecord& linkage) noexcept;
+
 /// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, the clerk is told.
 void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 

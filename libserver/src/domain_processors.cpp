@@ -41,12 +41,7 @@ void DomainProcessors::look_at(pid_t thread) noexcept {
 }
 
 void DomainProcessors::spread_this_thread() const noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (std::uint16_t i = 0; i < CPU_SETSIZE; ++i) {
-    if (contains(i)) CPU_SET(i, &set);
-  }
-  (void)sched_setaffinity(0, sizeof set, &set);
+  (void)keep_this_thread_off([](std::uint16_t) { return false; });
 }
 
 }  // namespace lrpc::server

@@ -31,6 +31,28 @@ class DomainProcessors {
   void refresh(std::uint64_t now) noexcept;
   /// Lets the calling thread run on all of them.
   void spread_this_thread() const noexcept;
+  /// Whether one of them is such that `unwanted(processor)` is false. At most one look at each.
+  template <class Unwanted>
+  [[nodiscard]] bool any_but(Unwanted&& unwanted) const noexcept {
+    for (std::size_t i = 0; i < mask_.size(); ++i) {
+      for (std::uint64_t word = mask_[i].load(std::memory_order_relaxed); word != 0; word &= word - 1) {
+        if (!unwanted(static_cast<std::uint16_t>(i * 64 + static_cast<unsigned>(__builtin_ctzll(word))))) return true;
+      }
+    }
+    return false;
+  }
+  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others, or the kernel does
+  /// not let it; then it runs where it ran.
+  template <class Unwanted>
+  [[nodiscard]] bool keep_this_thread_off(Unwanted&& unwanted) const noexcept {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    (void)any_but([&](std::uint16_t processor) {
+      if (!unwanted(processor)) CPU_SET(processor, &set);
+      return true;
+    });
+    return CPU_COUNT(&set) != 0 && sched_setaffinity(0, sizeof set, &set) == 0;
+  }
 
  private:
   void look_at(pid_t thread) noexcept;

@@ -19,20 +19,6 @@
 namespace lrpc::server {
 namespace {
 
-/// How often an E-stack gives its processor away before it parks: enough for a caller on the same processor to come
-/// back.
-constexpr int kYieldsBeforePark = 3;
-/// A yield that took longer went to somebody else's time slice; for so many calls we park at once then.
-constexpr std::uint64_t kLongYieldUs = 100;
-constexpr std::uint32_t kCallsWithoutYield = 64;
-/// Calls in a row from one processor before an E-stack moves there, and the least time between two moves (a move costs
-/// 29 µs), also after it has left a processor for which there was contention.
-constexpr std::uint32_t kCallsBeforeMove = 3;
-constexpr std::uint64_t kMoveIntervalUs = 1'000;
-constexpr std::uint64_t kAfterContentionUs = 10'000;
-/// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have
-/// had them.
-constexpr std::uint32_t kHotStreak = 2;
 /// An unassociated E-stack beyond those that are kept ends after this long without use, or after estack_idle if that is
 /// shorter.
 constexpr std::chrono::milliseconds kIdleLife{5'000};
@@ -56,7 +42,8 @@ void EStack::serve_astack() {
     spent_ = true;
     (void)shim::schedule_this_thread(*scheduling);  // was allowed at export; if no longer, calls go on with ours
   }
-  astack_->head->attached.store(1, std::memory_order_seq_cst);
+  policy_ = {};
+  say_attached();
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
     if (served_one() || hand_over_and_look()) continue;
     // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests. Two loads for the
@@ -83,79 +70,86 @@ void EStack::serve_astack() {
 
 bool EStack::served_one() {
   if (serve(*astack_, context_) == Served::nothing) return false;
-  after_call(context_.caller_processor());
+  after_call();
   return true;
 }
 
 /// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True
 /// if there is something to do; false: park.
 bool EStack::hand_over_and_look() {
-  // A caller that does not yield has found that it brings nothing here, or must not: parked, we are woken at once for
-  // its next call; in the middle of a yield we would wait for our turn behind everybody else.
-  if (!context_.caller_yields()) return false;
-  if (calls_without_yield_ != 0) {
-    --calls_without_yield_;
-    return false;
-  }
-  for (int i = 0; i < kYieldsBeforePark; ++i) {
-    const std::uint64_t began = shim::ticks();
+  if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
+  // From now on the caller does not give its processor back.
+  if (astack_->polled.load(std::memory_order_relaxed)) return false;
+  for (int i = 0; i < EStackPolicy::kYields; ++i) {
     sched_yield();
-    const std::uint64_t now = shim::ticks();
-    const bool contended = now - began > to_ticks(kLongYieldUs);
-    if (contended) {
-      calls_without_yield_ = kCallsWithoutYield;
-      leave_processor(now);
-    }
     if (leave_.load(std::memory_order_relaxed) || served_one()) return true;
-    if (contended) return false;
   }
   return false;
 }
 
-void EStack::after_call(std::uint16_t caller_processor) {
-  const std::uint64_t now = shim::ticks();
+void EStack::after_call() {
+  const shim::Moment now = this_moment();
   const shim::Gate gate = astack_->binding->gate();
-  last_used_.store(now, std::memory_order_relaxed);
-  pool_.processors_.refresh(now);
-  if (astack_->polled.load(std::memory_order_relaxed)) {
+  const std::uint16_t caller = context_.caller_processor();
+  last_used_.store(now.ticks, std::memory_order_relaxed);
+  pool_.processors_.refresh(now.ticks);
+  const bool polled = astack_->polled.load(std::memory_order_relaxed);
+  if (polled) {
     pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
     poller_.grant().missed();
   }
-  const bool soon = now - astack_->last_call < to_ticks(static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
-  astack_->last_call = now;
-  astack_->streak = soon ? astack_->streak + 1 : 0;
+  const bool hot =
+      policy_.served(now.since(astack_->last_call), static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
+  astack_->last_call = now.ticks;
   // A call that was refused has not primed the context: what it names may be of another interface.
   const bool may_block = context_.procedure() >= astack_->binding->interface().stubs.size() ||
                          astack_->entries[context_.procedure()].may_block;
-  const bool may_be_polled = (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) && !spent_ && !may_block;
-  if (may_be_polled && (astack_->streak >= kHotStreak || gate == shim::Gate::exchange) &&
-      poller_.wants_offer(*astack_, now, caller_processor)) {
-    poller_.offer(binding_, *astack_);
+  if (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) {
+    poller_.called_from(*astack_, caller, now);
+    if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && poller_.wants_offer(*astack_, now))
+      poller_.offer(binding_, *astack_);
   }
-  if (gate == shim::Gate::adaptive || gate == shim::Gate::handoff) follow_caller(caller_processor, now);
+  // A call that was rung for the poller says nothing about yielding.
+  if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !polled) sit_with_caller(now);
 }
 
-void EStack::follow_caller(std::uint16_t processor, std::uint64_t now) {
-  same_processor_ = processor == seen_processor_ ? same_processor_ + 1 : 0;
-  seen_processor_ = processor;
-  if (processor == sits_on_ || same_processor_ < kCallsBeforeMove || now < no_move_before_) return;
-  if (!pool_.processors_.contains(processor)) return;
-  no_move_before_ = now + to_ticks(kMoveIntervalUs);
-  if (!shim::move_to_processor(processor)) return;
-  sits_on_ = processor;
-  pool_.moves_.fetch_add(1, std::memory_order_relaxed);
+void EStack::sit_with_caller(shim::Moment now) {
+  const std::uint16_t caller = context_.caller_processor();
+  policy_.called_from(caller);
+  switch (policy_.move(caller, context_.caller_yields(), now)) {
+    case EStackPolicy::Move::stay: return;
+    case EStackPolicy::Move::unbind: return leave_processor(now);
+    case EStackPolicy::Move::bind: break;
+  }
+  if (!pool_.processors_.contains(caller)) return;
+  // Said before it is true: the caller's next call may come while we are on our way, and is to wait for us there.
+  const EStackPolicy before = policy_;
+  policy_.bound_to(caller, now);
+  say_attached();
+  if (shim::move_to_processor(caller)) {
+    pool_.moves_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    policy_ = before;
+    say_attached();
+  }
 }
 
-/// There is contention for the processor that it has moved to: the scheduler is to place it again.
-void EStack::leave_processor(std::uint64_t now) {
-  if (sits_on_ == shim::kNoProcessor) return;
+/// The scheduler is to place it again.
+void EStack::leave_processor(shim::Moment now) {
+  if (!policy_.bound()) return;
   pool_.processors_.spread_this_thread();
-  sits_on_ = shim::kNoProcessor;
-  no_move_before_ = now + to_ticks(kAfterContentionUs);
+  policy_.unbound(now);
+  say_attached();
+}
+
+/// Sequentially consistent, as detach() has it.
+void EStack::say_attached() noexcept {
+  const auto hint = policy_.bound() ? shim::EStackHint::beside(policy_.processor()) : shim::EStackHint::anywhere();
+  astack_->head->attached.store(hint.bits(), std::memory_order_seq_cst);
 }
 
 void EStack::detach() {
-  leave_processor(shim::ticks());
+  leave_processor(this_moment());
   LRPC_STEP("T14");
   // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
   // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "domain_processors.h"
+#include "estack_policy.h"
 #include "estack_shares.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
@@ -37,9 +38,10 @@ class EStack {
   [[nodiscard]] bool served_one();
   [[nodiscard]] bool hand_over_and_look();
   void park();
-  void after_call(std::uint16_t caller_processor);
-  void follow_caller(std::uint16_t processor, std::uint64_t now);
-  void leave_processor(std::uint64_t now);
+  void after_call();
+  void sit_with_caller(shim::Moment now);
+  void leave_processor(shim::Moment now);
+  void say_attached() noexcept;
   void detach();
 
   EStackPool& pool_;
@@ -48,12 +50,8 @@ class EStack {
   std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks whether it is wanted before it sleeps.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
   CallContext context_;
-  std::uint16_t seen_processor_ = 0;
-  std::uint16_t sits_on_ = 0xffff;  ///< The processor it is bound to, or none.
-  std::uint32_t same_processor_ = 0;
-  std::uint64_t no_move_before_ = 0;       ///< ticks()
-  std::uint32_t calls_without_yield_ = 0;  ///< To come, after a yield that went to somebody else's time slice.
-  bool spent_ = false;                     ///< Its scheduling was changed for good: the thread ends with this A-stack.
+  EStackPolicy policy_;
+  bool spent_ = false;  ///< Its scheduling was changed for good: the thread ends with this A-stack.
 
   // Under the pool's lock.
   std::shared_ptr<ServedBinding> binding_;

@@ -1,5 +1,7 @@
 #include "poller.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,26 +20,13 @@ namespace {
 /// Scans between two looks at the clock.
 constexpr int kScansPerLook = 64;
 /// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
-constexpr std::uint64_t kEvictionGapUs = 100;
+constexpr std::uint64_t kGapUs = 50;
 /// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row,
 /// and its A-stack is left to its E-stack for a hundred times as long.
 constexpr std::uint64_t kSlowUs = 20;
 constexpr std::uint64_t kSlowFactor = 100;
-/// How long an A-stack whose caller shares our processor is left alone.
+/// How long an A-stack is left alone whose caller sits on the last processor that was left to poll on.
 constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
-/// After an eviction: how long not to poll at all, doubling; and, if there seem to be more threads than processors, not
-/// for kCrowdedUs; but however that looks (the others may not be in our way), again after kThirdPartyFactor times what
-/// we have polled: so who shares a processor with us loses a twentieth of it at most.
-constexpr std::uint64_t kFirstBackOffUs = 2'000;
-constexpr std::uint64_t kLastBackOffUs = 64'000;
-constexpr std::uint64_t kCrowdedUs = 5'000;
-constexpr std::uint64_t kThirdPartyFactor = 20;
-constexpr std::uint64_t kLeastBlindUs = 20'000;
-constexpr std::uint64_t kMostBlindUs = 1'000'000;
-/// How long into a stint its callers have left the other gate, so that all who still run can be counted.
-constexpr std::uint64_t kSettledUs = 30;
-/// A stint that lasted so long without an eviction: the processor is ours again.
-constexpr std::uint64_t kSoundStintUs = 20'000;
 constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
@@ -85,27 +74,43 @@ void Poller::stop() {
 }
 
 void Poller::run() {
-  // The E-stack that started us may sit on its caller's processor, the one place where polling makes no sense.
-  processors_.spread_this_thread();
   while (!stop_.load(std::memory_order_acquire)) {
     take_offers(shim::ticks());
     if (hot_count_ == 0) {
       wait_for_offers();
-      continue;
+    } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed) || !take_seat()) {
+      cool_down();  // offered before the back-off began, or callers sit everywhere
+    } else {
+      stint();
     }
-    if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {  // offered before the back-off began
-      cool_down(Why::crowded);
-      continue;
-    }
-    // While we are under suspicion of being in somebody's way: who would run beside us? (A caller and its E-stack that
-    // hand one processor to and fro count as two.)
-    const std::uint64_t began = shim::ticks();
-    grant_.begin_polling();
-    const Why why = looks_crowded(1) ? Why::crowded : poll();
-    cool_down(why);
-    back_off(why, shim::ticks() - began);
-    grant_.end_polling(hits(), evictions());
   }
+}
+
+/// Off the processors that callers sit on: the E-stack that woke us sits beside one, the one place where polling makes no
+/// sense. False: there is no other.
+bool Poller::take_seat() noexcept {
+  const shim::Moment now = this_moment();
+  const bool seated =
+      processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
+  seat_ = shim::current_processor();
+  return seated;
+}
+
+void Poller::say_polled(ServedAStack& astack) const noexcept {
+  astack.head->polled.store(shim::PolledHint(seat_, policy_.stint()).bits(), std::memory_order_release);
+}
+
+void Poller::say_all_polled() noexcept {
+  seat_ = shim::current_processor();
+  for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
+}
+
+/// A caller says that it is where we are. False: it cannot be helped.
+bool Poller::step_aside(ServedAStack& astack) noexcept {
+  called_from(astack, context_.caller_processor(), this_moment());
+  if (!take_seat()) return false;
+  say_all_polled();
+  return true;
 }
 
 void Poller::wait_for_offers() {
@@ -128,7 +133,7 @@ void Poller::take_offers(std::uint64_t now) {
       continue;
     }
     offer.last_hit = now;
-    offer.astack->head->polled.store(1, std::memory_order_release);
+    if (polling_) say_polled(*offer.astack);
     hot_[hot_count_++] = std::move(offer);
   }
   if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
@@ -139,7 +144,7 @@ void Poller::take_back_remembered(std::uint64_t now) {
     auto binding = one.binding.lock();
     if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
     if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
-    one.astack->head->polled.store(1, std::memory_order_release);
+    if (polling_) say_polled(*one.astack);
     hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
   }
   remembered_.clear();
@@ -184,7 +189,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
     hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const bool slow = took_too_long(astack, now);
     mark_ = now;
-    if (shares_processor_with_caller()) [[unlikely]] {
+    if (shares_processor_with_caller() && !step_aside(astack)) [[unlikely]] {
       // For this caller we are on no idle processor: polling only keeps it from calling. It says so itself, so it is
       // the one that pays: only its A-stack goes.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
@@ -243,64 +248,73 @@ void Poller::drop_cold(std::uint64_t now) {
   mark_ = shim::ticks();
 }
 
-bool Poller::looks_crowded(unsigned spare) const noexcept {
-  if (back_off_ == 0 || shim::ticks() >= blind_before_) return false;
-  const auto runnable = shim::runnable_threads();
-  return runnable && *runnable > shim::online_processors() + spare;
+void Poller::stint() {
+  policy_.begin(this_moment());
+  polling_ = true;
+  say_all_polled();
+  grant_.begin_polling();
+  poll();
+  polling_ = false;
+  if (policy_.evicted()) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (const std::uint64_t next = policy_.end(this_moment()); next != 0)
+    not_before_.store(next, std::memory_order_relaxed);
+  cool_down();
+  grant_.end_polling(hits(), evictions());
 }
 
-Poller::Why Poller::poll() {
+void Poller::poll() {
   const std::uint64_t window = to_ticks(static_cast<std::uint64_t>(window_.count()));
-  const std::uint64_t gap = to_ticks(kEvictionGapUs);
-  const std::uint64_t began = shim::ticks();
-  const std::uint64_t settled = began + to_ticks(kSettledUs);
-  std::uint64_t switched_out = shim::involuntary_switches();
-  bool settled_looked = false;
-  std::uint64_t looked = began;
-  std::uint64_t last_hit = began;
-  mark_ = began;
-  for (;;) {
+  std::uint64_t last_hit = shim::ticks();
+  std::uint64_t hits_seen = hits();
+  gap_looked_ = shim::involuntary_switches();
+  mark_ = last_hit;
+  for (std::uint64_t looked = last_hit;; looked = mark_) {
     for (int i = 0; i < kScansPerLook; ++i) {
       if (!scan(last_hit)) shim::poll_delay();
     }
-    const std::uint64_t now = shim::ticks();
-    mark_ = now;
-    if (now - looked > gap) [[unlikely]] {
-      // Calls that took so long, or a processor taken away? The kernel counts. With an offer it was one of our own
-      // E-stacks that ran here: it brings work.
-      const std::uint64_t times = shim::involuntary_switches();
-      const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
-      if (times != switched_out && !own) return Why::evicted;
-      switched_out = times;
+    const shim::Moment now = this_moment();
+    mark_ = now.ticks;
+    if (now.since(looked) > kGapUs) [[unlikely]]
+      note_gap(now.since(looked), now);
+    if (policy_.yield_due(now)) offer_processor();
+    if (policy_.evicted() || !grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return;
+    if (hot_count_ == 0 || (now.ticks > last_hit && now.ticks - last_hit > window)) return;
+    if (const std::uint64_t all = hits(); all != hits_seen) {
+      hits_seen = all;
+      note_caller(last_hit, now);
     }
-    looked = now;
-    if (!grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return Why::idle;
-    if (hot_count_ == 0 || now - last_hit > window) return Why::idle;
-    if (!settled_looked && now > settled) [[unlikely]] {
-      settled_looked = true;
-      if (looks_crowded(0)) return Why::crowded;
-    }
-    if (back_off_ != 0 && now - began > to_ticks(kSoundStintUs)) back_off_ = 0;
-    if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
-    drop_cold(now);
+    if (shim::current_processor() != seat_) [[unlikely]]
+      say_all_polled();  // the scheduler has moved us
+    if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now.ticks);
+    drop_cold(now.ticks);
   }
 }
 
-void Poller::back_off(Why why, std::uint64_t polled) {
-  const std::uint64_t now = shim::ticks();
-  switch (why) {
-    case Why::idle: return;
-    case Why::evicted:
-      evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-      back_off_ = std::clamp(back_off_ * 2, to_ticks(kFirstBackOffUs), to_ticks(kLastBackOffUs));
-      blind_before_ = now + std::clamp(kThirdPartyFactor * polled, to_ticks(kLeastBlindUs), to_ticks(kMostBlindUs));
-      not_before_.store(now + back_off_, std::memory_order_relaxed);
-      return;
-    case Why::crowded: not_before_.store(now + to_ticks(kCrowdedUs), std::memory_order_relaxed); return;
+/// Calls that took so long, or a processor taken away? The kernel counts. With an offer it was one of our own E-stacks
+/// that ran here: it brings work.
+void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
+  const std::uint64_t times = shim::involuntary_switches();
+  const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
+  if (times != gap_looked_ && !own) policy_.others_had(us, now);
+  gap_looked_ = times;
+}
+
+/// The last one, for all: each is the last one now and then.
+void Poller::note_caller(std::uint64_t last_hit, shim::Moment now) noexcept {
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    if (hot_[i].last_hit == last_hit) called_from(*hot_[i].astack, context_.caller_processor(), now);
   }
 }
 
-void Poller::cool_down(Why why) {
+void Poller::offer_processor() noexcept {
+  const std::uint64_t began = shim::ticks();
+  sched_yield();
+  const shim::Moment now = this_moment();
+  policy_.yielded(now.since(began), now);
+  mark_ = now.ticks;
+}
+
+void Poller::cool_down() {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
   }
@@ -308,7 +322,7 @@ void Poller::cool_down(Why why) {
   remembered_.clear();
   for (std::size_t i = 0; i < hot_count_; ++i) {
     last_look(hot_[i]);
-    if (why == Why::idle && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
+    if (!policy_.evicted() && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
     hot_[i] = {};
   }
   hot_count_ = 0;

@@ -14,6 +14,7 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/thread.h"
 #include "poller_grant.h"
+#include "poller_policy.h"
 #include "served_binding.h"
 
 namespace lrpc::server {
@@ -39,13 +40,16 @@ class Poller {
   /// Promotes an A-stack into the hot set and wakes the poller, unless there is no room. Ask wants_offer() first.
   /// Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: the domain has a processor that is not the caller's, and neither the poller
-  /// nor this A-stack is backing off. Cheap, for the call path.
-  [[nodiscard]] bool wants_offer(const ServedAStack& astack, std::uint64_t now_ticks,
-                                 std::uint16_t caller_processor) const noexcept {
-    if (now_ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
-    if (now_ticks < not_before_.load(std::memory_order_relaxed)) return false;
-    return enabled_ && processors_.count() > (processors_.contains(caller_processor) ? 1U : 0U);
+  /// Whether an offer could be taken now: the domain has a processor that no caller sits on, and neither the poller nor
+  /// this A-stack is backing off. For the call path of an E-stack: a look at each processor at most.
+  [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
+    if (now.ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
+    if (now.ticks < not_before_.load(std::memory_order_relaxed)) return false;
+    return enabled_ && processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
+  }
+  /// A call on `astack` has come from there. Any thread.
+  void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
+    callers_.called_from(processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
   }
   void stop();
 
@@ -60,13 +64,6 @@ class Poller {
     std::uint64_t last_hit = 0;
     bool cold = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
   };
-  /// Why a stint of polling ended.
-  enum class Why : std::uint8_t {
-    idle,     ///< No call for a window.
-    evicted,  ///< Switched out against its will: somebody else wants the processor.
-    crowded,  ///< More threads want to run than there are processors.
-  };
-
   [[nodiscard]] bool start_locked();
   static void* thread_main(void* poller);
   void run();
@@ -79,10 +76,16 @@ class Poller {
   void drop(std::size_t index);
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
-  [[nodiscard]] bool looks_crowded(unsigned spare) const noexcept;
-  [[nodiscard]] Why poll();
-  void back_off(Why why, std::uint64_t polled);
-  void cool_down(Why why);
+  [[nodiscard]] bool take_seat() noexcept;
+  void say_polled(ServedAStack& astack) const noexcept;
+  void say_all_polled() noexcept;
+  [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
+  void stint();
+  void poll();
+  void offer_processor() noexcept;
+  void note_caller(std::uint64_t last_hit, shim::Moment now) noexcept;
+  void note_gap(std::uint64_t us, shim::Moment now) noexcept;
+  void cool_down();
   void wait_for_offers();
 
   PollerGrant& grant_;
@@ -90,11 +93,12 @@ class Poller {
   const std::chrono::microseconds window_;
   const std::size_t stack_size_;
   const DomainProcessors& processors_;
+  CallerProcessors callers_;
   std::mutex mutex_;
   std::vector<Hot> offers_;
   std::atomic<std::uint32_t> offered_{0};  ///< Futex word: counts offers; also tells the polling thread to look.
   std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken: back-off.
+  std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
   std::atomic<std::uint64_t> hits_{0};
   std::atomic<std::uint64_t> evictions_{0};
   shim::Thread thread_;  ///< Under mutex_ until it runs.
@@ -110,10 +114,12 @@ class Poller {
   };
   std::vector<Remembered> remembered_;
   std::uint32_t offers_seen_ = 0;
-  std::uint64_t mark_ = 0;          ///< ticks() at the last look at the clock.
-  std::uint64_t slow_looked_ = 0;   ///< involuntary_switches() when a call last seemed slow.
-  std::uint64_t back_off_ = 0;      ///< After the last eviction, in ticks(); 0: none of late.
-  std::uint64_t blind_before_ = 0;  ///< ticks() before which no stint begins that looks crowded.
+  PollerPolicy policy_;
+  bool polling_ = false;                     ///< Within a stint: hints are on.
+  std::uint16_t seat_ = shim::kNoProcessor;  ///< The processor that the hints name.
+  std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
+  std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
+  std::uint64_t gap_looked_ = 0;             ///< The same at the last gap.
   CallContext context_;
 };
 

@@ -81,7 +81,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   std::uint64_t last_call = 0;               ///< ticks() of the last call an E-stack served; the E-stack's own.
   std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); the poller's own.
   std::uint32_t slow = 0;            ///< Long calls in a row that the poller executed; the poller's own.
-  std::uint32_t streak = 0;          ///< Calls in a row that came soon after one another; the E-stack's own.
+  std::atomic<std::uint16_t> caller{0xffff};  ///< The processor that it was last called from, as far as was looked.
 };
 static_assert(sizeof(ServedAStack) == 128);
 

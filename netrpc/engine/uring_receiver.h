@@ -4,7 +4,7 @@
 
 #include <liburing.h>
 
-#include "lrpc/shim/linkage.h"
+#include "lrpc/shim/back_off.h"
 #include "netrpc/engine/core.h"
 
 namespace lrpc::netrpc {

@@ -72,9 +72,7 @@ Part install(const std::vector<sock_filter>& filter, const Options& options) {
 /// What the libraries and the C library read while they run, wherever there is a group for it. Harmless to all.
 void add_usual_paths(Options& options) {
   if (!has(options.groups, Group::read_files) && !has(options.groups, Group::write_files)) return;
-  // How many threads could run (the gates' contention memory); how many processors there are (the C library).
-  for (const char* const path : {"/proc/loadavg", "/sys/devices/system/cpu/online"})
-    options.read_only.emplace_back(path);
+  options.read_only.emplace_back("/sys/devices/system/cpu/online");  // the C library's number of processors
 }
 
 std::string line(const char* what, const Part& part) {
@@ -102,7 +100,6 @@ Result<Report> enter(const Options& chosen) {
                        std::to_string(threads) + " already: shut it in before the first export, import or thread"};
   }
   // Looked up in files when they are first asked for; later that might be refused.
-  (void)shim::online_processors();
   (void)shim::ticks_per_microsecond();
   ::tzset();
 

@@ -152,7 +152,8 @@ TEST_F(HostileGrowth, lines_that_are_none_are_dropped) {
   clerk_has_looked();
   EXPECT_EQ(grown(), 0U);
   EXPECT_EQ(client_->call(0, 0), 0);
-  EXPECT_LE(Holdings::of().descriptors, before.descriptors + 3);  // those above
+  // Those above. The clerk may have looked at the last line and not closed it yet.
+  EXPECT_TRUE(eventually([&] { return Holdings::of().descriptors <= before.descriptors + 3; }));
 }
 
 TEST_F(HostileGrowth, a_place_is_taken_once) {

@@ -20,7 +20,8 @@ enum class Turn : std::uint8_t {
 ///   bit   2      the caller sleeps on the word       (set by the client, while called)
 ///   bit   3      the E-stack is parked on the word   (set by the server, while returned)
 ///   bit   4      revoked: one side found the other dead and wants no more sleep on this word
-///   bit   5      the caller yields its processor     (set by the client with CALLED, a hint)
+///   bit   5      the caller yields its processor,    (set by the client with CALLED, a hint)
+///                or would if the E-stack sat there
 ///   bit   6      the call carries a deadline         (set by the client with CALLED; what is left is in the slot)
 ///   bits  8..31  generation, modulo 2^24 (the full one is in the private linkage records)
 ///   bits 32..47  called: procedure identifier        returned: status
@@ -112,10 +113,11 @@ inline constexpr std::uint16_t kFailed = 0x8000;
 /// The head of every A-stack slot in the pairwise region; the argument image follows at offset sizeof(AStackHead).
 /// It shares its cache line with the first 48 bytes of the image, so that a small call costs one line each way.
 struct AStackHead {
-  std::atomic<std::uint64_t> word;    ///< The call word.
-  std::atomic<std::uint32_t> polled;  ///< Hint from the server: non-zero while a poller of its domain scans this word.
-  /// Hint from the server: non-zero while an E-stack is associated, so that the bell need not be rung when the futex
-  /// wake finds nobody (the E-stack is awake). A lie costs the liar's caller one bounded sleep, no more.
+  std::atomic<std::uint64_t> word;  ///< The call word.
+  /// Hint from the server (PolledHint): non-zero while a poller of its domain scans this word.
+  std::atomic<std::uint32_t> polled;
+  /// Hint from the server (EStackHint): non-zero while an E-stack is associated, so that the bell need not be rung when
+  /// the futex wake finds nobody (the E-stack is awake). A lie costs the liar's caller one bounded sleep, no more.
   std::atomic<std::uint32_t> attached;
 };
 static_assert(sizeof(AStackHead) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -56,8 +56,9 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   return CallWord(head.word.exchange(called.bits(), std::memory_order_acq_rel)).estack_parked();
 }
 
-/// Gives the processor away at most `yields` times, looking for the return of `generation` after each. True if it came.
-[[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, int yields,
+/// Gives the processor away again and again, looking for the return of `generation` each time; not again once `limit`
+/// ticks() have passed. True if it came.
+[[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, std::uint64_t limit,
                                     CallWord& word) noexcept;
 
 /// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it

@@ -1,68 +1,21 @@
 // Linkage records: the private halves of an outstanding call. Never in the region.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 
 #include "lrpc/shim/call_word.h"
+#include "lrpc/shim/caller_policy.h"
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/region.h"
 
 namespace lrpc::shim {
 
-/// Remembers that something did not pay, and for how many calls not to try it again. Forgets in bounded time: the
-/// penalty doubles up to kMax calls and is gone at the first success. What is tried is cheap, but for postpone().
-class BackOff {
- public:
-  static constexpr std::uint16_t kFirst = 64;
-  static constexpr std::uint16_t kMax = 1024;
-
-  /// Whether to try now; counts a call down if not.
-  [[nodiscard]] bool try_now() noexcept {
-    if (skip_ == 0) [[likely]]
-      return true;
-    return count_down();
-  }
-  /// Held: try_now() says no, so that the call path need not ask why; whoever knows asks try_held() instead.
-  void hold(bool held) noexcept { skip_ = held ? kHeld : 0; }
-  [[nodiscard]] bool try_held() noexcept {
-    if ((skip_ & kMask) == 0) return true;
-    --skip_;
-    return false;
-  }
-  void succeeded() noexcept { failures_ = penalty_ = 0; }
-  /// One failure is an accident, the second in a row a reason to stop for a while.
-  void failed() noexcept {
-    if (++failures_ < 2) return;
-    penalty_ = penalty_ == 0 ? kFirst : std::min<std::uint16_t>(static_cast<std::uint16_t>(penalty_ * 2), kMax);
-    skip_ = static_cast<std::uint16_t>((skip_ & kHeld) | penalty_);
-    failures_ = 1;
-  }
-  /// Not within the next `calls`.
-  void postpone(std::uint16_t calls) noexcept {
-    skip_ = static_cast<std::uint16_t>((skip_ & kHeld) | std::max<std::uint16_t>(skip_ & kMask, calls));
-  }
-
- private:
-  static constexpr std::uint16_t kHeld = 0x8000;
-  static constexpr std::uint16_t kMask = 0x7fff;
-
-  [[gnu::noinline]] bool count_down() noexcept {
-    if (skip_ != kHeld) --skip_;
-    return false;
-  }
-
-  std::uint16_t skip_ = 0;  ///< Calls; and kHeld.
-  std::uint16_t penalty_ = 0;
-  std::uint16_t failures_ = 0;
-};
-
 /// The client's half: one per A-stack, same index, in client memory. Touched only by the thread that holds the A-stack.
 /// The records of a thread's outstanding calls form a stack through `below` (LRPC §3.2, nested calls).
-struct alignas(128) LinkageRecord {
+struct alignas(64) LinkageRecord {
   AStack astack;
   /// The last call made with this A-stack, so that the call path need not shift: its generation where the word has it,
   /// and below that what the word says when it has returned (CallWord::returned()). The word has the low half of it.
@@ -73,10 +26,7 @@ struct alignas(128) LinkageRecord {
   bool estack_may_sleep = true;        ///< The parked flag may have been overwritten unseen: wake to be sure.
   bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
   bool limited = false;                ///< `until` and `cancellations` say what holds for this call.
-  BackOff exchange;                    ///< Calls that no poller picked up.
-  BackOff yielding;                    ///< Yields that did not bring the result.
-  std::uint64_t yields_cost_until =
-      0;  ///< ticks() before which no yield is risked without a look at who else runs; 0: any time.
+  CallerPolicy policy;                 ///< How to wait.
   // Of a call that was started within a scope that limits calls, and is finished later: what held then.
   std::chrono::steady_clock::time_point until{};
   std::shared_ptr<const Cancellations> cancellations;
@@ -91,7 +41,7 @@ struct alignas(128) LinkageRecord {
   /// The last call was never rung: the next one is of its generation.
   void take_back() noexcept { last -= std::uint64_t{1} << CallWord::kGenerationShift; }
 };
-static_assert(sizeof(LinkageRecord) == 128);
+static_assert(sizeof(LinkageRecord) == 192);
 
 /// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never
 /// executes a later call's arguments. 56 bits of generation: never wraps, whatever the shared word does.

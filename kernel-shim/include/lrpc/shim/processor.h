@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
 #if defined(__x86_64__)
 #include "lrpc/shim/arch/x86_64.h"
@@ -45,12 +44,6 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 /// known (after 10 ms to about a hundred-thousandth). As it was then, as long as no time has passed.
 [[nodiscard]] double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept;
 
-/// Threads of the whole system that run or could run at this moment (/proc/loadavg), this one included; nothing where
-/// the file cannot be read. A few microseconds: not for the call path, but cheaper than giving a time slice away to
-/// find out.
-[[nodiscard]] std::optional<unsigned> runnable_threads() noexcept;
-/// Processors of the system that are online. Looked up once.
-[[nodiscard]] unsigned online_processors() noexcept;
 /// How often the calling thread was switched out against its will (getrusage(2)).
 [[nodiscard]] std::uint64_t involuntary_switches() noexcept;
 

@@ -91,10 +91,6 @@ class BindingObject {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
-  /// Whether an A-stack's poller is to be tried now (step 4); `linkage` is held by the caller.
-  [[nodiscard]] bool try_exchange(shim::LinkageRecord& linkage) const noexcept {
-    return parts_.call_timeout.count() > 0 ? linkage.exchange.try_held() : linkage.exchange.try_now();
-  }
   /// Of the calls from now on. Not while others use the binding.
   void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }

@@ -14,8 +14,8 @@
 
 namespace lrpc::client {
 
-/// Steps 4 and 5 when the exchange gate is not open or did not answer: handoff, then sleep. `rung`: the word already
-/// says CALLED, and of `called` only the procedure matters. Returns the call status (call_status in call_word.h).
+/// Steps 4 and 5 when the exchange gate is not trusted, or did not answer. `rung`: the word already says CALLED, and of
+/// `called` only the procedure matters. Returns the call status (call_status in call_word.h).
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
 /// Before step 4 of a call that a scope or its binding's call_timeout limits: what is left goes into the slot, and the
@@ -116,11 +116,11 @@ class Call {
     called = called.with(shim::CallWord::kLimited);
     return true;
   }
-  /// 4 · rings by the exchange gate if a poller of the server's domain is believed to scan the word; false: not rung.
+  /// 4 · rings by the exchange gate if a poller of the server's domain is trusted to scan the word; false: not rung.
   [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
     shim::LinkageRecord& linkage = *linkage_;
     shim::AStackHead& head = *linkage.astack.head;
-    if (head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]]
+    if (!linkage.policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
       return false;
     shim::ring_exchange(head, called);  // T1
     linkage.estack_may_sleep = true;    // the plain store may have hidden that its E-stack is parked
@@ -132,13 +132,11 @@ class Call {
     shim::LinkageRecord& linkage = *linkage_;
     shim::CallWord word;
     if (shim::poll_return(linkage, binding_.exchange_looks(), word)) [[likely]] {
-      linkage.exchange.succeeded();
       LRPC_STEP("client 6");
       if (word.bits() >> 32 == 0) [[likely]]
         return 0;
       return word.status();
     }
-    linkage.exchange.failed();
     return slow(shim::CallWord::called_after(linkage.last, procedure, shim::kNoProcessor), true);
   }
   [[nodiscard]] shim::LinkageRecord& linkage() const noexcept { return *linkage_; }

@@ -78,9 +78,8 @@ class PendingCall {
     called_ = linkage.next_call(procedure, shim::current_processor());
     if (shim::calling_thread.limits != nullptr) [[unlikely]]
       return ring_slow(may_block);
-    if (may_block || head.polled.load(std::memory_order_relaxed) == 0 || !linkage.exchange.try_now()) [[unlikely]] {
+    if (may_block || !linkage.policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
       return ring_slow(may_block);
-    }
     return ring_polled();
   }
   /// 4 · rings by plain store: the slot says that somebody polls.
@@ -139,6 +138,7 @@ class PendingCall {
     if (linkage_->astack.tail != nullptr) binding_->note_tail_use();
     return linkage_->astack;
   }
+  [[nodiscard]] shim::LinkageRecord& linkage() const noexcept { return *linkage_; }
   /// The A-stack's number in the region.
   [[nodiscard]] std::uint32_t astack() const noexcept { return linkage_->index; }
 

@@ -1,0 +1,128 @@
+// How a caller decides to wait (LRPC §3.4), and what the server tells it for that. Pure: no system call, no clock.
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/shim/distrust.h"
+
+namespace lrpc::shim {
+
+/// AStackHead::polled: whether a poller scans the word, on which processor, and in which stint of polling. Zero: none
+/// does. A hint, and hostile: a lie costs the liar's callers kExchangeMicroseconds a call.
+class PolledHint {
+ public:
+  constexpr PolledHint() noexcept = default;
+  constexpr explicit PolledHint(std::uint32_t bits) noexcept : bits_(bits) {}
+  /// `stint` counts up with each stint of the poller, so that who has lost trust in one begins anew with the next.
+  constexpr PolledHint(std::uint16_t processor, std::uint64_t stint) noexcept
+      : bits_(static_cast<std::uint32_t>(stint % 0xffff + 1) << 16 | processor) {}
+
+  [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
+  [[nodiscard]] constexpr bool polled() const noexcept { return bits_ != 0; }
+  [[nodiscard]] constexpr std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(bits_); }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+/// AStackHead::attached: whether an E-stack is associated, and whether it is bound to a processor. A hint, too: a lie
+/// about the first costs the liar's caller a bounded sleep, one about the second a yield or two.
+class EStackHint {
+ public:
+  constexpr explicit EStackHint(std::uint32_t bits) noexcept : bits_(bits) {}
+  static constexpr EStackHint nobody() noexcept { return EStackHint(0); }
+  static constexpr EStackHint anywhere() noexcept { return EStackHint(1); }
+  static constexpr EStackHint beside(std::uint16_t processor) noexcept { return EStackHint(processor + 2U); }
+
+  [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
+  [[nodiscard]] constexpr bool is_beside(std::uint16_t processor) const noexcept { return bits_ == processor + 2U; }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+/// The state machine of one A-stack's caller. Where it waits for the return:
+///
+///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds
+///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
+///   sleep      else
+///
+/// It belongs to whoever holds the A-stack. The call path asks one thing, trusts(), and notes nothing when all is well.
+class CallerPolicy {
+ public:
+  enum class Way : std::uint8_t { exchange, yield, sleep };
+
+  /// How long a caller polls before it gives the exchange up: about two futex round trips, after which a sleep costs
+  /// less than what was polled away.
+  static constexpr std::uint32_t kExchangeMicroseconds = 20;
+  /// Two switches bring the result if the E-stack sits on our processor, and 20 us if it is just on its way there (a
+  /// move takes as long as a wake-up): then a sleep would have the kernel wake us up on another processor than its own.
+  static constexpr std::uint32_t kYieldMicroseconds = 20;
+  /// A yield that took longer went to somebody else's time slice. (The shortest slice of the kernels looked at is
+  /// 700 us; the longest procedure that a caller yields for is not much above kExchangeMicroseconds.)
+  static constexpr std::uint64_t kLongYieldUs = 100;
+  /// And is not risked again before so many times its cost have passed: so it takes a twentieth of the time at most, and
+  /// less and less where it happens again.
+  static constexpr std::uint32_t kCostFactor = 20;
+  /// Calls that no poller picked up. One that is switched out comes back after a time slice of somebody else's, so there
+  /// is no use to wait for much longer; an attempt costs 20 us, of 16 ms no more than can be measured.
+  static constexpr DistrustSpans kExchangeSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 16'000};
+  /// Yields that did not bring the result, or brought it at a cost.
+  static constexpr DistrustSpans kYieldSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 500'000};
+
+  /// Whether to exchange at once: a poller scans the word, in a stint that has been chosen before and has kept its
+  /// word since.
+  [[nodiscard]] bool trusts(std::uint32_t polled) const noexcept { return trusted_ == polled; }
+
+  /// What a caller knows when trusts() says no.
+  struct Situation {
+    PolledHint polled;
+    EStackHint estack;
+    std::uint16_t processor;  ///< The caller's own.
+    Moment now;
+  };
+  /// `may_yield`: the binding's gate and the thread's scheduling let it.
+  [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
+    if (at.polled.polled() && at.polled.processor() != at.processor &&
+        !(at.polled.bits() == missed_ && exchange_.holds(at.now))) {
+      if (!held_) trusted_ = at.polled.bits();
+      return Way::exchange;
+    }
+    trusted_ = kNothing;
+    return may_yield && would_yield(at.now) && at.estack.is_beside(at.processor) ? Way::yield : Way::sleep;
+  }
+  /// Whether it would yield if the E-stack sat beside it: the E-stack is told, and follows only those who would.
+  [[nodiscard]] bool would_yield(Moment now) const noexcept { return !yield_.holds(now); }
+
+  /// No return within kExchangeMicroseconds, although `polled` said that somebody scans.
+  void exchange_missed(PolledHint polled, Moment now) noexcept {
+    trusted_ = kNothing;
+    missed_ = polled.bits();
+    exchange_.failed(now);
+  }
+  /// What came of yielding, which has ended `now`.
+  void yielded(bool returned, std::uint64_t took_us, Moment now) noexcept {
+    if (took_us > kLongYieldUs) {
+      yield_.failed_at_a_cost(now, took_us, kCostFactor);
+    } else if (!returned) {
+      yield_.failed(now);
+    }
+  }
+
+  /// Held: trusts() always says no, so that every call goes by choose().
+  void hold(bool held) noexcept {
+    held_ = held;
+    trusted_ = kNothing;
+  }
+
+ private:
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  ///< Not what a hint can be.
+
+  std::uint64_t trusted_ = kNothing;
+  std::uint32_t missed_ = 0;  ///< The hint that was last believed in vain.
+  bool held_ = false;
+  Distrust<kExchangeSpans> exchange_;
+  Distrust<kYieldSpans> yield_;
+};
+
+}  // namespace lrpc::shim

@@ -1,0 +1,182 @@
+// How a caller chooses to wait, by a clock of the test's own.
+#include "lrpc/shim/caller_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace lrpc::shim {
+namespace {
+
+using Way = CallerPolicy::Way;
+constexpr std::uint16_t kHere = 1;
+constexpr std::uint16_t kThere = 2;
+constexpr std::uint64_t kPerUs = 10;
+
+/// A caller on kHere and what it sees.
+struct Caller {
+  CallerPolicy policy;
+  PolledHint polled;
+  EStackHint estack = EStackHint::anywhere();
+  bool may_yield = true;
+  std::uint64_t us = 1'000'000;
+
+  [[nodiscard]] Moment now() const { return {us * kPerUs, kPerUs}; }
+  [[nodiscard]] Way choose() {
+    if (policy.trusts(polled.bits())) return Way::exchange;
+    return policy.choose({.polled = polled, .estack = estack, .processor = kHere, .now = now()}, may_yield);
+  }
+  void miss() { policy.exchange_missed(polled, now()); }
+};
+
+TEST(CallerPolicy, without_hints_it_sleeps) {
+  Caller caller;
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.estack = EStackHint::nobody();
+  EXPECT_EQ(caller.choose(), Way::sleep);
+}
+
+TEST(CallerPolicy, exchanges_with_a_poller_elsewhere_and_asks_nothing_after_the_first_call) {
+  Caller caller;
+  caller.polled = PolledHint(kThere, 7);
+  EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
+  EXPECT_EQ(caller.choose(), Way::exchange);
+  EXPECT_TRUE(caller.policy.trusts(caller.polled.bits()));
+  EXPECT_FALSE(caller.policy.trusts(PolledHint().bits())) << "nobody polls";
+  EXPECT_FALSE(caller.policy.trusts(PolledHint(kThere, 8).bits())) << "another stint";
+  EXPECT_FALSE(caller.policy.trusts(PolledHint(3, 7).bits())) << "another processor";
+}
+
+TEST(CallerPolicy, does_not_poll_for_a_poller_on_its_own_processor) {
+  Caller caller;
+  caller.polled = PolledHint(kHere, 1);
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
+}
+
+TEST(CallerPolicy, every_stint_has_a_hint_that_is_not_nobody) {
+  for (std::uint64_t stint : {std::uint64_t{0}, std::uint64_t{0xfffe}, std::uint64_t{0xffff}}) {
+    EXPECT_TRUE(PolledHint(0, stint).polled()) << stint;
+    EXPECT_NE(PolledHint(0, stint).bits(), PolledHint(0, stint + 1).bits()) << stint;
+  }
+  EXPECT_EQ(PolledHint(0xffff, 3).processor(), 0xffff);
+}
+
+TEST(CallerPolicy, one_miss_is_an_accident_the_second_ends_the_trust_in_that_stint) {
+  Caller caller;
+  caller.polled = PolledHint(kThere, 1);
+  EXPECT_EQ(caller.choose(), Way::exchange);
+  caller.miss();
+  EXPECT_EQ(caller.choose(), Way::exchange);
+  caller.us += 100;
+  caller.miss();
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.polled = PolledHint(kThere, 2);
+  EXPECT_EQ(caller.choose(), Way::exchange) << "a new stint";
+  caller.polled = PolledHint(kThere, 1);
+  caller.us += 1'000;
+  EXPECT_EQ(caller.choose(), Way::exchange) << "after a millisecond";
+}
+
+TEST(CallerPolicy, misses_that_are_far_apart_are_accidents_all) {
+  Caller caller;
+  caller.polled = PolledHint(kThere, 1);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(caller.choose(), Way::exchange) << i;
+    caller.miss();
+    caller.us += 2'000;
+  }
+}
+
+TEST(CallerPolicy, a_poller_that_never_answers_costs_less_and_less) {
+  Caller caller;
+  caller.polled = PolledHint(kThere, 1);
+  int misses = 0;
+  for (const std::uint64_t end = caller.us + 1'000'000; caller.us < end; caller.us += 25) {
+    if (caller.choose() != Way::exchange) continue;
+    caller.miss();
+    ++misses;
+  }
+  EXPECT_GE(misses, 50) << "it is tried again";
+  EXPECT_LE(misses, 75) << "two, five while the spans double, then one each 16 ms";
+}
+
+TEST(CallerPolicy, yields_only_where_the_estack_is_bound_to_its_processor) {
+  Caller caller;
+  caller.estack = EStackHint::beside(kHere);
+  EXPECT_EQ(caller.choose(), Way::yield);
+  caller.estack = EStackHint::beside(kThere);
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.estack = EStackHint::beside(kHere);
+  caller.may_yield = false;
+  EXPECT_EQ(caller.choose(), Way::sleep);
+}
+
+TEST(CallerPolicy, a_caller_that_knows_no_processor_takes_no_hint_for_its_own) {
+  for (const EStackHint hint : {EStackHint::nobody(), EStackHint::anywhere(), EStackHint::beside(0)})
+    EXPECT_FALSE(hint.is_beside(0xffff));
+}
+
+TEST(CallerPolicy, a_yield_that_cost_is_not_risked_before_twenty_times_that) {
+  Caller caller;
+  caller.estack = EStackHint::beside(kHere);
+  caller.policy.yielded(true, 4'000, caller.now());
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  EXPECT_FALSE(caller.policy.would_yield(caller.now()));
+  caller.us += 79'999;
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.us += 2;
+  EXPECT_EQ(caller.choose(), Way::yield);
+  caller.us += 1'000;
+  caller.policy.yielded(true, 4'000, caller.now());
+  caller.us += 159'999;
+  EXPECT_EQ(caller.choose(), Way::sleep) << "twice as long where it happens again";
+}
+
+TEST(CallerPolicy, all_that_yields_cost_beside_a_hog_is_a_twentieth_of_the_time) {
+  Caller caller;
+  caller.estack = EStackHint::beside(kHere);
+  std::uint64_t lost = 0;
+  const std::uint64_t began = caller.us;
+  while (caller.us < began + 10'000'000) {
+    caller.us += 10;
+    if (caller.choose() != Way::yield) continue;
+    caller.us += 3'000;
+    lost += 3'000;
+    caller.policy.yielded(true, 3'000, caller.now());
+  }
+  EXPECT_LE(20 * lost, caller.us - began);
+  EXPECT_GE(lost, 10 * 3'000U) << "it is tried again, at least twice a second";
+}
+
+TEST(CallerPolicy, yields_that_bring_nothing_are_given_up_after_two) {
+  Caller caller;
+  caller.estack = EStackHint::beside(kHere);
+  caller.policy.yielded(false, 3, caller.now());
+  EXPECT_EQ(caller.choose(), Way::yield);
+  caller.policy.yielded(false, 3, caller.now());
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.us += 1'001;
+  EXPECT_EQ(caller.choose(), Way::yield);
+  caller.policy.yielded(true, 3, caller.now());
+  EXPECT_EQ(caller.choose(), Way::yield);
+}
+
+TEST(CallerPolicy, held_it_chooses_every_call_anew) {
+  Caller caller;
+  caller.policy.hold(true);
+  caller.polled = PolledHint(kThere, 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
+    EXPECT_EQ(caller.choose(), Way::exchange);
+  }
+  caller.policy.hold(false);
+  EXPECT_EQ(caller.choose(), Way::exchange);
+  EXPECT_TRUE(caller.policy.trusts(caller.polled.bits()));
+}
+
+TEST(CallerPolicy, no_hint_at_all_makes_it_trust_without_having_chosen) {
+  const CallerPolicy policy;
+  for (const std::uint32_t hint : {0U, 1U, 0xffffU, 0x7fff'ffffU, 0xffff'ffffU}) EXPECT_FALSE(policy.trusts(hint));
+}
+
+}  // namespace
+}  // namespace lrpc::shim

@@ -1,0 +1,172 @@
+// The server's policies, by a clock of the test's own.
+#include <gtest/gtest.h>
+
+#include "estack_policy.h"
+#include "poller_policy.h"
+
+namespace lrpc::server {
+namespace {
+
+using Move = EStackPolicy::Move;
+constexpr std::uint64_t kPerUs = 10;
+constexpr shim::Moment at(std::uint64_t us) { return {us * kPerUs, kPerUs}; }
+
+/// `calls` calls from a processor; what the last one comes to.
+Move calls(EStackPolicy& policy, std::uint16_t processor, unsigned count, std::uint64_t us, bool yields = true) {
+  Move move = Move::stay;
+  for (unsigned i = 0; i < count; ++i) {
+    policy.called_from(processor);
+    move = policy.move(processor, yields, at(us));
+  }
+  return move;
+}
+
+TEST(EStackPolicy, binds_itself_to_its_caller_after_some_calls_from_one_processor) {
+  EStackPolicy policy;
+  EXPECT_EQ(calls(policy, 3, EStackPolicy::kCallsBeforeMove - 1, 5'000), Move::stay);
+  EXPECT_EQ(calls(policy, 3, 1, 5'000), Move::bind);
+  policy.bound_to(3, at(5'000));
+  EXPECT_EQ(calls(policy, 3, 10, 5'000), Move::stay);
+  EXPECT_TRUE(policy.hands_over(3, true));
+  EXPECT_FALSE(policy.hands_over(3, false));
+  EXPECT_FALSE(policy.hands_over(4, true));
+}
+
+TEST(EStackPolicy, does_not_follow_who_would_not_yield_and_leaves_him) {
+  EStackPolicy policy;
+  EXPECT_EQ(calls(policy, 3, 100, 5'000, false), Move::stay);
+  policy.bound_to(3, at(5'000));
+  EXPECT_EQ(calls(policy, 3, 1, 5'000, false), Move::unbind);
+  policy.unbound(at(5'000));
+  EXPECT_FALSE(policy.bound());
+  EXPECT_FALSE(policy.hands_over(3, true));
+}
+
+TEST(EStackPolicy, is_bound_to_no_processor_that_its_caller_has_left) {
+  EStackPolicy policy;
+  policy.bound_to(3, at(5'000));
+  EXPECT_EQ(calls(policy, 4, EStackPolicy::kCallsBeforeMove - 1, 5'100), Move::stay);
+  EXPECT_EQ(calls(policy, 4, 1, 5'100), Move::unbind) << "too soon to move again";
+  policy.unbound(at(5'100));
+  EXPECT_EQ(calls(policy, 4, 1, 5'200), Move::stay);
+  EXPECT_EQ(calls(policy, 4, 1, 7'200), Move::bind);
+}
+
+TEST(EStackPolicy, follows_a_caller_that_moves_about_ever_more_rarely) {
+  EStackPolicy policy;
+  unsigned moves = 0;
+  std::uint16_t caller = 0;
+  for (std::uint64_t us = 5'000; us < 1'005'000; us += 500, caller ^= 1) {
+    const Move move = calls(policy, caller, 20, us);
+    if (move == Move::unbind) policy.unbound(at(us));
+    if (move != Move::bind) continue;
+    policy.bound_to(caller, at(us));
+    ++moves;
+  }
+  EXPECT_GE(moves, 15U);
+  EXPECT_LE(moves, 30U) << "seven while the interval doubles, then one each 64 ms";
+}
+
+TEST(EStackPolicy, an_astack_is_hot_after_calls_soon_after_one_another) {
+  EStackPolicy policy;
+  EXPECT_FALSE(policy.served(1'000, 200));
+  EXPECT_FALSE(policy.served(199, 200));
+  EXPECT_TRUE(policy.served(199, 200));
+  EXPECT_FALSE(policy.served(200, 200));
+}
+
+TEST(PollerPolicy, offers_its_processor_at_regular_times) {
+  PollerPolicy policy;
+  policy.begin(at(1'000));
+  EXPECT_FALSE(policy.yield_due(at(1'099)));
+  EXPECT_TRUE(policy.yield_due(at(1'100)));
+  policy.yielded(0, at(1'101));
+  EXPECT_FALSE(policy.yield_due(at(1'200)));
+  EXPECT_TRUE(policy.yield_due(at(1'201)));
+  EXPECT_FALSE(policy.evicted());
+}
+
+TEST(PollerPolicy, a_time_slice_of_somebody_elses_is_an_eviction) {
+  PollerPolicy policy;
+  policy.begin(at(1'000));
+  policy.yielded(PollerPolicy::kEvictionUs + 1, at(2'200));
+  EXPECT_TRUE(policy.evicted());
+  EXPECT_EQ(policy.end(at(2'200)), at(2'200 + PollerPolicy::kFirstBackOffUs).ticks);
+}
+
+TEST(PollerPolicy, who_takes_a_fifth_in_small_turns_does_not_end_the_stint_who_takes_half_does) {
+  for (const std::uint64_t part : {5U, 2U}) {
+    PollerPolicy policy;
+    policy.begin(at(0));
+    for (std::uint64_t us = 1'000; us < 100'000 && !policy.evicted(); us += 1'000) policy.yielded(1'000 / part, at(us));
+    EXPECT_EQ(policy.evicted(), part == 2) << part;
+  }
+}
+
+TEST(PollerPolicy, moments_are_nobodys) {
+  PollerPolicy policy;
+  policy.begin(at(0));
+  for (std::uint64_t us = 100; us < 100'000; us += 30) policy.yielded(PollerPolicy::kOthersUs, at(us));
+  EXPECT_FALSE(policy.evicted());
+}
+
+/// A poller that always wants to poll, beside a hog that takes every yield for a slice of 3 ms.
+TEST(PollerPolicy, a_hog_keeps_nearly_all_of_its_processor) {
+  PollerPolicy policy;
+  std::uint64_t us = 0;
+  std::uint64_t polled = 0;
+  while (us < 10'000'000) {
+    policy.begin(at(us));
+    us += PollerPolicy::kYieldUs;
+    polled += PollerPolicy::kYieldUs;
+    ASSERT_TRUE(policy.yield_due(at(us)));
+    us += 3'000;
+    policy.yielded(3'000, at(us));
+    ASSERT_TRUE(policy.evicted());
+    const std::uint64_t next = policy.end(at(us)) / kPerUs;
+    ASSERT_GT(next, us);
+    us = next;
+  }
+  EXPECT_LE(100 * polled, us);
+  EXPECT_GE(polled, 100 * PollerPolicy::kYieldUs) << "and is back within 20 ms when the hog has gone";
+}
+
+TEST(PollerPolicy, a_sound_stint_makes_it_as_good_as_new) {
+  PollerPolicy policy;
+  for (const std::uint64_t expected : {2'000U, 4'000U, 8'000U, 16'000U, 16'000U}) {
+    policy.begin(at(0));
+    policy.yielded(5'000, at(10'000));
+    EXPECT_EQ(policy.end(at(10'000)), at(10'000 + expected).ticks);
+  }
+  policy.begin(at(0));
+  EXPECT_EQ(policy.end(at(PollerPolicy::kSoundStintUs + 1)), 0U);
+  policy.begin(at(0));
+  policy.yielded(5'000, at(10'000));
+  EXPECT_EQ(policy.end(at(10'000)), at(12'000).ticks);
+}
+
+TEST(PollerPolicy, stints_are_told_apart) {
+  PollerPolicy policy;
+  policy.begin(at(0));
+  const auto first = policy.stint();
+  (void)policy.end(at(1));
+  policy.begin(at(2));
+  EXPECT_NE(policy.stint(), first);
+}
+
+TEST(CallerProcessors, callers_sit_where_they_have_called_from_of_late) {
+  CallerProcessors callers;
+  EXPECT_FALSE(callers.on(3, at(5'000)));
+  callers.called_from(3, shim::kNoProcessor, at(5'000));
+  EXPECT_TRUE(callers.on(3, at(5'000 + CallerProcessors::kRecentUs - 1)));
+  EXPECT_FALSE(callers.on(3, at(5'000 + CallerProcessors::kRecentUs)));
+  EXPECT_FALSE(callers.on(4, at(5'000)));
+  callers.called_from(4, 3, at(5'100));
+  EXPECT_TRUE(callers.on(4, at(5'100)));
+  EXPECT_FALSE(callers.on(3, at(5'100))) << "it has moved";
+  callers.called_from(shim::kNoProcessor, 4, at(5'100));
+  EXPECT_FALSE(callers.on(shim::kNoProcessor, at(5'100)));
+}
+
+}  // namespace
+}  // namespace lrpc::server

@@ -1,0 +1,231 @@
+#include "domains.h"
+
+#include <algorithm>
+
+namespace lrpc::simulated {
+
+using server::EStackPolicy;
+using server::PollerPolicy;
+using shim::CallerPolicy;
+using shim::EStackHint;
+using shim::PolledHint;
+
+namespace {
+
+/// What a call takes that is rung, claimed, executed and returned, on either side.
+constexpr std::uint64_t kStep = 1;
+
+}  // namespace
+
+AStack& Domain::add_caller(const Pattern& pattern, std::uint64_t processors) {
+  AStack& astack = *astacks_.emplace_back(std::make_unique<AStack>());
+  if (poller_ == nullptr && may_poll())
+    poller_ = &machine_.start(mask_, [this, pattern](Thread& me) { return poll_for_ever(me, pattern); });
+  astack.estack = &machine_.start(mask_, [&](Thread& me) { return serve_for_ever(me, astack, pattern); });
+  astack.caller = &machine_.start(processors, [&](Thread& me) { return call_for_ever(me, astack, pattern); });
+  return astack;
+}
+
+Calls Domain::calls() const {
+  Calls all;
+  for (const auto& astack : astacks_) {
+    all.count += astack->calls.count;
+    all.time += astack->calls.time;
+    all.longest = std::max(all.longest, astack->calls.longest);
+  }
+  return all;
+}
+
+std::uint64_t Domain::switches() const {
+  std::uint64_t all = stints_;
+  for (const auto& astack : astacks_) all += astack->moves;
+  return all;
+}
+
+/// transfer.cpp and call.h.
+Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
+  for (;;) {
+    if (pattern.think > 0) co_await me.work(pattern.think);
+    if (pattern.sleep > 0) co_await me.sleep(pattern.sleep);
+    const std::uint64_t began = machine_.now();
+    co_await me.work(kStep);
+    const bool may_yield = gate_ != Gate::sleep;
+    CallerPolicy::Way way = CallerPolicy::Way::exchange;
+    if (!astack.policy.trusts(astack.polled.bits())) {
+      way = astack.policy.choose(
+          {.polled = astack.polled, .estack = astack.attached, .processor = me.processor(), .now = machine_.moment()},
+          may_yield);
+    }
+    astack.caller_processor = me.processor();
+    astack.caller_yields =
+        way != CallerPolicy::Way::exchange && may_yield && astack.policy.would_yield(machine_.moment());
+    ++astack.called;
+    if (way == CallerPolicy::Way::exchange) {
+      for (std::uint64_t n = 0; n < us(CallerPolicy::kExchangeMicroseconds) && astack.returned != astack.called; ++n)
+        co_await me.work(1);
+      if (astack.returned != astack.called) astack.policy.exchange_missed(astack.polled, machine_.moment());
+    }
+    if (astack.returned != astack.called) machine_.wake(me, *astack.estack);
+    if (way == CallerPolicy::Way::yield) {
+      const std::uint64_t yields_from = machine_.now();
+      do {
+        co_await me.yield();
+      } while (astack.returned != astack.called && machine_.now() - yields_from < us(CallerPolicy::kYieldMicroseconds));
+      const shim::Moment ended = machine_.moment();
+      astack.policy.yielded(astack.returned == astack.called, ended.since(yields_from), ended);
+    }
+    while (astack.returned != astack.called) {
+      astack.caller_sleeps = true;
+      co_await me.wait();
+    }
+    astack.caller_sleeps = false;
+    const std::uint64_t took = machine_.now() - began;
+    ++astack.calls.count;
+    astack.calls.time += took;
+    astack.calls.longest = std::max(astack.calls.longest, took);
+  }
+}
+
+void Domain::finish(Thread& me, AStack& astack) {
+  astack.claimed = false;
+  astack.returned = astack.called;
+  if (std::exchange(astack.caller_sleeps, false)) machine_.wake(me, *astack.caller);
+}
+
+/// estack_pool.cpp.
+Life Domain::serve_for_ever(Thread& me, AStack& astack, Pattern pattern) {
+  int yields_left = 0;
+  for (;;) {
+    if (astack.called == astack.returned || astack.claimed) {
+      if (yields_left > 0) {
+        --yields_left;
+        co_await me.yield();
+      } else {
+        co_await me.wait();
+      }
+      continue;
+    }
+    astack.claimed = true;
+    co_await me.work(kStep + pattern.procedure);
+    finish(me, astack);
+    const shim::Moment now = machine_.moment();
+    EStackPolicy& policy = astack.estack_policy;
+    const bool hot = policy.served(now.since(astack.last_call), kWindow / kPerUs);
+    astack.last_call = now.ticks;
+    if (may_poll()) {
+      callers_.called_from(astack.caller_processor, std::exchange(astack.called_from, astack.caller_processor), now);
+      if (!astack.hot && (hot || gate_ == Gate::exchange) && now.ticks >= not_before_ && seats() != 0) {
+        astack.hot = offered_ = true;
+        machine_.wake(me, *poller_);
+      }
+    }
+    yields_left = 0;
+    if ((gate_ != Gate::adaptive && gate_ != Gate::handoff) || astack.hot) continue;
+    const std::uint16_t caller = astack.caller_processor;
+    policy.called_from(caller);
+    switch (policy.move(caller, astack.caller_yields, now)) {
+      case EStackPolicy::Move::stay: break;
+      case EStackPolicy::Move::unbind:
+        policy.unbound(now);
+        astack.attached = EStackHint::anywhere();
+        co_await me.keep_to(mask_);
+        break;
+      case EStackPolicy::Move::bind:
+        if ((mask_ >> caller & 1) == 0) break;
+        policy.bound_to(caller, now);
+        astack.attached = EStackHint::beside(caller);
+        ++astack.moves;
+        co_await me.keep_to(std::uint64_t{1} << caller);
+        break;
+    }
+    if (policy.hands_over(caller, astack.caller_yields)) yields_left = EStackPolicy::kYields;
+  }
+}
+
+std::uint64_t Domain::seats() const {
+  std::uint64_t seats = 0;
+  for (unsigned i = 0; i < machine_.processors(); ++i) {
+    if ((mask_ >> i & 1) != 0 && !callers_.on(static_cast<std::uint16_t>(i), machine_.moment()))
+      seats |= std::uint64_t{1} << i;
+  }
+  return seats;
+}
+
+/// poller.cpp.
+Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
+  std::uint16_t seat = 0;
+  const auto say = [&](bool polled) {
+    for (const auto& astack : astacks_) {
+      if (astack->hot) astack->polled = polled ? PolledHint(seat, poller_policy_.stint()) : PolledHint();
+    }
+  };
+  for (;;) {
+    while (!std::exchange(offered_, false)) co_await me.wait();
+    const std::uint64_t free = seats();
+    if (machine_.now() >= not_before_ && free != 0) {
+      co_await me.keep_to(free);
+      seat = me.processor();
+      poller_policy_.begin(machine_.moment());
+      ++stints_;
+      say(true);
+      std::uint64_t looked = machine_.now();
+      std::uint64_t switched_out = me.involuntary();
+      for (std::uint64_t last_hit = looked; machine_.now() - last_hit < kWindow && !poller_policy_.evicted();) {
+        co_await me.work(1);
+        for (const auto& each : astacks_) {
+          AStack& astack = *each;
+          if (!astack.hot || astack.called == astack.returned || astack.claimed) continue;
+          astack.claimed = true;
+          if (pattern.procedure > 0) co_await me.work(pattern.procedure);
+          finish(me, astack);
+          last_hit = machine_.now();
+          callers_.called_from(astack.caller_processor, std::exchange(astack.called_from, astack.caller_processor),
+                               machine_.moment());
+          if (astack.caller_processor != me.processor()) continue;
+          if (const std::uint64_t other = seats(); other != 0) {
+            co_await me.keep_to(other);
+          } else {
+            astack.polled = PolledHint();
+            astack.hot = false;
+          }
+        }
+        const shim::Moment now = machine_.moment();
+        if (me.involuntary() != switched_out) poller_policy_.others_had(now.since(looked), now);
+        switched_out = me.involuntary();
+        if (poller_policy_.yield_due(now)) {
+          co_await me.yield();
+          const shim::Moment after = machine_.moment();
+          poller_policy_.yielded(after.since(now.ticks), after);
+        }
+        looked = machine_.now();
+        if (std::exchange(offered_, false) || seat != me.processor()) {
+          seat = me.processor();
+          say(true);
+        }
+      }
+      if (const std::uint64_t next = poller_policy_.end(machine_.moment()); next != 0) not_before_ = next;
+    }
+    say(false);
+    // The last look is the E-stacks': a call that was rung for us finds them.
+    for (const auto& astack : astacks_) {
+      if (std::exchange(astack->hot, false) && astack->called != astack->returned) machine_.wake(me, *astack->estack);
+    }
+  }
+}
+
+Life hog(Thread& me) {
+  for (;;) co_await me.work(us(1'000'000));
+}
+
+Life third_party(Thread& me, Machine& machine, std::uint64_t period, std::uint64_t work, Calls& done) {
+  for (std::uint64_t due = machine.now() + period;; due = std::max(due + period, machine.now())) {
+    if (due > machine.now()) co_await me.sleep(due - machine.now());
+    co_await me.work(work);
+    const std::uint64_t took = machine.now() - due;
+    ++done.count;
+    done.time += took;
+    done.longest = std::max(done.longest, took);
+  }
+}
+
+}  // namespace lrpc::simulated
