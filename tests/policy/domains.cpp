@@ -151,14 +151,15 @@ std::uint64_t Domain::seats() const {
   return seats;
 }
 
+void Domain::say_polled(PolledHint hint) {
+  for (const auto& astack : astacks_) {
+    if (astack->hot) astack->polled = hint;
+  }
+}
+
 /// poller.cpp.
 Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
   std::uint16_t seat = 0;
-  const auto say = [&](bool polled) {
-    for (const auto& astack : astacks_) {
-      if (astack->hot) astack->polled = polled ? PolledHint(seat, poller_policy_.stint()) : PolledHint();
-    }
-  };
   for (;;) {
     while (!std::exchange(offered_, false)) co_await me.wait();
     const std::uint64_t free = seats();
@@ -167,7 +168,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
       seat = me.processor();
       poller_policy_.begin(machine_.moment());
       ++stints_;
-      say(true);
+      say_polled(PolledHint(seat, poller_policy_.stint()));
       std::uint64_t looked = machine_.now();
       std::uint64_t switched_out = me.involuntary();
       for (std::uint64_t last_hit = looked; machine_.now() - last_hit < kWindow && !poller_policy_.evicted();) {
@@ -200,12 +201,12 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
         looked = machine_.now();
         if (std::exchange(offered_, false) || seat != me.processor()) {
           seat = me.processor();
-          say(true);
+          say_polled(PolledHint(seat, poller_policy_.stint()));
         }
       }
       if (const std::uint64_t next = poller_policy_.end(machine_.moment()); next != 0) not_before_ = next;
     }
-    say(false);
+    say_polled(PolledHint());
     // The last look is the E-stacks': a call that was rung for us finds them.
     for (const auto& astack : astacks_) {
       if (std::exchange(astack->hot, false) && astack->called != astack->returned) machine_.wake(me, *astack->estack);
