@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -58,6 +59,12 @@ double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_
   const auto ns = std::chrono::nanoseconds(now - then.time).count();
   if (ns <= 0 || tick <= then.tick) return then.ns_per_tick;
   return static_cast<double>(ns) / static_cast<double>(tick - then.tick);
+}
+
+std::uint64_t thread_microseconds() noexcept {
+  timespec used{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) != 0) return 0;
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(used.tv_nsec) / 1'000;
 }
 
 std::uint64_t involuntary_switches() noexcept {

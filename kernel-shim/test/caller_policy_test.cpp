@@ -24,7 +24,7 @@ struct Caller {
     if (policy.trusts(polled.bits())) return Way::exchange;
     return policy.choose({.polled = polled, .estack = estack, .processor = kHere, .now = now()}, may_yield);
   }
-  void miss() { policy.exchange_missed(polled, now()); }
+  void miss() { policy.exchange_missed(now()); }
 };
 
 TEST(CallerPolicy, without_hints_it_sleeps) {
@@ -52,8 +52,83 @@ TEST(CallerPolicy, does_not_poll_for_a_poller_on_its_own_processor) {
   EXPECT_FALSE(caller.policy.trusts(caller.polled.bits()));
 }
 
+TEST(CallerPolicy, where_no_processor_has_a_number_a_poller_is_elsewhere) {
+  for (const std::uint16_t unknown : {std::uint16_t{0xfffe}, kNoProcessor}) {
+    CallerPolicy policy;
+    const CallerPolicy::Situation at{
+        .polled = PolledHint(unknown, 1), .estack = EStackHint::anywhere(), .processor = unknown, .now = {1'000, 1}};
+    EXPECT_EQ(policy.choose(at, true), Way::exchange);
+  }
+}
+
+TEST(CallerPolicy, a_poller_that_moves_within_its_stint_is_trusted_no_more_for_that) {
+  Caller caller;
+  for (std::uint16_t processor = 2; processor < 4; ++processor) {
+    caller.polled = PolledHint(processor, 1);
+    EXPECT_EQ(caller.choose(), Way::exchange);
+    caller.miss();
+  }
+  caller.polled = PolledHint(4, 1);
+  EXPECT_EQ(caller.choose(), Way::sleep);
+}
+
+TEST(CallerPolicy, looks_up_at_each_turn_of_the_poller_and_offers_its_processor) {
+  Caller caller;
+  int offers = 0;
+  for (std::uint64_t turn = 0; turn < 100; ++turn, caller.us += 100) {
+    caller.polled = PolledHint(kThere, 1, turn);
+    EXPECT_FALSE(caller.policy.trusts(caller.polled.bits())) << turn;
+    EXPECT_EQ(caller.choose(), Way::exchange);
+    if (!caller.policy.offer_due(caller.us)) continue;
+    caller.policy.offered(0, caller.us);
+    ++offers;
+  }
+  EXPECT_EQ(offers, 100);
+}
+
+TEST(CallerPolicy, who_has_slept_has_given_enough_away) {
+  CallerPolicy policy;
+  policy.offered(0, 1'000'000);
+  EXPECT_FALSE(policy.offer_due(1'000'010)) << "10 us of its own since, whatever the clock says";
+  EXPECT_TRUE(policy.offer_due(1'000'000 + CallerPolicy::kOfferUs));
+  EXPECT_TRUE(policy.offer_due(5)) << "another thread";
+}
+
+TEST(CallerPolicy, beside_a_hog_its_offers_leave_it_half_of_the_processor) {
+  CallerPolicy policy;
+  std::uint64_t had = 1'000'000;
+  std::uint64_t others = 0;
+  for (int i = 0; i < 10'000; ++i, had += 100) {
+    if (!policy.offer_due(had)) continue;
+    others += 3'000;
+    policy.offered(3'000, had);
+  }
+  EXPECT_LE(others, had - 1'000'000 + 3'000);
+  EXPECT_GE(2 * others, had - 1'000'000);
+}
+
+TEST(CallerPolicy, a_turn_of_the_same_stint_is_distrusted_as_the_stint) {
+  Caller caller;
+  for (std::uint64_t turn = 0; turn < 2; ++turn) {
+    caller.polled = PolledHint(kThere, 1, turn);
+    EXPECT_EQ(caller.choose(), Way::exchange);
+    caller.miss();
+  }
+  caller.polled = PolledHint(kThere, 1, 2);
+  EXPECT_EQ(caller.choose(), Way::sleep);
+}
+
+TEST(CallerPolicy, a_clock_that_begins_anew_ends_every_distrust) {
+  Caller caller;
+  caller.estack = EStackHint::beside(kHere);
+  caller.policy.yielded(true, 4'000, caller.now());
+  EXPECT_EQ(caller.choose(), Way::sleep);
+  caller.us = 10;
+  EXPECT_EQ(caller.choose(), Way::yield);
+}
+
 TEST(CallerPolicy, every_stint_has_a_hint_that_is_not_nobody) {
-  for (std::uint64_t stint : {std::uint64_t{0}, std::uint64_t{0xfffe}, std::uint64_t{0xffff}}) {
+  for (std::uint64_t stint : {std::uint64_t{0}, std::uint64_t{1022}, std::uint64_t{1023}, std::uint64_t{0xffff}}) {
     EXPECT_TRUE(PolledHint(0, stint).polled()) << stint;
     EXPECT_NE(PolledHint(0, stint).bits(), PolledHint(0, stint + 1).bits()) << stint;
   }

@@ -68,6 +68,15 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   return returned;
 }
 
+/// To whoever waits for it.
+void offer_processor(LinkageRecord& linkage) noexcept {
+  const std::uint64_t ran = shim::thread_microseconds();
+  if (!linkage.policy.offer_due(ran)) return;
+  const std::uint64_t began = shim::ticks();
+  sched_yield();
+  linkage.policy.offered(now().since(began), ran);
+}
+
 }  // namespace
 
 CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkage, bool may_yield) noexcept {
@@ -82,9 +91,7 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
                                may_yield);
 }
 
-void exchange_missed(LinkageRecord& linkage) noexcept {
-  linkage.policy.exchange_missed(shim::PolledHint(linkage.astack.head->polled.load(std::memory_order_relaxed)), now());
-}
+void exchange_missed(LinkageRecord& linkage) noexcept { linkage.policy.exchange_missed(now()); }
 
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   LRPC_STEP("T4");
@@ -209,6 +216,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
     const CallerPolicy::Way way = choose_way(binding, linkage, may);
     yield = way == CallerPolicy::Way::yield;
     if (way == CallerPolicy::Way::exchange) {
+      if (may) offer_processor(linkage);
       if (exchange(binding, linkage, called, word)) return word.status();
       rung = true;
     } else if (may && linkage.policy.would_yield(now())) {

@@ -28,16 +28,13 @@ void DomainProcessors::look_at(pid_t thread) noexcept {
   CPU_ZERO(&set);
   if (sched_getaffinity(thread, sizeof set, &set) != 0)
     return;  // over 1,024 processors, or the thread is gone: as before
-  unsigned count = 0;
   for (std::size_t i = 0; i < mask_.size(); ++i) {
     std::uint64_t word = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
       if (CPU_ISSET(i * 64 + bit, &set)) word |= std::uint64_t{1} << bit;
     }
-    count += static_cast<unsigned>(__builtin_popcountll(word));
     mask_[i].store(word, std::memory_order_relaxed);
   }
-  count_.store(count, std::memory_order_relaxed);
 }
 
 void DomainProcessors::spread_this_thread() const noexcept {

@@ -26,39 +26,42 @@ class DomainProcessors {
     if (processor >= CPU_SETSIZE) return false;
     return (mask_[processor / 64].load(std::memory_order_relaxed) >> (processor % 64) & 1) != 0;
   }
-  [[nodiscard]] unsigned count() const noexcept { return count_.load(std::memory_order_relaxed); }
   /// Looks again if the last look is over 10 ms old: one system call then. `now` in ticks().
   void refresh(std::uint64_t now) noexcept;
   /// Lets the calling thread run on all of them.
   void spread_this_thread() const noexcept;
-  /// Whether one of them is such that `unwanted(processor)` is false. At most one look at each.
+  /// Whether one of them is such that `unwanted(processor)` is false, which may be so where it is not known what they
+  /// are (the kernel has more than a cpu_set_t holds). At most one look at each.
   template <class Unwanted>
   [[nodiscard]] bool any_but(Unwanted&& unwanted) const noexcept {
+    bool known = false;
     for (std::size_t i = 0; i < mask_.size(); ++i) {
       for (std::uint64_t word = mask_[i].load(std::memory_order_relaxed); word != 0; word &= word - 1) {
+        known = true;
         if (!unwanted(static_cast<std::uint16_t>(i * 64 + static_cast<unsigned>(__builtin_ctzll(word))))) return true;
       }
     }
-    return false;
+    return !known;
   }
-  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others, or the kernel does
-  /// not let it; then it runs where it ran.
+  /// Lets the calling thread run on all of them but the unwanted ones. False: there are no others. Where the kernel does
+  /// not let it, or there is no knowing them, it runs where it ran: placement is a matter of speed.
   template <class Unwanted>
   [[nodiscard]] bool keep_this_thread_off(Unwanted&& unwanted) const noexcept {
     cpu_set_t set;
     CPU_ZERO(&set);
-    (void)any_but([&](std::uint16_t processor) {
+    const bool known = !any_but([&](std::uint16_t processor) {
       if (!unwanted(processor)) CPU_SET(processor, &set);
       return true;
     });
-    return CPU_COUNT(&set) != 0 && sched_setaffinity(0, sizeof set, &set) == 0;
+    if (CPU_COUNT(&set) == 0) return !known;
+    (void)sched_setaffinity(0, sizeof set, &set);
+    return true;
   }
 
  private:
   void look_at(pid_t thread) noexcept;
 
   std::array<std::atomic<std::uint64_t>, CPU_SETSIZE / 64> mask_{};
-  std::atomic<unsigned> count_{1};
   std::atomic<pid_t> reference_{-1};
   std::atomic<std::uint64_t> looked_{0};
 };

@@ -22,6 +22,8 @@ class EStackPolicy {
   /// costs 29 us, and a sleeping caller may wake up on another processor each time.
   static constexpr std::uint32_t kCallsBeforeMove = 2;
   static constexpr std::uint64_t kMoveIntervalUs = 1'000;
+  /// So many calls in a row from changing places, none of which it is bound to, and it is bound no more.
+  static constexpr std::uint32_t kCallsElsewhere = 4;
   /// Who moves ever again without having been somewhere for ten times as long waits twice as long each time.
   static constexpr std::uint64_t kMostMoveIntervalUs = 64'000;
   /// The kernel does not always pick the caller at the first time.
@@ -40,13 +42,15 @@ class EStackPolicy {
   /// Where to be for the next call of a caller that was on `processor`. `yields`: by its word it yields, or would.
   [[nodiscard]] Move move(std::uint16_t processor, bool yields, shim::Moment now) const noexcept {
     if (!yields) return bound() ? Move::unbind : Move::stay;
-    if (processor == bound_to_ || calls_there_ < kCallsBeforeMove) return Move::stay;
+    if (processor == bound_to_) return Move::stay;
+    if (calls_there_ < kCallsBeforeMove) return bound() && elsewhere_ >= kCallsElsewhere ? Move::unbind : Move::stay;
     if (now.ticks >= no_move_before_) return Move::bind;
     return bound() ? Move::unbind : Move::stay;  // where it is bound, its caller is not: better anywhere
   }
   /// Counts the calls that move() goes by.
   void called_from(std::uint16_t processor) noexcept {
     calls_there_ = processor == seen_ ? calls_there_ + 1 : 1;
+    elsewhere_ = processor == bound_to_ ? 0 : elsewhere_ + 1;
     seen_ = processor;
   }
   void bound_to(std::uint16_t processor, shim::Moment now) noexcept {
@@ -74,6 +78,7 @@ class EStackPolicy {
   std::uint16_t bound_to_ = shim::kNoProcessor;
   std::uint16_t seen_ = shim::kNoProcessor;
   std::uint32_t calls_there_ = 0;
+  std::uint32_t elsewhere_ = 0;  ///< Calls in a row from elsewhere than where it is bound.
   std::uint64_t interval_us_ = kMoveIntervalUs;
   std::uint64_t moved_ = 0;           ///< ticks()
   std::uint64_t no_move_before_ = 0;  ///< ticks()

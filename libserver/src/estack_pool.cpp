@@ -105,7 +105,7 @@ void EStack::after_call() {
   const bool may_block = context_.procedure() >= astack_->binding->interface().stubs.size() ||
                          astack_->entries[context_.procedure()].may_block;
   if (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) {
-    poller_.called_from(*astack_, caller, now);
+    if (hot) poller_.called_from(*astack_, caller, now);
     if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && poller_.wants_offer(*astack_, now))
       poller_.offer(binding_, *astack_);
   }
@@ -116,6 +116,8 @@ void EStack::after_call() {
 void EStack::sit_with_caller(shim::Moment now) {
   const std::uint16_t caller = context_.caller_processor();
   policy_.called_from(caller);
+  // Moved from outside: taskset, a cpuset, a processor that went offline.
+  if (policy_.bound() && shim::current_processor() != policy_.processor()) return leave_processor(now);
   switch (policy_.move(caller, context_.caller_yields(), now)) {
     case EStackPolicy::Move::stay: return;
     case EStackPolicy::Move::unbind: return leave_processor(now);
@@ -123,14 +125,12 @@ void EStack::sit_with_caller(shim::Moment now) {
   }
   if (!pool_.processors_.contains(caller)) return;
   // Said before it is true: the caller's next call may come while we are on our way, and is to wait for us there.
-  const EStackPolicy before = policy_;
   policy_.bound_to(caller, now);
   say_attached();
   if (shim::move_to_processor(caller)) {
     pool_.moves_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    policy_ = before;
-    say_attached();
+    leave_processor(now);
   }
 }
 
@@ -154,7 +154,7 @@ void EStack::detach() {
   // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
   // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another
   // E-stack.
-  astack_->head->attached.store(0, std::memory_order_seq_cst);
+  astack_->head->attached.store(shim::EStackHint::nobody().bits(), std::memory_order_seq_cst);
   {
     std::lock_guard lock(pool_.mutex_);
     astack_->estack.store(nullptr, std::memory_order_seq_cst);

@@ -37,7 +37,6 @@ class EStack {
   void serve_astack();
   [[nodiscard]] bool served_one();
   [[nodiscard]] bool hand_over_and_look();
-  void park();
   void after_call();
   void sit_with_caller(shim::Moment now);
   void leave_processor(shim::Moment now);

@@ -78,8 +78,11 @@ void Poller::run() {
     take_offers(shim::ticks());
     if (hot_count_ == 0) {
       wait_for_offers();
-    } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed) || !take_seat()) {
-      cool_down();  // offered before the back-off began, or callers sit everywhere
+    } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {
+      cool_down();  // offered before the back-off began
+    } else if (!take_seat()) {
+      not_before_.store(this_moment().after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
+      cool_down();  // callers sit everywhere
     } else {
       stint();
     }
@@ -90,6 +93,7 @@ void Poller::run() {
 /// sense. False: there is no other.
 bool Poller::take_seat() noexcept {
   const shim::Moment now = this_moment();
+  processors_.refresh(now.ticks);
   const bool seated =
       processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
   seat_ = shim::current_processor();
@@ -97,7 +101,7 @@ bool Poller::take_seat() noexcept {
 }
 
 void Poller::say_polled(ServedAStack& astack) const noexcept {
-  astack.head->polled.store(shim::PolledHint(seat_, policy_.stint()).bits(), std::memory_order_release);
+  astack.head->polled.store(shim::PolledHint(seat_, policy_.stint(), policy_.turn()).bits(), std::memory_order_release);
 }
 
 void Poller::say_all_polled() noexcept {
@@ -107,9 +111,11 @@ void Poller::say_all_polled() noexcept {
 
 /// A caller says that it is where we are. False: it cannot be helped.
 bool Poller::step_aside(ServedAStack& astack) noexcept {
-  called_from(astack, context_.caller_processor(), this_moment());
-  if (!take_seat()) return false;
+  const shim::Moment now = this_moment();
+  called_from(astack, context_.caller_processor(), now);
+  if (!policy_.may_step_aside(now) || !take_seat()) return false;
   say_all_polled();
+  mark_ = shim::ticks();  // what this took is not the next call's time
   return true;
 }
 
@@ -156,7 +162,7 @@ bool Poller::shares_processor_with_caller() const noexcept {
 }
 
 bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
-  if (now - mark_ <= to_ticks(kSlowUs)) [[likely]] {
+  if (now <= mark_ + to_ticks(kSlowUs)) [[likely]] {
     astack.slow = 0;
     return false;
   }
@@ -190,8 +196,8 @@ bool Poller::scan(std::uint64_t& last_hit) {
     const bool slow = took_too_long(astack, now);
     mark_ = now;
     if (shares_processor_with_caller() && !step_aside(astack)) [[unlikely]] {
-      // For this caller we are on no idle processor: polling only keeps it from calling. It says so itself, so it is
-      // the one that pays: only its A-stack goes.
+      // For this caller we are on no idle processor, and there is none to go to, or we have only just gone there:
+      // polling only keeps it from calling. It says so itself, so it is the one that pays: only its A-stack goes.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
       demote(i);
     } else if (slow) [[unlikely]] {
@@ -227,9 +233,9 @@ void Poller::drop(std::size_t index) {
   hot_[hot_count_] = {};
 }
 
-void Poller::drop_cold(std::uint64_t now) {
-  const std::uint64_t cold = to_ticks(kColdWindows * static_cast<std::uint64_t>(window_.count()));
-  const auto is_cold = [&](const Hot& hot) { return hot.binding->revoked() || now - hot.last_hit >= cold; };
+void Poller::drop_cold(shim::Moment now) {
+  const std::uint64_t cold = kColdWindows * static_cast<std::uint64_t>(window_.count());
+  const auto is_cold = [&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; };
   bool any = false;
   for (std::size_t i = 0; i < hot_count_; ++i) {
     if (!is_cold(hot_[i])) continue;
@@ -263,13 +269,15 @@ void Poller::stint() {
 }
 
 void Poller::poll() {
-  const std::uint64_t window = to_ticks(static_cast<std::uint64_t>(window_.count()));
+  const auto window = static_cast<std::uint64_t>(window_.count());
+  const std::uint64_t yield_ticks = to_ticks(PollerPolicy::kYieldUs);
   std::uint64_t last_hit = shim::ticks();
   std::uint64_t hits_seen = hits();
-  gap_looked_ = shim::involuntary_switches();
   mark_ = last_hit;
+  count_anew(this_moment());
   for (std::uint64_t looked = last_hit;; looked = mark_) {
-    for (int i = 0; i < kScansPerLook; ++i) {
+    // Calls take longer than looks: nobody waits for more than one of them to get our processor.
+    for (int i = 0; i < kScansPerLook && mark_ - looked < yield_ticks; ++i) {
       if (!scan(last_hit)) shim::poll_delay();
     }
     const shim::Moment now = this_moment();
@@ -278,25 +286,34 @@ void Poller::poll() {
       note_gap(now.since(looked), now);
     if (policy_.yield_due(now)) offer_processor();
     if (policy_.evicted() || !grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return;
-    if (hot_count_ == 0 || (now.ticks > last_hit && now.ticks - last_hit > window)) return;
+    if (hot_count_ == 0 || now.since(last_hit) > window) return;
     if (const std::uint64_t all = hits(); all != hits_seen) {
       hits_seen = all;
       note_caller(last_hit, now);
     }
-    if (shim::current_processor() != seat_) [[unlikely]]
-      say_all_polled();  // the scheduler has moved us
+    processors_.refresh(now.ticks);
+    if (shim::current_processor() != seat_) [[unlikely]] {  // the scheduler has moved us, or somebody has (taskset)
+      if (!take_seat()) return;
+      say_all_polled();
+    }
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now.ticks);
-    drop_cold(now.ticks);
+    drop_cold(now);
   }
 }
 
-/// Calls that took so long, or a processor taken away? The kernel counts. With an offer it was one of our own E-stacks
-/// that ran here: it brings work.
+/// Calls that took so long, or a processor taken away? The kernel has counted what we had of it. With an offer it was one
+/// of our own E-stacks that ran here: it brings work.
 void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
-  const std::uint64_t times = shim::involuntary_switches();
+  const std::uint64_t passed = now.since(counted_);
+  const std::uint64_t had = shim::thread_microseconds() - counted_us_;
   const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
-  if (times != gap_looked_ && !own) policy_.others_had(us, now);
-  gap_looked_ = times;
+  if (passed > had && !own) policy_.others_had(std::min(us, passed - had), now);
+  count_anew(now);
+}
+
+void Poller::count_anew(shim::Moment now) noexcept {
+  counted_ = now.ticks;
+  counted_us_ = shim::thread_microseconds();
 }
 
 /// The last one, for all: each is the last one now and then.
@@ -311,7 +328,11 @@ void Poller::offer_processor() noexcept {
   sched_yield();
   const shim::Moment now = this_moment();
   policy_.yielded(now.since(began), now);
+  say_all_polled();
   mark_ = now.ticks;
+  if (now.since(began) < 2) return;
+  slow_looked_ = shim::involuntary_switches();  // a yield to somebody counts as one
+  count_anew(now);
 }
 
 void Poller::cool_down() {

@@ -27,7 +27,7 @@ class Poller {
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
 
   /// The references must outlive it. `grant`: whether it may poll just now.
-  Poller(const ServerOptions& options, const DomainProcessors& processors, PollerGrant& grant) noexcept
+  Poller(const ServerOptions& options, DomainProcessors& processors, PollerGrant& grant) noexcept
       : grant_(grant),
         enabled_(options.pollers > 0),
         window_(options.poll_window),
@@ -49,7 +49,7 @@ class Poller {
   }
   /// A call on `astack` has come from there. Any thread.
   void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
-    callers_.called_from(processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
+    callers_.called_from(&astack, processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
   }
   void stop();
 
@@ -70,7 +70,7 @@ class Poller {
   void take_offers(std::uint64_t now);
   void take_back_remembered(std::uint64_t now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
-  void drop_cold(std::uint64_t now);
+  void drop_cold(shim::Moment now);
   void last_look(const Hot& hot);
   void demote(std::size_t index);
   void drop(std::size_t index);
@@ -85,6 +85,7 @@ class Poller {
   void offer_processor() noexcept;
   void note_caller(std::uint64_t last_hit, shim::Moment now) noexcept;
   void note_gap(std::uint64_t us, shim::Moment now) noexcept;
+  void count_anew(shim::Moment now) noexcept;
   void cool_down();
   void wait_for_offers();
 
@@ -92,7 +93,7 @@ class Poller {
   const bool enabled_;
   const std::chrono::microseconds window_;
   const std::size_t stack_size_;
-  const DomainProcessors& processors_;
+  DomainProcessors& processors_;
   CallerProcessors callers_;
   std::mutex mutex_;
   std::vector<Hot> offers_;
@@ -119,7 +120,8 @@ class Poller {
   std::uint16_t seat_ = shim::kNoProcessor;  ///< The processor that the hints name.
   std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
   std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
-  std::uint64_t gap_looked_ = 0;             ///< The same at the last gap.
+  std::uint64_t counted_ = 0;                ///< ticks() when thread_microseconds() were counted_us_.
+  std::uint64_t counted_us_ = 0;
   CallContext context_;
 };
 

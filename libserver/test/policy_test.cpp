@@ -52,6 +52,17 @@ TEST(EStackPolicy, is_bound_to_no_processor_that_its_caller_has_left) {
   EXPECT_EQ(calls(policy, 4, 1, 7'200), Move::bind);
 }
 
+TEST(EStackPolicy, is_not_bound_for_ever_where_none_of_several_callers_is) {
+  EStackPolicy policy;
+  policy.bound_to(3, at(5'000));
+  Move move = Move::stay;
+  for (std::uint16_t i = 0; i < EStackPolicy::kCallsElsewhere; ++i) {
+    EXPECT_EQ(move, Move::stay) << i;
+    move = calls(policy, 4 + i % 2, 1, 9'000);
+  }
+  EXPECT_EQ(move, Move::unbind);
+}
+
 TEST(EStackPolicy, follows_a_caller_that_moves_about_ever_more_rarely) {
   EStackPolicy policy;
   unsigned moves = 0;
@@ -94,12 +105,12 @@ TEST(PollerPolicy, a_time_slice_of_somebody_elses_is_an_eviction) {
   EXPECT_EQ(policy.end(at(2'200)), at(2'200 + PollerPolicy::kFirstBackOffUs).ticks);
 }
 
-TEST(PollerPolicy, who_takes_a_fifth_in_small_turns_does_not_end_the_stint_who_takes_half_does) {
-  for (const std::uint64_t part : {5U, 2U}) {
+TEST(PollerPolicy, who_takes_a_tenth_in_small_turns_does_not_end_the_stint_who_takes_a_fifth_does) {
+  for (const std::uint64_t part : {10U, 5U}) {
     PollerPolicy policy;
     policy.begin(at(0));
     for (std::uint64_t us = 1'000; us < 100'000 && !policy.evicted(); us += 1'000) policy.yielded(1'000 / part, at(us));
-    EXPECT_EQ(policy.evicted(), part == 2) << part;
+    EXPECT_EQ(policy.evicted(), part == 5) << part;
   }
 }
 
@@ -133,16 +144,16 @@ TEST(PollerPolicy, a_hog_keeps_nearly_all_of_its_processor) {
 
 TEST(PollerPolicy, a_sound_stint_makes_it_as_good_as_new) {
   PollerPolicy policy;
+  constexpr std::uint64_t kBegin = 1'000'000;
   for (const std::uint64_t expected : {2'000U, 4'000U, 8'000U, 16'000U, 16'000U}) {
-    policy.begin(at(0));
-    policy.yielded(5'000, at(10'000));
-    EXPECT_EQ(policy.end(at(10'000)), at(10'000 + expected).ticks);
+    policy.begin(at(kBegin));
+    policy.yielded(5'000, at(kBegin + 10'000));
+    EXPECT_EQ(policy.end(at(kBegin + 10'000)), at(kBegin + 10'000 + expected).ticks);
   }
-  policy.begin(at(0));
-  EXPECT_EQ(policy.end(at(PollerPolicy::kSoundStintUs + 1)), 0U);
-  policy.begin(at(0));
-  policy.yielded(5'000, at(10'000));
-  EXPECT_EQ(policy.end(at(10'000)), at(12'000).ticks);
+  constexpr std::uint64_t kLater = kBegin + PollerPolicy::kSoundStintUs + 5'001;
+  policy.begin(at(kBegin));
+  policy.yielded(5'000, at(kLater));
+  EXPECT_EQ(policy.end(at(kLater)), at(kLater + PollerPolicy::kFirstBackOffUs).ticks);
 }
 
 TEST(PollerPolicy, stints_are_told_apart) {
@@ -154,17 +165,46 @@ TEST(PollerPolicy, stints_are_told_apart) {
   EXPECT_NE(policy.stint(), first);
 }
 
+TEST(PollerPolicy, evictions_that_are_far_apart_do_not_add_up) {
+  PollerPolicy policy;
+  for (std::uint64_t us = 1'000; us < 1'000'000'000; us += 200'000'000) {
+    policy.begin(at(us));
+    policy.yielded(5'000, at(us + 5'000));
+    EXPECT_EQ(policy.end(at(us + 5'000)), at(us + 5'000 + PollerPolicy::kFirstBackOffUs).ticks);
+  }
+}
+
+TEST(PollerPolicy, a_long_turn_of_somebody_elses_is_no_sound_stint) {
+  PollerPolicy policy;
+  for (const std::uint64_t expected : {2'000U, 4'000U, 8'000U}) {
+    policy.begin(at(1'000'000));
+    policy.yielded(50'000, at(1'050'100));
+    EXPECT_EQ(policy.end(at(1'050'100)), at(1'050'100 + expected).ticks);
+  }
+}
+
+/// Who says in each call that it sits where the poller is.
+TEST(PollerPolicy, a_liar_does_not_chase_it_about) {
+  PollerPolicy policy;
+  int steps = 0;
+  for (std::uint64_t us = 5'000; us < 1'005'000; us += 10) steps += policy.may_step_aside(at(us)) ? 1 : 0;
+  EXPECT_EQ(steps, 500);
+}
+
 TEST(CallerProcessors, callers_sit_where_they_have_called_from_of_late) {
   CallerProcessors callers;
+  const int one = 0;
+  const int other = 0;
   EXPECT_FALSE(callers.on(3, at(5'000)));
-  callers.called_from(3, shim::kNoProcessor, at(5'000));
+  callers.called_from(&one, 3, shim::kNoProcessor, at(5'000));
   EXPECT_TRUE(callers.on(3, at(5'000 + CallerProcessors::kRecentUs - 1)));
   EXPECT_FALSE(callers.on(3, at(5'000 + CallerProcessors::kRecentUs)));
   EXPECT_FALSE(callers.on(4, at(5'000)));
-  callers.called_from(4, 3, at(5'100));
+  callers.called_from(&one, 4, 3, at(5'100));
   EXPECT_TRUE(callers.on(4, at(5'100)));
   EXPECT_FALSE(callers.on(3, at(5'100))) << "it has moved";
-  callers.called_from(shim::kNoProcessor, 4, at(5'100));
+  callers.called_from(&other, shim::kNoProcessor, 4, at(5'100));
+  EXPECT_TRUE(callers.on(4, at(5'100))) << "it is another one that says that it has moved";
   EXPECT_FALSE(callers.on(shim::kNoProcessor, at(5'100)));
 }
 

@@ -56,6 +56,11 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
           {.polled = astack.polled, .estack = astack.attached, .processor = me.processor(), .now = machine_.moment()},
           may_yield);
     }
+    if (way == CallerPolicy::Way::exchange && astack.policy.offer_due(me.ran() / kPerUs)) {
+      const std::uint64_t offered = machine_.now();
+      co_await me.yield();
+      astack.policy.offered(machine_.moment().since(offered), me.ran() / kPerUs);
+    }
     astack.caller_processor = me.processor();
     astack.caller_yields =
         way != CallerPolicy::Way::exchange && may_yield && astack.policy.would_yield(machine_.moment());
@@ -63,7 +68,7 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
     if (way == CallerPolicy::Way::exchange) {
       for (std::uint64_t n = 0; n < us(CallerPolicy::kExchangeMicroseconds) && astack.returned != astack.called; ++n)
         co_await me.work(1);
-      if (astack.returned != astack.called) astack.policy.exchange_missed(astack.polled, machine_.moment());
+      if (astack.returned != astack.called) astack.policy.exchange_missed(machine_.moment());
     }
     if (astack.returned != astack.called) machine_.wake(me, *astack.estack);
     if (way == CallerPolicy::Way::yield) {
@@ -113,7 +118,7 @@ Life Domain::serve_for_ever(Thread& me, AStack& astack, Pattern pattern) {
     const bool hot = policy.served(now.since(astack.last_call), kWindow / kPerUs);
     astack.last_call = now.ticks;
     if (may_poll()) {
-      callers_.called_from(astack.caller_processor, std::exchange(astack.called_from, astack.caller_processor), now);
+      if (hot) note_caller(astack);
       if (!astack.hot && (hot || gate_ == Gate::exchange) && now.ticks >= not_before_ && seats() != 0) {
         astack.hot = offered_ = true;
         machine_.wake(me, *poller_);
@@ -151,6 +156,11 @@ std::uint64_t Domain::seats() const {
   return seats;
 }
 
+void Domain::note_caller(AStack& astack) {
+  callers_.called_from(&astack, astack.caller_processor, std::exchange(astack.called_from, astack.caller_processor),
+                       machine_.moment());
+}
+
 void Domain::say_polled(PolledHint hint) {
   for (const auto& astack : astacks_) {
     if (astack->hot) astack->polled = hint;
@@ -168,7 +178,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
       seat = me.processor();
       poller_policy_.begin(machine_.moment());
       ++stints_;
-      say_polled(PolledHint(seat, poller_policy_.stint()));
+      say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
       std::uint64_t looked = machine_.now();
       std::uint64_t switched_out = me.involuntary();
       for (std::uint64_t last_hit = looked; machine_.now() - last_hit < kWindow && !poller_policy_.evicted();) {
@@ -180,10 +190,9 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           if (pattern.procedure > 0) co_await me.work(pattern.procedure);
           finish(me, astack);
           last_hit = machine_.now();
-          callers_.called_from(astack.caller_processor, std::exchange(astack.called_from, astack.caller_processor),
-                               machine_.moment());
+          note_caller(astack);
           if (astack.caller_processor != me.processor()) continue;
-          if (const std::uint64_t other = seats(); other != 0) {
+          if (const std::uint64_t other = seats(); other != 0 && poller_policy_.may_step_aside(machine_.moment())) {
             co_await me.keep_to(other);
           } else {
             astack.polled = PolledHint();
@@ -197,11 +206,12 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           co_await me.yield();
           const shim::Moment after = machine_.moment();
           poller_policy_.yielded(after.since(now.ticks), after);
+          say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
         }
         looked = machine_.now();
         if (std::exchange(offered_, false) || seat != me.processor()) {
           seat = me.processor();
-          say_polled(PolledHint(seat, poller_policy_.stint()));
+          say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
         }
       }
       if (const std::uint64_t next = poller_policy_.end(machine_.moment()); next != 0) not_before_ = next;

@@ -74,6 +74,7 @@ class Domain {
   Life serve_for_ever(Thread& me, AStack& astack, Pattern pattern);
   Life poll_for_ever(Thread& me, Pattern pattern);
   void finish(Thread& me, AStack& astack);
+  void note_caller(AStack& astack);
   void say_polled(shim::PolledHint hint);
   [[nodiscard]] bool may_poll() const { return gate_ == Gate::adaptive || gate_ == Gate::exchange; }
   [[nodiscard]] std::uint64_t seats() const;

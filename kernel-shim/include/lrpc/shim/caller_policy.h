@@ -1,27 +1,40 @@
 // How a caller decides to wait (LRPC §3.4), and what the server tells it for that. Pure: no system call, no clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "lrpc/shim/distrust.h"
+#include "lrpc/shim/processor.h"
 
 namespace lrpc::shim {
 
-/// AStackHead::polled: whether a poller scans the word, on which processor, and in which stint of polling. Zero: none
-/// does. A hint, and hostile: a lie costs the liar's callers kExchangeMicroseconds a call.
+/// AStackHead::polled: whether a poller scans the word, on which processor, in which stint of polling and in which turn
+/// of that. Zero: none does. A hint, and hostile: a lie costs the liar's callers kExchangeMicroseconds a call.
 class PolledHint {
  public:
   constexpr PolledHint() noexcept = default;
   constexpr explicit PolledHint(std::uint32_t bits) noexcept : bits_(bits) {}
   /// `stint` counts up with each stint of the poller, so that who has lost trust in one begins anew with the next.
-  constexpr PolledHint(std::uint16_t processor, std::uint64_t stint) noexcept
-      : bits_(static_cast<std::uint32_t>(stint % 0xffff + 1) << 16 | processor) {}
+  /// `turn` counts up each time that the poller has offered its processor to others, so that callers look up from their
+  /// exchange and do the same.
+  constexpr PolledHint(std::uint16_t processor, std::uint64_t stint, std::uint64_t turn = 0) noexcept
+      : bits_(static_cast<std::uint32_t>(stint % kStints + 1) << kStintShift |
+              static_cast<std::uint32_t>(turn % kTurns) << kTurnShift | processor) {}
 
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
   [[nodiscard]] constexpr bool polled() const noexcept { return bits_ != 0; }
   [[nodiscard]] constexpr std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(bits_); }
+  [[nodiscard]] constexpr std::uint16_t stint() const noexcept {
+    return static_cast<std::uint16_t>(bits_ >> kStintShift);
+  }
 
  private:
+  static constexpr unsigned kTurnShift = 16;
+  static constexpr unsigned kStintShift = 22;
+  static constexpr std::uint64_t kTurns = 64;
+  static constexpr std::uint64_t kStints = 1023;
+
   std::uint32_t bits_ = 0;
 };
 
@@ -35,7 +48,9 @@ class EStackHint {
   static constexpr EStackHint beside(std::uint16_t processor) noexcept { return EStackHint(processor + 2U); }
 
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
-  [[nodiscard]] constexpr bool is_beside(std::uint16_t processor) const noexcept { return bits_ == processor + 2U; }
+  [[nodiscard]] constexpr bool is_beside(std::uint16_t processor) const noexcept {
+    return is_processor(processor) && bits_ == processor + 2U;
+  }
 
  private:
   std::uint32_t bits_ = 0;
@@ -43,7 +58,8 @@ class EStackHint {
 
 /// The state machine of one A-stack's caller. Where it waits for the return:
 ///
-///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds
+///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of the
+///              poller's turns offer this processor to others, as the poller has done with its own
 ///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
 ///   sleep      else
 ///
@@ -61,9 +77,12 @@ class CallerPolicy {
   /// A yield that took longer went to somebody else's time slice. (The shortest slice of the kernels looked at is
   /// 700 us; the longest procedure that a caller yields for is not much above kExchangeMicroseconds.)
   static constexpr std::uint64_t kLongYieldUs = 100;
-  /// And is not risked again before so many times its cost have passed: so it takes a twentieth of the time at most, and
-  /// less and less where it happens again.
+  /// And is not risked again before so many times its cost have passed, half a second at most: so it takes a twentieth
+  /// of the time (more only beside slices of over 25 ms), and less and less where it happens again.
   static constexpr std::uint32_t kCostFactor = 20;
+  /// Between two offers of a caller's own processor to others while it exchanges. Alone an offer costs 0.3 us. One that
+  /// somebody takes is not made again before the caller has had as long as that took: so it keeps its half.
+  static constexpr std::uint64_t kOfferUs = 80;
   /// Calls that no poller picked up. One that is switched out comes back after a time slice of somebody else's, so there
   /// is no use to wait for much longer; an attempt costs 20 us, of 16 ms no more than can be measured.
   static constexpr DistrustSpans kExchangeSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 16'000};
@@ -83,9 +102,10 @@ class CallerPolicy {
   };
   /// `may_yield`: the binding's gate and the thread's scheduling let it.
   [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
-    if (at.polled.polled() && at.polled.processor() != at.processor &&
-        !(at.polled.bits() == missed_ && exchange_.holds(at.now))) {
+    const bool here = is_processor(at.processor) && at.polled.processor() == at.processor;
+    if (at.polled.polled() && !here && !(at.polled.stint() == missed_ && exchange_.holds(at.now))) {
       if (!held_) trusted_ = at.polled.bits();
+      believed_ = at.polled.stint();
       return Way::exchange;
     }
     trusted_ = kNothing;
@@ -94,11 +114,18 @@ class CallerPolicy {
   /// Whether it would yield if the E-stack sat beside it: the E-stack is told, and follows only those who would.
   [[nodiscard]] bool would_yield(Moment now) const noexcept { return !yield_.holds(now); }
 
-  /// No return within kExchangeMicroseconds, although `polled` said that somebody scans.
-  void exchange_missed(PolledHint polled, Moment now) noexcept {
+  /// No return within kExchangeMicroseconds, although the hint that was believed said that somebody scans.
+  void exchange_missed(Moment now) noexcept {
     trusted_ = kNothing;
-    missed_ = polled.bits();
+    missed_ = believed_;
     exchange_.failed(now);
+  }
+  /// For who exchanges: whether to yield once before, so that somebody who waits for the processor need not wait for the
+  /// end of a time slice. `ran_us`: processor time of the thread: who sleeps between two calls has given enough away.
+  [[nodiscard]] bool offer_due(std::uint64_t ran_us) const noexcept { return ran_us - offered_at_ >= owed_us_; }
+  void offered(std::uint64_t took_us, std::uint64_t ran_us) noexcept {
+    offered_at_ = ran_us;
+    owed_us_ = std::clamp(took_us, kOfferUs, kMostOfferUs);
   }
   /// What came of yielding, which has ended `now`.
   void yielded(bool returned, std::uint64_t took_us, Moment now) noexcept {
@@ -117,10 +144,14 @@ class CallerPolicy {
 
  private:
   static constexpr std::uint64_t kNothing = ~std::uint64_t{0};  ///< Not what a hint can be.
+  static constexpr std::uint64_t kMostOfferUs = 100'000;
 
   std::uint64_t trusted_ = kNothing;
-  std::uint32_t missed_ = 0;  ///< The hint that was last believed in vain.
+  std::uint16_t believed_ = 0;  ///< The stint of the hint that was last believed,
+  std::uint16_t missed_ = 0;    ///< and of the last one that was so in vain.
   bool held_ = false;
+  std::uint64_t offered_at_ = 0;  ///< By the thread's processor time.
+  std::uint64_t owed_us_ = kOfferUs;
   Distrust<kExchangeSpans> exchange_;
   Distrust<kYieldSpans> yield_;
 };

@@ -32,7 +32,10 @@ struct DistrustSpans {
 template <DistrustSpans kSpans>
 class Distrust {
  public:
-  [[nodiscard]] constexpr bool holds(Moment now) const noexcept { return now.ticks < until_; }
+  /// Never for longer than `most_us`, also if the clock has begun anew (a machine that was suspended or moved).
+  [[nodiscard]] constexpr bool holds(Moment now) const noexcept {
+    return now.ticks < until_ && until_ <= now.after(kSpans.most_us);
+  }
   constexpr void failed(Moment now) noexcept {
     const bool again = last_ != 0 && now.since(last_) <= kSpans.accident_us;
     last_ = std::max<std::uint64_t>(now.ticks, 1);

@@ -15,7 +15,7 @@ namespace lrpc::shim {
 
 /// The client's half: one per A-stack, same index, in client memory. Touched only by the thread that holds the A-stack.
 /// The records of a thread's outstanding calls form a stack through `below` (LRPC §3.2, nested calls).
-struct alignas(64) LinkageRecord {
+struct alignas(128) LinkageRecord {
   AStack astack;
   /// The last call made with this A-stack, so that the call path need not shift: its generation where the word has it,
   /// and below that what the word says when it has returned (CallWord::returned()). The word has the low half of it.
@@ -41,7 +41,7 @@ struct alignas(64) LinkageRecord {
   /// The last call was never rung: the next one is of its generation.
   void take_back() noexcept { last -= std::uint64_t{1} << CallWord::kGenerationShift; }
 };
-static_assert(sizeof(LinkageRecord) == 192);
+static_assert(sizeof(LinkageRecord) == 256);
 
 /// The server's half: the claim. A generation can be claimed once, by whoever gets there first, so a stale poller never
 /// executes a later call's arguments. 56 bits of generation: never wraps, whatever the shared word does.

@@ -21,6 +21,7 @@ namespace lrpc::shim {
 
 /// "Not known", where a processor number is expected. So is every number from CPU_SETSIZE up.
 inline constexpr std::uint16_t kNoProcessor = 0xffff;
+[[nodiscard]] constexpr bool is_processor(std::uint16_t number) noexcept { return number < 1024; }
 
 /// The processor this thread runs on, from the restartable-sequence area that the kernel keeps up to date (rseq(2),
 /// glibc registers it), or no processor's number. Two loads, no system call. Out of date as soon as it is returned: a
@@ -44,6 +45,8 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 /// known (after 10 ms to about a hundred-thousandth). As it was then, as long as no time has passed.
 [[nodiscard]] double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept;
 
+/// Processor time of the calling thread so far, in microseconds (clock_gettime(2)).
+[[nodiscard]] std::uint64_t thread_microseconds() noexcept;
 /// How often the calling thread was switched out against its will (getrusage(2)).
 [[nodiscard]] std::uint64_t involuntary_switches() noexcept;
 
