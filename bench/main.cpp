@@ -27,13 +27,18 @@ int run(const std::string& what, Session& session) {
         "Load average {:.1f}: others are at work here, so expect disturbed rows, above all where two cores poll.\n",
         load);
   }
-  constexpr std::pair<std::string_view, void (*)(Session&)> kCommands[] = {
-      {"table3", table3}, {"table4", table4}, {"table5", table5}, {"bind", bind_cost}, {"instructions", instructions}};
+  const std::pair<std::string_view, void (*)(Session&)> commands[] = {
+      {"default", what == "all" ? default_in_brief : default_choice},
+      {"table3", table3},
+      {"table4", table4},
+      {"table5", table5},
+      {"bind", bind_cost},
+      {"instructions", instructions}};
   constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {
       {"async", async},     {"figure2", figure2}, {"matrix", matrix},        {"change", change}, {"scale", scale},
       {"death", death},     {"idle", idle},       {"bpf", bpf_cost},         {"layers", layers}, {"loss", loss},
       {"network", network}, {"remote", remote},   {"components", components}};  // too long for `all`
-  for (const auto& [command, function] : kCommands) {
+  for (const auto& [command, function] : commands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
   }
   for (const auto& [command, function] : kByName) {
@@ -72,9 +77,10 @@ int main(int argc, char** argv) {
   std::string json_path;
   bool quick = false;
   Filter filter;
-  program.option("what", what, "Which bench; `all` is the first five")
-      .one_of({"table3", "table4", "table5", "bind", "instructions", "async", "figure2", "matrix", "change", "scale",
-               "death", "idle", "bpf", "components", "layers", "loss", "network", "remote", "all"})
+  program.option("what", what, "Which bench; `all` is the first six")
+      .one_of({"default",    "table3", "table4", "table5",  "bind",   "instructions", "async",
+               "figure2",    "matrix", "change", "scale",   "death",  "idle",         "bpf",
+               "components", "layers", "loss",   "network", "remote", "all"})
       .show_default();
   program.option("--json", json_path, "Also write one JSON object a row to this file");
   program.flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");
@@ -82,13 +88,14 @@ int main(int argc, char** argv) {
       .one_of({"exchange", "handoff", "trap", "adaptive", "none"});
   program.option("--placement", filter.placement, "Only rows of this placement")
       .one_of({"one-core", "two-cores", "unpinned"});
-  program.option("--test", filter.test, "Only rows of this test (Null, Add, BigIn, BigInOut, ...)");
+  program.option("--test", filter.test,
+                 "Only rows of this test (Null, Add, BigIn, BigInOut, ...); default: whose names contain this");
   program.option("--load", filter.load, "matrix: only cells with this load")
       .one_of({"idle", "one-hog", "every-core", "other-group", "weights", "fifo", "third-party"});
   program.option("--pace", filter.pace, "matrix: only cells with this between two calls")
       .one_of({"back-to-back", "20us", "1ms"});
   program.option("--clients", filter.clients, "matrix: only cells with so many clients").one_of({"one", "two"});
-  program.option("--svg", filter.svg, "figure2, change: write plots into this directory").existing_directory();
+  program.option("--svg", filter.svg, "default, figure2, change: write plots into this directory").existing_directory();
   if (const auto status = program.parse(argc, argv)) return *status;
 
   ::signal(SIGPIPE, SIG_IGN);

@@ -87,6 +87,8 @@ void bind_cost(Session& session);
 void instructions(Session& session);
 void async(Session& session);
 void death(Session& session);
+void default_choice(Session& session);
+void default_in_brief(Session& session);  ///< The plainest situations of it.
 void idle(Session& session);
 void bpf_cost(Session& session);
 void layers(Session& session);
