@@ -75,7 +75,7 @@ TEST(CallerPolicy, a_poller_that_moves_within_its_stint_is_trusted_no_more_for_t
 TEST(CallerPolicy, looks_up_at_each_turn_of_the_poller_and_offers_its_processor) {
   Caller caller;
   int offers = 0;
-  for (std::uint64_t turn = 0; turn < 100; ++turn, caller.us += 100) {
+  for (std::uint64_t turn = 0; turn < 100; ++turn, caller.us += 300) {
     caller.polled = PolledHint(kThere, 1, turn);
     EXPECT_FALSE(caller.policy.trusts(caller.polled.bits())) << turn;
     EXPECT_EQ(caller.choose(), Way::exchange);

@@ -78,8 +78,7 @@ bool EStack::served_one() {
 /// if there is something to do; false: park.
 bool EStack::hand_over_and_look() {
   if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
-  // From now on the caller does not give its processor back.
-  if (astack_->polled.load(std::memory_order_relaxed)) return false;
+  if (exchanges()) return false;  // from now on the caller does not give its processor back
   for (int i = 0; i < EStackPolicy::kYields; ++i) {
     sched_yield();
     if (leave_.load(std::memory_order_relaxed) || served_one()) return true;
@@ -110,8 +109,12 @@ void EStack::after_call() {
       poller_.offer(binding_, *astack_);
   }
   // A call that was rung for the poller says nothing about yielding.
-  if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !polled) sit_with_caller(now);
+  if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
 }
+
+/// Whether the caller has been told that a poller has the A-stack: an offer alone is not enough, which may lie for long.
+/// Read where the caller could write: it would only deceive its own E-stack.
+bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
 
 void EStack::sit_with_caller(shim::Moment now) {
   const std::uint16_t caller = context_.caller_processor();

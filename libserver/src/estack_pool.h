@@ -38,6 +38,7 @@ class EStack {
   [[nodiscard]] bool served_one();
   [[nodiscard]] bool hand_over_and_look();
   void after_call();
+  [[nodiscard]] bool exchanges() const noexcept;
   void sit_with_caller(shim::Moment now);
   void leave_processor(shim::Moment now);
   void say_attached() noexcept;

@@ -328,7 +328,7 @@ void Poller::offer_processor() noexcept {
   sched_yield();
   const shim::Moment now = this_moment();
   policy_.yielded(now.since(began), now);
-  say_all_polled();
+  if (policy_.turns(hits())) say_all_polled();
   mark_ = now.ticks;
   if (now.since(began) < 2) return;
   slow_looked_ = shim::involuntary_switches();  // a yield to somebody counts as one

@@ -21,6 +21,9 @@ namespace lrpc::server {
 class PollerPolicy {
  public:
   static constexpr std::uint64_t kYieldUs = 100;
+  /// Busy callers look up from their exchange at a poller's yield, and those are busy who have called so often since the
+  /// last one: a look and a yield of theirs costs 1 to 2 us, which who calls each 100 us would pay each time.
+  static constexpr std::uint64_t kCallsInTurn = 5;
   /// A yield, or a gap with an involuntary switch, up to this is nobody's: an interrupt, a kernel thread, the E-stack
   /// that brings an offer.
   static constexpr std::uint64_t kOthersUs = 20;
@@ -50,13 +53,20 @@ class PollerPolicy {
   [[nodiscard]] std::uint64_t stint() const noexcept { return stint_; }
   /// How often the processor has been offered in it; for the same.
   [[nodiscard]] std::uint64_t turn() const noexcept { return turn_; }
+  /// After yielded(). `hits`: the calls so far. Whether a new turn begins.
+  [[nodiscard]] bool turns(std::uint64_t hits) noexcept {
+    const std::uint64_t calls = hits - hits_;
+    hits_ = hits;
+    if (calls < kCallsInTurn) return false;
+    ++turn_;
+    return true;
+  }
 
   [[nodiscard]] bool yield_due(shim::Moment now) const noexcept {
     return now.ticks >= yielded_ + kYieldUs * now.ticks_per_us;
   }
   void yielded(std::uint64_t took_us, shim::Moment now) noexcept {
     yielded_ = now.ticks;
-    ++turn_;
     others_had(took_us, now);
   }
   /// Others had the processor, for so long.
@@ -87,6 +97,7 @@ class PollerPolicy {
  private:
   std::uint64_t stint_ = 0;
   std::uint64_t turn_ = 0;
+  std::uint64_t hits_ = 0;
   std::uint64_t began_ = 0;    ///< ticks()
   std::uint64_t yielded_ = 0;  ///< ticks()
   std::uint64_t lost_us_ = 0;

@@ -156,6 +156,18 @@ TEST(PollerPolicy, a_sound_stint_makes_it_as_good_as_new) {
   EXPECT_EQ(policy.end(at(kLater)), at(kLater + PollerPolicy::kFirstBackOffUs).ticks);
 }
 
+TEST(PollerPolicy, only_busy_callers_are_to_look_up) {
+  PollerPolicy policy;
+  policy.begin(at(0));
+  int turns = 0;
+  std::uint64_t hits = 0;
+  for (int i = 0; i < 30; ++i) turns += policy.turns(hits += 1) ? 1 : 0;
+  EXPECT_EQ(turns, 0);
+  for (int i = 0; i < 30; ++i) turns += policy.turns(hits += 100) ? 1 : 0;
+  EXPECT_EQ(turns, 30);
+  EXPECT_EQ(policy.turn(), 30U);
+}
+
 TEST(PollerPolicy, stints_are_told_apart) {
   PollerPolicy policy;
   policy.begin(at(0));

@@ -190,6 +190,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           if (pattern.procedure > 0) co_await me.work(pattern.procedure);
           finish(me, astack);
           last_hit = machine_.now();
+          ++hits_;
           note_caller(astack);
           if (astack.caller_processor != me.processor()) continue;
           if (const std::uint64_t other = seats(); other != 0 && poller_policy_.may_step_aside(machine_.moment())) {
@@ -206,7 +207,7 @@ Life Domain::poll_for_ever(Thread& me, Pattern pattern) {
           co_await me.yield();
           const shim::Moment after = machine_.moment();
           poller_policy_.yielded(after.since(now.ticks), after);
-          say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
+          if (poller_policy_.turns(hits_)) say_polled(PolledHint(seat, poller_policy_.stint(), poller_policy_.turn()));
         }
         looked = machine_.now();
         if (std::exchange(offered_, false) || seat != me.processor()) {

@@ -90,6 +90,7 @@ class Domain {
   server::CallerProcessors callers_;
   std::uint64_t not_before_ = 0;
   std::uint64_t stints_ = 0;
+  std::uint64_t hits_ = 0;
   bool offered_ = false;
 };
 

@@ -89,8 +89,8 @@ class CallerPolicy {
   /// Yields that did not bring the result, or brought it at a cost.
   static constexpr DistrustSpans kYieldSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 500'000};
 
-  /// Whether to exchange at once: a poller scans the word, in a stint that has been chosen before and has kept its
-  /// word since.
+  /// Whether to exchange at once: a poller scans the word, in a stint and turn that have been chosen before and have
+  /// kept their word since.
   [[nodiscard]] bool trusts(std::uint32_t polled) const noexcept { return trusted_ == polled; }
 
   /// What a caller knows when trusts() says no.

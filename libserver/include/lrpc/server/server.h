@@ -65,8 +65,10 @@ struct ServerOptions {
   std::size_t max_grown_astacks_per_binding = 256;
   std::size_t max_grown_astacks_per_user = 1024;
   std::uint64_t max_grown_bytes_per_user = std::uint64_t{256} << 20;
-  /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None ever polls
-  /// while the server may use just one processor.
+  /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None polls while
+  /// busy callers sit on all processors that the server may use. Procedures that it executes run with its affinity,
+  /// which leaves those out, and E-stacks may be bound to their callers' processors: a thread that a procedure starts
+  /// inherits that, as threads do, and sets its own (sched_setaffinity(2)) if it is to live on.
   unsigned pollers = 1;
   /// How long a poller polls without a call before it parks.
   std::chrono::microseconds poll_window{200};
