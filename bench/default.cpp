@@ -133,8 +133,8 @@ double good_share(const FreshRun& run, double good) {
   std::size_t all = 0;
   std::size_t best = 0;
   for (const double window : run.windows) {
-    all += std::isnan(window) ? 0 : 1;
-    best += window <= good ? 1 : 0;
+    all += std::isnan(window) ? 0U : 1U;
+    best += window <= good ? 1U : 0U;
   }
   return all == 0 ? 0 : 100.0 * static_cast<double>(best) / static_cast<double>(all);
 }
