@@ -12,6 +12,7 @@
 #include "session.h"
 #include "statistics.h"
 #include "strips.h"
+#include "svg_plot.h"
 
 namespace lrpc::bench {
 namespace {
@@ -252,10 +253,9 @@ void run(Session& session, const std::vector<Situation>& all_situations, int rou
   fmt::print("\n");
   print_note(fmt::format("{} of {} situations are within both bars.", judged.cells - judged.missed, judged.cells));
   if (session.filter().svg.empty()) return;
-  if (Status written =
-          write_strips(session.filter().svg + "/default.svg",
-                       "The default gate, a strip a run, 10 ms a square; green: as the best fixed gate", strips, 1);
-      !written)
+  const std::string svg =
+      strips_svg("The default gate, a strip a run, 10 ms a square; green: as the best fixed gate", strips, 1);
+  if (Status written = write_picture(session.filter().svg + "/default.svg", svg); !written)
     session.fail(written.error().message());
 }
 

@@ -1,10 +1,9 @@
 #include "fresh_run.h"
 
-#include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -42,15 +41,10 @@ struct Desk {
   } callers[kMostCallers];
 };
 
-void compute(std::uint64_t ticks) noexcept {
-  for (const std::uint64_t begun = ticks_begin(); ticks_begin() - begun < ticks;) {
-  }
-}
-
 struct TimedProcedures : Procedures {
   std::uint64_t ticks = 0;
   void Null(CallContext& /*context*/) noexcept {
-    if (ticks != 0) compute(ticks);
+    if (ticks != 0) compute_for(ticks);
   }
 };
 
@@ -71,7 +65,8 @@ class Caller {
   bool run(::Bench::Client& client) {
     desk_.callers_ready.fetch_add(1);
     std::uint64_t begin = 0;
-    while ((begin = desk_.begin.load(std::memory_order_acquire)) == 0) sleep_for(std::chrono::microseconds(100));
+    while ((begin = desk_.begin.load(std::memory_order_acquire)) == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
     std::uint64_t burst_began = begin;
     for (;;) {
       const std::uint64_t before = ticks_begin();
@@ -83,20 +78,16 @@ class Caller {
       const std::uint64_t took = std::max<std::uint64_t>(after - before, overhead_) - overhead_;
       book_.calls.add(took / std::max(1U, situation_.started));
       of_window_->add(took / std::max(1U, situation_.started));
-      if (think_ != 0) compute(think_);
-      if (situation_.sleep.count() != 0) sleep_for(situation_.sleep);
+      if (think_ != 0) compute_for(think_);
+      if (situation_.sleep.count() != 0) std::this_thread::sleep_for(situation_.sleep);
       if (burst_ != 0 && after - burst_began > burst_) {
-        sleep_for(situation_.burst);
+        std::this_thread::sleep_for(situation_.burst);
         burst_began = ticks_begin();
       }
     }
   }
 
  private:
-  static void sleep_for(nanoseconds time) noexcept {
-    const timespec span{time.count() / 1'000'000'000, time.count() % 1'000'000'000};
-    ::nanosleep(&span, nullptr);
-  }
   [[nodiscard]] bool call(::Bench::Client& client) const {
     if (situation_.started == 0) return client.Null().has_value();
     std::array<decltype(std::optional(client.start().Null())), kMostStarted> calls;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <fstream>
+
+#include "svg_plot.h"
 
 namespace lrpc::bench {
 namespace {
@@ -18,12 +18,6 @@ constexpr int kStrip = 10;
 /// From 120 (green) by 60 (yellow) to 0 (red).
 int hue(double time, double good) {
   return static_cast<int>(120 - 60 * std::clamp(std::log10(std::max(time, 1.0) / good), 0.0, 2.0));
-}
-
-std::string in_xml(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return out;
 }
 
 }  // namespace
@@ -50,13 +44,6 @@ std::string strips_svg(const std::string& title, const std::vector<Strip>& strip
     }
   }
   return svg + "</svg>\n";
-}
-
-Status write_strips(const std::string& path, const std::string& title, const std::vector<Strip>& strips, double good) {
-  std::ofstream file(path, std::ios::trunc);
-  file << strips_svg(title, strips, good) << std::flush;
-  if (!file) return system_error("write " + path, errno);
-  return {};
 }
 
 }  // namespace lrpc::bench

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/result.h"
-
 namespace lrpc::bench {
 
 struct Strip {
@@ -15,7 +13,5 @@ struct Strip {
 
 /// As an SVG file; green where a time is `good`, through yellow (ten times that) to red (a hundred times).
 [[nodiscard]] std::string strips_svg(const std::string& title, const std::vector<Strip>& strips, double good);
-/// Replaces the file. Errors: system_error.
-Status write_strips(const std::string& path, const std::string& title, const std::vector<Strip>& strips, double good);
 
 }  // namespace lrpc::bench

@@ -25,20 +25,6 @@ constexpr double kLegendColumn = 270;
 constexpr double kLegendRow = 18;
 constexpr std::array<std::string_view, 6> kColours = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#555555"};
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 /// One axis: from values to places on the page.
 class Scale {
  public:
@@ -109,11 +95,11 @@ void draw_axes(Out out, const Axis& x_axis, const Axis& y_axis, const Scale& x, 
   fmt::format_to(out,
                  R"(<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>)"
                  "\n",
-                 (kLeft + right) / 2, kHeight - 18, escaped(x_axis.label));
+                 (kLeft + right) / 2, kHeight - 18, in_xml(x_axis.label));
   fmt::format_to(out,
                  R"svg(<text transform="translate(18 {:.1f}) rotate(-90)" text-anchor="middle">{}</text>)svg"
                  "\n",
-                 (kTop + bottom) / 2, escaped(y_axis.label));
+                 (kTop + bottom) / 2, in_xml(y_axis.label));
 }
 
 void draw_line(Out out, const Series& series, std::string_view colour, const Scale& x, const Scale& y) {
@@ -196,7 +182,7 @@ std::string SvgPlot::str() const {
   fmt::format_to(out,
                  R"(<text x="{}" y="22" font-size="15">{}</text>)"
                  "\n",
-                 kLeft, escaped(title_));
+                 kLeft, in_xml(title_));
   draw_axes(out, x_, y_, x, y);
   for (const auto& [at, label] : marks_) {
     fmt::format_to(out,
@@ -206,7 +192,7 @@ std::string SvgPlot::str() const {
     fmt::format_to(out,
                    R"(<text x="{:.1f}" y="{}">{}</text>)"
                    "\n",
-                   x.place(at) + 4, kTop + 12, escaped(label));
+                   x.place(at) + 4, kTop + 12, in_xml(label));
   }
   for (std::size_t i = 0; i < series_.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
@@ -216,16 +202,32 @@ std::string SvgPlot::str() const {
                    "\n",
                    kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns),
                    kHeight + kLegendRow * static_cast<double>(i / kLegendColumns), colour,
-                   series_[i].dashed ? "- -" : "\u2014", escaped(series_[i].name));
+                   series_[i].dashed ? "- -" : "\u2014", in_xml(series_[i].name));
   }
   return text + "</svg>\n";
 }
 
-Status SvgPlot::write(const std::string& path) const {
+std::string in_xml(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+Status write_picture(const std::string& path, const std::string& svg) {
   std::ofstream file(path, std::ios::trunc);
-  file << str() << std::flush;
+  file << svg << std::flush;
   if (!file) return system_error("cannot write " + path, errno);
   return {};
 }
+
+Status SvgPlot::write(const std::string& path) const { return write_picture(path, str()); }
 
 }  // namespace lrpc::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,10 @@ class SvgPlot {
   std::vector<std::pair<double, std::string>> marks_;
 };
 
+/// `text` as it stands in XML.
+[[nodiscard]] std::string in_xml(std::string_view text);
+/// Replaces the file. Errors: system_error.
+Status write_picture(const std::string& path, const std::string& svg);
 /// Where an axis from `low` to `high` has its ticks: round numbers, between three and a dozen. Precondition: low <
 /// high, and both positive on a logarithmic one.
 [[nodiscard]] std::vector<double> axis_ticks(double low, double high, bool logarithmic);

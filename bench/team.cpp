@@ -41,8 +41,7 @@ class Pause {
   Pause(Pace pace, const TickClock& clock) : pace_(pace), spin_ticks_(clock.ticks(std::chrono::microseconds(20))) {}
   void take() const noexcept {
     if (pace_ == Pace::apart_20us) {
-      const std::uint64_t begun = ticks_begin();
-      while (ticks_begin() - begun < spin_ticks_) relax();
+      compute_for(spin_ticks_);
     } else if (pace_ == Pace::apart_1ms) {
       const timespec time{0, 1'000'000};
       ::nanosleep(&time, nullptr);

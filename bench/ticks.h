@@ -12,6 +12,12 @@
 
 namespace lrpc::bench {
 
+/// Keeps the processor busy for so long.
+inline void compute_for(std::uint64_t ticks) noexcept {
+  const std::uint64_t begun = ticks_begin();
+  while (ticks_begin() - begun < ticks) relax();
+}
+
 /// How ticks become nanoseconds, measured once per program against CLOCK_MONOTONIC_RAW.
 class TickClock {
  public:

@@ -73,7 +73,7 @@ std::uint64_t involuntary_switches() noexcept {
 }
 
 bool move_to_processor(std::uint16_t processor) noexcept {
-  if (processor >= CPU_SETSIZE) return false;
+  if (!is_processor(processor)) return false;
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(processor, &set);

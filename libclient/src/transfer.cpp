@@ -21,11 +21,10 @@ using shim::Turn;
 
 using shim::CallerPolicy;
 using shim::Moment;
+using shim::this_moment;
 
 /// Calls between two looks at the thread's scheduling.
 constexpr std::uint32_t kCallsBetweenLooks = 256;
-
-[[nodiscard]] Moment now() noexcept { return {shim::ticks(), shim::ticks_per_microsecond()}; }
 
 /// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
 std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
@@ -63,7 +62,7 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
   const std::uint64_t began = shim::ticks();
   const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation(),
                                                CallerPolicy::kYieldMicroseconds * shim::ticks_per_microsecond(), word);
-  const Moment ended = now();
+  const Moment ended = this_moment();
   linkage.policy.yielded(returned, ended.since(began), ended);
   return returned;
 }
@@ -74,7 +73,7 @@ void offer_processor(LinkageRecord& linkage) noexcept {
   if (!linkage.policy.offer_due(ran)) return;
   const std::uint64_t began = shim::ticks();
   sched_yield();
-  linkage.policy.offered(now().since(began), ran);
+  linkage.policy.offered(this_moment().since(began), ran);
 }
 
 }  // namespace
@@ -87,11 +86,11 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
   return linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),
                                 .estack = shim::EStackHint(head.attached.load(std::memory_order_relaxed)),
                                 .processor = shim::current_processor(),
-                                .now = now()},
+                                .now = this_moment()},
                                may_yield);
 }
 
-void exchange_missed(LinkageRecord& linkage) noexcept { linkage.policy.exchange_missed(now()); }
+void exchange_missed(LinkageRecord& linkage) noexcept { linkage.policy.exchange_missed(this_moment()); }
 
 void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   LRPC_STEP("T4");
@@ -219,7 +218,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
       if (may) offer_processor(linkage);
       if (exchange(binding, linkage, called, word)) return word.status();
       rung = true;
-    } else if (may && linkage.policy.would_yield(now())) {
+    } else if (may && linkage.policy.would_yield(this_moment())) {
       called = called.with(CallWord::kCallerYields);
     }
   }

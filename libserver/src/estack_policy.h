@@ -22,14 +22,15 @@ class EStackPolicy {
   /// costs 29 us, and a sleeping caller may wake up on another processor each time.
   static constexpr std::uint32_t kCallsBeforeMove = 2;
   static constexpr std::uint64_t kMoveIntervalUs = 1'000;
-  /// So many calls in a row from changing places, none of which it is bound to, and it is bound no more.
+  /// After so many calls in a row from processors that it is not bound to, but not from one of them often enough to
+  /// move there, it is bound no more.
   static constexpr std::uint32_t kCallsElsewhere = 4;
-  /// Who moves ever again without having been somewhere for ten times as long waits twice as long each time.
+  /// The interval doubles, up to this, for an E-stack that moves again before ten intervals have passed.
   static constexpr std::uint64_t kMostMoveIntervalUs = 64'000;
   /// The kernel does not always pick the caller at the first time.
   static constexpr int kYields = 3;
-  /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: the poller would have
-  /// had them.
+  /// So many calls in a row, each within a poller's window of the one before, make an A-stack hot: a poller would have
+  /// got them.
   static constexpr std::uint32_t kHotStreak = 2;
 
   /// A call was served, so long after the one before. Returns whether the A-stack is hot.
@@ -68,7 +69,7 @@ class EStackPolicy {
   [[nodiscard]] std::uint16_t processor() const noexcept { return bound_to_; }
 
   /// Whether to hand the processor over before parking: the last call's caller yields, and sits here. How long that
-  /// takes says nothing, for it may be the caller that has the processor; whether there are others, the caller finds out.
+  /// takes says nothing: perhaps the caller computes. Whether others want the processor, the caller finds out.
   [[nodiscard]] bool hands_over(std::uint16_t caller, bool yields) const noexcept {
     return yields && bound() && caller == bound_to_;
   }

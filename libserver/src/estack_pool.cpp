@@ -87,7 +87,7 @@ bool EStack::hand_over_and_look() {
 }
 
 void EStack::after_call() {
-  const shim::Moment now = this_moment();
+  const shim::Moment now = shim::this_moment();
   const shim::Gate gate = astack_->binding->gate();
   const std::uint16_t caller = context_.caller_processor();
   last_used_.store(now.ticks, std::memory_order_relaxed);
@@ -152,7 +152,7 @@ void EStack::say_attached() noexcept {
 }
 
 void EStack::detach() {
-  leave_processor(this_moment());
+  leave_processor(shim::this_moment());
   LRPC_STEP("T14");
   // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
   // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another

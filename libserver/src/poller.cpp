@@ -81,7 +81,7 @@ void Poller::run() {
     } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {
       cool_down();  // offered before the back-off began
     } else if (!take_seat()) {
-      not_before_.store(this_moment().after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
+      not_before_.store(shim::this_moment().after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
       cool_down();  // callers sit everywhere
     } else {
       stint();
@@ -89,15 +89,12 @@ void Poller::run() {
   }
 }
 
-/// Off the processors that callers sit on: the E-stack that woke us sits beside one, the one place where polling makes no
-/// sense. False: there is no other.
+/// Off the processors that callers sit on: the E-stack that woke us sits beside one, the one place where polling makes
+/// no sense. False: there is no other. say_all_polled() tells the callers where it is.
 bool Poller::take_seat() noexcept {
-  const shim::Moment now = this_moment();
+  const shim::Moment now = shim::this_moment();
   processors_.refresh(now.ticks);
-  const bool seated =
-      processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
-  seat_ = shim::current_processor();
-  return seated;
+  return processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
 }
 
 void Poller::say_polled(ServedAStack& astack) const noexcept {
@@ -111,7 +108,7 @@ void Poller::say_all_polled() noexcept {
 
 /// A caller says that it is where we are. False: it cannot be helped.
 bool Poller::step_aside(ServedAStack& astack) noexcept {
-  const shim::Moment now = this_moment();
+  const shim::Moment now = shim::this_moment();
   called_from(astack, context_.caller_processor(), now);
   if (!policy_.may_step_aside(now) || !take_seat()) return false;
   say_all_polled();
@@ -158,7 +155,7 @@ void Poller::take_back_remembered(std::uint64_t now) {
 
 bool Poller::shares_processor_with_caller() const noexcept {
   const std::uint16_t caller = context_.caller_processor();
-  return caller < CPU_SETSIZE && caller == shim::current_processor();
+  return shim::is_processor(caller) && caller == shim::current_processor();
 }
 
 bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
@@ -255,14 +252,14 @@ void Poller::drop_cold(shim::Moment now) {
 }
 
 void Poller::stint() {
-  policy_.begin(this_moment());
+  policy_.begin(shim::this_moment());
   polling_ = true;
   say_all_polled();
   grant_.begin_polling();
   poll();
   polling_ = false;
   if (policy_.evicted()) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (const std::uint64_t next = policy_.end(this_moment()); next != 0)
+  if (const std::uint64_t next = policy_.end(shim::this_moment()); next != 0)
     not_before_.store(next, std::memory_order_relaxed);
   cool_down();
   grant_.end_polling(hits(), evictions());
@@ -274,13 +271,13 @@ void Poller::poll() {
   std::uint64_t last_hit = shim::ticks();
   std::uint64_t hits_seen = hits();
   mark_ = last_hit;
-  count_anew(this_moment());
+  count_anew(shim::this_moment());
   for (std::uint64_t looked = last_hit;; looked = mark_) {
     // Calls take longer than looks: nobody waits for more than one of them to get our processor.
     for (int i = 0; i < kScansPerLook && mark_ - looked < yield_ticks; ++i) {
       if (!scan(last_hit)) shim::poll_delay();
     }
-    const shim::Moment now = this_moment();
+    const shim::Moment now = shim::this_moment();
     mark_ = now.ticks;
     if (now.since(looked) > kGapUs) [[unlikely]]
       note_gap(now.since(looked), now);
@@ -301,14 +298,15 @@ void Poller::poll() {
   }
 }
 
-/// Calls that took so long, or a processor taken away? The kernel has counted what we had of it. With an offer it was one
-/// of our own E-stacks that ran here: it brings work.
+/// Calls that took so long, or a processor taken away? The kernel has counted what we had of it. With an offer it was
+/// one of our own E-stacks that ran here: it brings work.
 void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
   const std::uint64_t passed = now.since(counted_);
-  const std::uint64_t had = shim::thread_microseconds() - counted_us_;
+  const std::uint64_t had_before = counted_us_;
+  count_anew(now);
+  const std::uint64_t had = counted_us_ - had_before;
   const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
   if (passed > had && !own) policy_.others_had(std::min(us, passed - had), now);
-  count_anew(now);
 }
 
 void Poller::count_anew(shim::Moment now) noexcept {
@@ -326,7 +324,7 @@ void Poller::note_caller(std::uint64_t last_hit, shim::Moment now) noexcept {
 void Poller::offer_processor() noexcept {
   const std::uint64_t began = shim::ticks();
   sched_yield();
-  const shim::Moment now = this_moment();
+  const shim::Moment now = shim::this_moment();
   policy_.yielded(now.since(began), now);
   if (policy_.turns(hits())) say_all_polled();
   mark_ = now.ticks;

@@ -15,22 +15,22 @@ namespace lrpc::server {
 
 /// The state machine of a poller: stints of polling, and the times between them.
 ///
-/// In a stint it offers its processor to others every kYieldUs. Alone that costs 0.3 us; and how long it takes says
-/// exactly whether somebody else wanted the processor, and for how long. So who shares a processor with it waits for
-/// 100 us at most, and gets a whole time slice for that; and nobody need guess from the load of the machine.
+/// In a stint it yields every kYieldUs. With nobody else there that costs 0.3 us, and how long it takes says exactly
+/// whether somebody else wanted the processor, and for how long. So a thread that shares the processor waits for 100 us
+/// at most and then gets a whole time slice, and nobody need guess from the load of the machine.
 class PollerPolicy {
  public:
   static constexpr std::uint64_t kYieldUs = 100;
-  /// Busy callers look up from their exchange at a poller's yield, and those are busy who have called so often since the
-  /// last one: a look and a yield of theirs costs 1 to 2 us, which who calls each 100 us would pay each time.
+  /// Callers look up from their exchange at a poller's yield if there have been so many calls since the last one. Their
+  /// look and yield cost 1 to 2 us, which a caller that computes for 100 us between calls would pay at every call.
   static constexpr std::uint64_t kCallsInTurn = 5;
   /// A yield, or a gap with an involuntary switch, up to this is nobody's: an interrupt, a kernel thread, the E-stack
   /// that brings an offer.
   static constexpr std::uint64_t kOthersUs = 20;
   /// Somebody who takes longer in one go is no passer-by: he has a time slice's work.
   static constexpr std::uint64_t kEvictionUs = 1'000;
-  /// And who takes more than an eighth of a stint's time, in however small pieces, has regular work, and found no idle
-  /// processor for it: caller and poller had them all.
+  /// And a thread that takes more than an eighth of a stint's time, in however small pieces, has regular work and has
+  /// found no idle processor for it: caller and poller have them all.
   static constexpr std::uint64_t kShare = 8;
   static constexpr std::uint64_t kShareAfterUs = 2'000;
   /// Not to poll for so long after an eviction, doubling: with kYieldUs a stint, a hog loses a twentieth at first, and
@@ -116,14 +116,14 @@ class CallerProcessors {
 
   /// `who` calls from there now, and from `before` no more; nobody takes the mark of somebody else away.
   void called_from(const void* who, std::uint16_t processor, std::uint16_t before, shim::Moment now) noexcept {
-    if (before != processor && before < CPU_SETSIZE && who_[before].load(std::memory_order_relaxed) == who)
+    if (before != processor && shim::is_processor(before) && who_[before].load(std::memory_order_relaxed) == who)
       seen_[before].store(0, std::memory_order_relaxed);
-    if (processor >= CPU_SETSIZE) return;
+    if (!shim::is_processor(processor)) return;
     who_[processor].store(who, std::memory_order_relaxed);
     seen_[processor].store(now.ticks, std::memory_order_relaxed);
   }
   [[nodiscard]] bool on(std::uint16_t processor, shim::Moment now) const noexcept {
-    if (processor >= CPU_SETSIZE) return false;
+    if (!shim::is_processor(processor)) return false;
     const std::uint64_t seen = seen_[processor].load(std::memory_order_relaxed);
     return seen != 0 && now.since(seen) < kRecentUs;
   }

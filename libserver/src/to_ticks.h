@@ -1,9 +1,8 @@
-// Times as the processor counts them.
+// Bounds in microseconds as the processor counts them.
 #pragma once
 
 #include <cstdint>
 
-#include "lrpc/shim/distrust.h"
 #include "lrpc/shim/processor.h"
 
 namespace lrpc::server {
@@ -11,7 +10,5 @@ namespace lrpc::server {
 [[nodiscard]] inline std::uint64_t to_ticks(std::uint64_t microseconds) noexcept {
   return microseconds * shim::ticks_per_microsecond();
 }
-
-[[nodiscard]] inline shim::Moment this_moment() noexcept { return {shim::ticks(), shim::ticks_per_microsecond()}; }
 
 }  // namespace lrpc::server

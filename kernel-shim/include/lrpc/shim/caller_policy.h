@@ -58,8 +58,8 @@ class EStackHint {
 
 /// The state machine of one A-stack's caller. Where it waits for the return:
 ///
-///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of the
-///              poller's turns offer this processor to others, as the poller has done with its own
+///   exchange   a poller scans the word on another processor: poll, for at most kExchangeMicroseconds; and at each of
+///              the poller's turns offer this processor to others, as the poller has done with its own
 ///   yield      the E-stack is bound to this processor: hand the processor over, for at most kYieldMicroseconds
 ///   sleep      else
 ///
@@ -80,11 +80,11 @@ class CallerPolicy {
   /// And is not risked again before so many times its cost have passed, half a second at most: so it takes a twentieth
   /// of the time (more only beside slices of over 25 ms), and less and less where it happens again.
   static constexpr std::uint32_t kCostFactor = 20;
-  /// Between two offers of a caller's own processor to others while it exchanges. Alone an offer costs 0.3 us. One that
-  /// somebody takes is not made again before the caller has had as long as that took: so it keeps its half.
+  /// Processor time between two yields of a caller that exchanges. With nobody else there a yield costs 0.3 us; if
+  /// somebody took the processor, the next one comes when the caller has had it for as long: so it keeps half of it.
   static constexpr std::uint64_t kOfferUs = 80;
-  /// Calls that no poller picked up. One that is switched out comes back after a time slice of somebody else's, so there
-  /// is no use to wait for much longer; an attempt costs 20 us, of 16 ms no more than can be measured.
+  /// Calls that no poller picked up. A poller that was switched out is back after somebody else's time slice, so it is
+  /// tried again after 16 ms at most; a try in vain costs 20 us, an eighth of a per cent of that.
   static constexpr DistrustSpans kExchangeSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 16'000};
   /// Yields that did not bring the result, or brought it at a cost.
   static constexpr DistrustSpans kYieldSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 500'000};
@@ -120,8 +120,9 @@ class CallerPolicy {
     missed_ = believed_;
     exchange_.failed(now);
   }
-  /// For who exchanges: whether to yield once before, so that somebody who waits for the processor need not wait for the
-  /// end of a time slice. `ran_us`: processor time of the thread: who sleeps between two calls has given enough away.
+  /// For a caller that exchanges: whether to yield once before it rings, so that a thread that waits for the processor
+  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far: a caller that sleeps
+  /// between two calls gives others enough as it is.
   [[nodiscard]] bool offer_due(std::uint64_t ran_us) const noexcept { return ran_us - offered_at_ >= owed_us_; }
   void offered(std::uint64_t took_us, std::uint64_t ran_us) noexcept {
     offered_at_ = ran_us;

@@ -4,31 +4,23 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lrpc/shim/moment.h"
+
 namespace lrpc::shim {
 
-/// A time by ticks(), and what is needed to count in microseconds from it: policies have no clock of their own.
-struct Moment {
-  std::uint64_t ticks = 0;
-  std::uint64_t ticks_per_us = 1;
-
-  [[nodiscard]] constexpr std::uint64_t after(std::uint64_t us) const noexcept { return ticks + us * ticks_per_us; }
-  /// Microseconds since `then`; none if that is still to come (another processor's count may be a little ahead).
-  [[nodiscard]] constexpr std::uint64_t since(std::uint64_t then) const noexcept {
-    return ticks > then ? (ticks - then) / ticks_per_us : 0;
-  }
-};
-
-/// Remembers that something did not pay, and until when not to try it again.
-///
-/// One failure is an accident; the second within `accident_us` starts a span of `first_us` without trust, and a failure
-/// within `accident_us` of trust's return a span twice as long, up to `most_us`. Whoever has not failed for that long is
-/// as good as new. So what fails always is tried ever more rarely, and what has failed once because the host stood still
-/// is not punished; and success needs no note, which the call path would have to make.
+/// See Distrust.
 struct DistrustSpans {
   std::uint32_t accident_us;
   std::uint32_t first_us;
   std::uint32_t most_us;
 };
+
+/// Remembers that something did not pay, and until when not to try it again.
+///
+/// One failure is an accident; the second within `accident_us` starts a span of `first_us` without trust, and a failure
+/// within `accident_us` of trust's return starts a span twice as long, up to `most_us`. A failure later than that is
+/// again an accident. So what always fails is tried more and more rarely, what failed once because the host stood still
+/// is not punished, and a success has nothing to write down on the call path.
 template <DistrustSpans kSpans>
 class Distrust {
  public:

@@ -2,8 +2,12 @@
 // polling.
 #pragma once
 
+#include <sched.h>
+
 #include <chrono>
 #include <cstdint>
+
+#include "lrpc/shim/moment.h"
 
 #if defined(__x86_64__)
 #include "lrpc/shim/arch/x86_64.h"
@@ -21,7 +25,7 @@ namespace lrpc::shim {
 
 /// "Not known", where a processor number is expected. So is every number from CPU_SETSIZE up.
 inline constexpr std::uint16_t kNoProcessor = 0xffff;
-[[nodiscard]] constexpr bool is_processor(std::uint16_t number) noexcept { return number < 1024; }
+[[nodiscard]] constexpr bool is_processor(std::uint16_t number) noexcept { return number < CPU_SETSIZE; }
 
 /// The processor this thread runs on, from the restartable-sequence area that the kernel keeps up to date (rseq(2),
 /// glibc registers it), or no processor's number. Two loads, no system call. Out of date as soon as it is returned: a
@@ -39,6 +43,7 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 /// use (about 0.2 ms).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
 [[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
+[[nodiscard]] inline Moment this_moment() noexcept { return {ticks(), ticks_per_microsecond()}; }
 /// Nanoseconds a tick, as it was then: to about a five-hundredth.
 [[nodiscard]] double nanoseconds_per_tick() noexcept;
 /// The same over all the time since then, which `tick` and `now`, read together, end: the longer ago, the better it is

@@ -1,0 +1,20 @@
+// Times by ticks(), for what has no clock of its own.
+#pragma once
+
+#include <cstdint>
+
+namespace lrpc::shim {
+
+/// A time by ticks(), and what is needed to count in microseconds from it: policies have no clock of their own.
+struct Moment {
+  std::uint64_t ticks = 0;
+  std::uint64_t ticks_per_us = 1;
+
+  [[nodiscard]] constexpr std::uint64_t after(std::uint64_t us) const noexcept { return ticks + us * ticks_per_us; }
+  /// Microseconds since `then`; none if that is still to come (another processor's count may be a little ahead).
+  [[nodiscard]] constexpr std::uint64_t since(std::uint64_t then) const noexcept {
+    return ticks > then ? (ticks - then) / ticks_per_us : 0;
+  }
+};
+
+}  // namespace lrpc::shim
