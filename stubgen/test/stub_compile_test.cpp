@@ -126,7 +126,7 @@ struct Copier {
     const auto reply = (*client)->Confirm(name.view(), {true, false, true});
     if (!reply) return reply.error();
     if (!(*client)->Stop({"one", "two"})) return lrpc::Errc::call_failed;
-    return reply->answer == callbacks::Answer::Yes && reply->sure ? 3 : 0;
+    return reply->answer == callbacks::Answer::Yes && reply->sure ? 3U : 0U;
   }
   void Stop(lrpc::CallContext&) {}
 };

@@ -85,6 +85,9 @@ template <class E>
   return {std::forward<E>(error)};
 }
 
+template <class T, class... Raised>
+class Result;
+
 namespace detail {
 
 /// An Error as a Result holds it: on the call path there is no text, and a pointer that is null costs nothing there.
@@ -110,6 +113,23 @@ class Failure {
   std::unique_ptr<std::string> text_;
 };
 
+template <class T>
+inline constexpr bool kIsResult = false;
+template <class T, class... Raised>
+inline constexpr bool kIsResult<Result<T, Raised...>> = true;
+
+/// One element that is initialised with braces: they refuse a conversion that narrows.
+template <class T>
+struct Braced {
+  T element[1];
+};
+/// Whether `return u;` may make a Result<T>: the conversion is implicit and does not narrow. A Result never becomes
+/// another Result's value: its error would be lost.
+template <class U, class T>
+concept BecomesA = !kIsResult<std::remove_cvref_t<U>> && std::is_convertible_v<U, T> && requires(U && u) {
+  Braced<T>{{std::forward<U>(u)}};
+};
+
 }  // namespace detail
 
 /// The outcome of a fallible operation: a T, an Error, or one of the errors that a procedure declares (`raises`).
@@ -122,9 +142,9 @@ class [[nodiscard]] Result {
   using value_type = std::conditional_t<std::is_void_v<T>, Unit, T>;
 
   Result() noexcept requires std::is_void_v<T> : held_(std::in_place_index<0>) {}
+  /// From what converts to a T implicitly and without narrowing.
   template <class U = value_type>
-  requires(!std::is_void_v<T> && std::is_constructible_v<value_type, U&&> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+  requires(!std::is_void_v<T> && detail::BecomesA<U, value_type> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
            !std::is_same_v<std::remove_cvref_t<U>, Errc>) Result(U&& value)
   noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
       : held_(std::in_place_index<0>, std::forward<U>(value)) {}
