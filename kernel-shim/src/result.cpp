@@ -1,5 +1,11 @@
 #include "lrpc/shim/result.h"
 
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <system_error>
 
 namespace lrpc {
@@ -45,5 +51,33 @@ std::string Error::message() const { return text.empty() ? std::string(describe(
 Error system_error(std::string_view what, int err) {
   return {Errc::system_error, std::string(what) + ": " + std::generic_category().message(err)};
 }
+
+namespace detail {
+namespace {
+
+[[nodiscard]] std::string message_of(Errc code, const Failure* failure) {
+  return failure == nullptr ? std::string(describe(code)) : failure->error().message();
+}
+
+}  // namespace
+
+void no_value(Errc code, const Failure* failure, std::source_location place) noexcept {
+  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s:%u: %s\n", place.file_name(), place.line(),
+               message_of(code, failure).c_str());
+  std::abort();
+}
+
+void no_value(Errc code, const Failure* failure) noexcept {
+  const auto* const after = static_cast<const std::byte*>(__builtin_return_address(0));
+  const std::byte* const address = after - 1;  // of the call: what follows it may be of another function
+  Dl_info object{};
+  const bool found = dladdr(address, &object) != 0 && object.dli_fname != nullptr;
+  const auto offset = address - (found ? static_cast<const std::byte*>(object.dli_fbase) : nullptr);
+  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s+0x%jx: %s\n", found ? object.dli_fname : "",
+               static_cast<std::uintmax_t>(offset), message_of(code, failure).c_str());
+  std::abort();
+}
+
+}  // namespace detail
 
 }  // namespace lrpc

@@ -76,5 +76,30 @@ TEST(ResultTest, a_value_is_kept_unchanged) {
   EXPECT_EQ(result.code(), Errc::ok);
 }
 
+TEST(ResultTest, value_of_an_error_prints_its_text_and_the_line_and_aborts) {
+  const Result<int> failed = Error{Errc::system_error, "open: no such file"};
+  EXPECT_DEATH((void)failed.value(),
+               "value of a failed Result was taken at .*result_test.cpp:[0-9]+: open: no such file");
+  EXPECT_DEATH((void)Result<int>(failed).value(), "result_test.cpp:[0-9]+: open: no such file");
+  const Status status = Errc::no_nameserver;
+  EXPECT_DEATH((void)status.value(), "result_test.cpp:[0-9]+: no nameserver");
+}
+
+TEST(ResultTest, operators_on_an_error_print_its_text_and_the_code_address_and_abort) {
+  Result<std::string> failed = Errc::bad_handle;
+  const std::string expected = "taken at .*shim_test\\+0x[0-9a-f]+: " + std::string(describe(Errc::bad_handle));
+  EXPECT_DEATH((void)*failed, expected);
+  EXPECT_DEATH((void)*std::as_const(failed), expected);
+  EXPECT_DEATH((void)*std::move(failed), expected);
+  EXPECT_DEATH((void)failed->size(), expected);
+  EXPECT_DEATH((void)std::as_const(failed)->size(), expected);
+}
+
+TEST(ResultTest, taking_the_value_of_a_raised_error_aborts) {
+  const Result<int, NotFound> raised = raise(NotFound{});
+  EXPECT_DEATH((void)*raised, "the procedure raised a declared error");
+  EXPECT_DEATH((void)raised.value(), "the procedure raised a declared error");
+}
+
 }  // namespace
 }  // namespace lrpc

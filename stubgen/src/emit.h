@@ -54,7 +54,7 @@ void emit_head(Code& code, const Interface& interface, std::string_view stem, st
 [[nodiscard]] bool touches_image(const Procedure& procedure);
 /// `layout::kOpen_name`.
 [[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);
-/// The procedure's result as it is reached through `outcome`: `outcome.value()`, or `outcome.value().file` of several.
-[[nodiscard]] std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view outcome);
+/// One of the procedure's results, which are in `results`: `results`, or `results.file` of several.
+[[nodiscard]] std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view results);
 
 }  // namespace lrpc::stubgen

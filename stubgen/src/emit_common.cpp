@@ -77,10 +77,9 @@ std::string variable_constant(const Procedure& procedure, const Parameter& param
   return fmt::format("layout::k{}_{}", procedure.name, parameter.name);
 }
 
-std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view outcome) {
-  const std::string_view member =
-      procedure.results().size() == 1 ? std::string_view() : std::string_view(parameter.name);
-  return fmt::format("{}.value(){}{}", outcome, member.empty() ? "" : ".", member);
+std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view results) {
+  if (procedure.results().size() == 1) return std::string(results);
+  return fmt::format("{}.{}", results, parameter.name);
 }
 
 }  // namespace lrpc::stubgen

@@ -30,6 +30,7 @@ class EntryStub {
         image_(local_("image")),
         tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")),
         outcome_(local_("outcome")),
+        results_(local_("results")),
         copy_(code, "lrpc::CopyCode::E", "layout::", local_),
         write_(code, "lrpc::CopyCode::F", "layout::", local_) {}
 
@@ -75,7 +76,7 @@ class EntryStub {
   const Procedure& procedure_;
   std::size_t identifier_;
   Locals local_;
-  std::string impl_, context_, image_, tail_, outcome_;
+  std::string impl_, context_, image_, tail_, outcome_, results_;
   Moves copy_;
   Moves write_;
 };
@@ -221,7 +222,9 @@ void EntryStub::write_results() {
                                [&](const Parameter& p) { return p.is_out() && !in_place(p); });
   if (!any) return;
   code_.line("// e: write the results; one that breaks its own declaration goes nowhere.");
-  const auto value = [&](const Parameter& p) { return p.is_in() ? p.name : result_in(procedure_, p, outcome_); };
+  if (!procedure_.results().empty())
+    code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
+  const auto value = [&](const Parameter& p) { return p.is_in() ? p.name : result_in(procedure_, p, results_); };
   for (const Parameter& parameter : procedure_.parameters) {
     if (!parameter.is_out() || in_place(parameter)) continue;
     if (parameter.is_bytes()) {

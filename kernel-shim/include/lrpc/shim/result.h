@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -113,6 +114,16 @@ class Failure {
   std::unique_ptr<std::string> text_;
 };
 
+/// Ends a program that takes the value of a Result that has none: prints the error and the place on stderr, then aborts.
+/// `failure` is null for a declared error. Without `place` it prints the code address that it would return to.
+[[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure,
+                                                     std::source_location place) noexcept;
+[[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure) noexcept;
+
+/// The value, unchecked. For generated stubs, on the call path. Precondition: has_value().
+template <class T, class... Raised>
+[[nodiscard]] const typename Result<T, Raised...>::value_type& checked_value(const Result<T, Raised...>& r) noexcept;
+
 template <class T>
 inline constexpr bool kIsResult = false;
 template <class T, class... Raised>
@@ -140,6 +151,7 @@ template <class T, class... Raised>
 class [[nodiscard]] Result {
  public:
   using value_type = std::conditional_t<std::is_void_v<T>, Unit, T>;
+  using Place = std::source_location;
 
   Result() noexcept requires std::is_void_v<T> : held_(std::in_place_index<0>) {}
   /// From what converts to a T implicitly and without narrowing.
@@ -157,15 +169,21 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool has_value() const noexcept { return held_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  /// The value. Precondition: has_value().
-  [[nodiscard]] value_type& value() & noexcept { return *std::get_if<0>(&held_); }
-  [[nodiscard]] const value_type& value() const& noexcept { return *std::get_if<0>(&held_); }
-  [[nodiscard]] value_type&& value() && noexcept { return std::move(*std::get_if<0>(&held_)); }
-  [[nodiscard]] value_type& operator*() & noexcept { return value(); }
-  [[nodiscard]] const value_type& operator*() const& noexcept { return value(); }
-  [[nodiscard]] value_type&& operator*() && noexcept { return std::move(*this).value(); }
-  [[nodiscard]] value_type* operator->() noexcept { return &value(); }
-  [[nodiscard]] const value_type* operator->() const noexcept { return &value(); }
+  /// The value. If there is none, prints the error and the place of the call on stderr, and aborts.
+  [[nodiscard]] value_type& value(Place place = Place::current()) & noexcept { return check(place), held(*this); }
+  [[nodiscard]] const value_type& value(Place place = Place::current()) const& noexcept {
+    return check(place), held(*this);
+  }
+  [[nodiscard]] value_type&& value(Place place = Place::current()) && noexcept {
+    return check(place), std::move(held(*this));
+  }
+  /// The same, but an operator cannot know its line: the place is a code address. Always inlined, so that this is the
+  /// caller's.
+  [[nodiscard, gnu::always_inline]] value_type& operator*() & noexcept { return check(), held(*this); }
+  [[nodiscard, gnu::always_inline]] const value_type& operator*() const& noexcept { return check(), held(*this); }
+  [[nodiscard, gnu::always_inline]] value_type&& operator*() && noexcept { return check(), std::move(held(*this)); }
+  [[nodiscard, gnu::always_inline]] value_type* operator->() noexcept { return check(), &held(*this); }
+  [[nodiscard, gnu::always_inline]] const value_type* operator->() const noexcept { return check(), &held(*this); }
 
   /// Errc::ok with a value, Errc::raised with a declared error, else the error's code.
   [[nodiscard]] Errc code() const noexcept {
@@ -185,8 +203,26 @@ class [[nodiscard]] Result {
   }
 
  private:
+  friend const value_type& detail::checked_value<T, Raised...>(const Result& r) noexcept;
+
+  template <class... Where>
+  [[gnu::always_inline]] void check(Where... place) const noexcept {
+    if (held_.index() != 0) [[unlikely]]
+      detail::no_value(code(), std::get_if<1>(&held_), place...);
+  }
+  template <class Self>
+  [[nodiscard]] static auto& held(Self& self) noexcept {
+    if (self.held_.index() != 0) __builtin_unreachable();
+    return *std::get_if<0>(&self.held_);
+  }
+
   std::variant<value_type, detail::Failure, Raised...> held_;
 };
+
+template <class T, class... Raised>
+inline const typename Result<T, Raised...>::value_type& detail::checked_value(const Result<T, Raised...>& r) noexcept {
+  return Result<T, Raised...>::held(r);
+}
 
 using Status = Result<void>;
 

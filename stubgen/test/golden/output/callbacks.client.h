@@ -107,9 +107,10 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    if (!layout::is_Answer(outcome.value().answer)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 7, outcome.value().answer);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value().sure);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 7, results.answer);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.sure);
     return 0;
   }
 

@@ -353,7 +353,8 @@ struct Entry {
       return lrpc::server::failed(outcome.code());
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
     return 0;
   }
 

@@ -106,7 +106,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
     return 0;
   }
 
@@ -171,9 +172,10 @@ struct Entry {
       return lrpc::server::failed(outcome.code());
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
-    if (!layout::is_Stat(outcome.value().stat)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value().file.value);
-    layout::put_Stat<lrpc::CopyCode::F>(image + 16, outcome.value().stat);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    if (!layout::is_Stat(results.stat)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.file.value);
+    layout::put_Stat<lrpc::CopyCode::F>(image + 16, results.stat);
     return 0;
   }
 
@@ -196,8 +198,9 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    if (!layout::is_Cardinal(outcome.value())) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 12, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    if (!layout::is_Cardinal(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 12, results);
     return 0;
   }
 

@@ -134,15 +134,16 @@ struct Entry {
       return lrpc::server::failed(outcome_.code());
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results_ = lrpc::detail::checked_value(outcome_);
     if (raised.size() > layout::kLocals_raised.bound || raised.data() != raised_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
     }
-    if (!layout::is_version(outcome_.value().results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    if (!layout::is_version(results_.results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 4, call);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 52, outcome_.value().outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 52, results_.outcome);
     lrpc::put_result_length(image_, layout::kLocals_raised, raised.size());
-    lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 60, outcome_.value().tail);
-    layout::put_version<lrpc::CopyCode::F>(image_ + 64, outcome_.value().results);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image_ + 60, results_.tail);
+    layout::put_version<lrpc::CopyCode::F>(image_ + 64, results_.results);
     return 0;
   }
 
@@ -214,6 +215,7 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (copied.size() > layout::kDerived_copied.bound || copied.data() != copied_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
     }
@@ -223,11 +225,11 @@ struct Entry {
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, x);
     lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::F>(image + 80 + i_ * 1, outcome.value().Outcome[i_]);
+      lrpc::put_scalar<lrpc::CopyCode::F>(image + 80 + i_ * 1, results.Outcome[i_]);
     }
     lrpc::put_result_length(image, layout::kDerived_copied, copied.size());
     lrpc::put_result_length(image, layout::kDerived_second, second.size());
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 92, outcome.value().second_found);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 92, results.second_found);
     return 0;
   }
 
@@ -251,7 +253,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
     return 0;
   }
 
@@ -267,7 +270,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, results);
     return 0;
   }
 
@@ -288,7 +292,8 @@ struct Entry {
       return lrpc::server::failed(outcome.code());
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, results);
     return 0;
   }
 
@@ -314,7 +319,8 @@ struct Entry {
       return lrpc::server::failed(outcome.code());
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
     return 0;
   }
 

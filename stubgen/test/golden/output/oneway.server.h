@@ -119,7 +119,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, results);
     return 0;
   }
 

@@ -185,7 +185,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::copy_bytes<lrpc::CopyCode::F>(image + 9000, outcome.value().data(), 9000);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::copy_bytes<lrpc::CopyCode::F>(image + 9000, results.data(), 9000);
     return 0;
   }
 
@@ -223,6 +224,7 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (result.size() > layout::kShared_result.bound || result.data() != result_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
     }
@@ -231,7 +233,7 @@ struct Entry {
     }
     lrpc::put_result_length(image, layout::kShared_result, result.size());
     lrpc::put_result_length(image, layout::kShared_fits, fits.size());
-    lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kShared_text, lrpc::as_bytes(outcome.value()));
+    lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kShared_text, lrpc::as_bytes(results));
     return 0;
   }
 

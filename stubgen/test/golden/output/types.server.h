@@ -171,14 +171,15 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 32, outcome.value().a2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 34, outcome.value().b2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 36, outcome.value().c2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 40, outcome.value().d2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 48, outcome.value().e2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 50, outcome.value().f2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 52, outcome.value().g2);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 56, outcome.value().h2);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 32, results.a2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 34, results.b2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 36, results.c2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 40, results.d2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 48, results.e2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 50, results.f2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 52, results.g2);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 56, results.h2);
     return 0;
   }
 
@@ -195,8 +196,9 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, b);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, outcome.value());
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
     return 0;
   }
 
@@ -220,9 +222,10 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 1, b);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 3, outcome.value().d);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, outcome.value().e);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 3, results.d);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, results.e);
     return 0;
   }
 
@@ -243,12 +246,13 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (!layout::is_Small(outcome.value().d)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (!layout::is_Low(outcome.value().e)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    if (!layout::is_Small(results.d)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    if (!layout::is_Low(results.e)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, outcome.value().d);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 24, outcome.value().e);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results.d);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 24, results.e);
     return 0;
   }
 
@@ -272,10 +276,11 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Month(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (!layout::is_Percent(outcome.value())) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    if (!layout::is_Percent(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, b);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 24, outcome.value());
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 24, results);
     return 0;
   }
 
@@ -300,10 +305,11 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Outer(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
-    if (!layout::is_Outer(outcome.value())) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    if (!layout::is_Outer(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     layout::put_Outer<lrpc::CopyCode::F>(image + 256, b);
-    layout::put_Outer<lrpc::CopyCode::F>(image + 512, outcome.value());
+    layout::put_Outer<lrpc::CopyCode::F>(image + 512, results);
     return 0;
   }
 
@@ -348,21 +354,22 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_Month(outcome.value().g[i_])) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+      if (!layout::is_Month(results.g[i_])) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     }
-    if (!layout::is_Months(outcome.value().h)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
+    if (!layout::is_Months(results.h)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     lrpc::copy_bytes<lrpc::CopyCode::F>(image + 16, b.data(), 12);
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::F>(image + 96 + i_ * 4, outcome.value().g[i_]);
+      lrpc::put_scalar<lrpc::CopyCode::F>(image + 96 + i_ * 4, results.g[i_]);
     }
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::F>(image + 104 + i_ * 4, outcome.value().h[i_]);
+      lrpc::put_scalar<lrpc::CopyCode::F>(image + 104 + i_ * 4, results.h[i_]);
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      layout::put_string_field<lrpc::CopyCode::F>(image + 116 + i_ * 24, outcome.value().i[i_]);
+      layout::put_string_field<lrpc::CopyCode::F>(image + 116 + i_ * 24, results.i[i_]);
     }
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 168, outcome.value().j.value);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 168, results.j.value);
     return 0;
   }
 
@@ -381,7 +388,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 48, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 48, results);
     return 0;
   }
 
@@ -411,9 +419,10 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kText_b, lrpc::as_bytes(b));
-    lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kText_d, lrpc::as_bytes(outcome.value().d));
-    lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kText_e, lrpc::as_bytes(outcome.value().e));
+    lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kText_d, lrpc::as_bytes(results.d));
+    lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kText_e, lrpc::as_bytes(results.e));
     return 0;
   }
 
@@ -434,7 +443,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, lrpc::as_bytes(outcome.value()));
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, lrpc::as_bytes(results));
     return 0;
   }
 
@@ -480,6 +490,7 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (c.size() > layout::kBytes_c.bound) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
     if (d.size() > layout::kBytes_d.bound || d.data() != d_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -492,7 +503,7 @@ struct Entry {
     lrpc::put_result_length(image, layout::kBytes_c, c.size());
     lrpc::put_result_length(image, layout::kBytes_d, d.size());
     lrpc::put_result_length(image, layout::kBytes_e, e.size());
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 24, outcome.value());
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 24, results);
     return 0;
   }
 
@@ -569,11 +580,12 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
+    const auto& results = lrpc::detail::checked_value(outcome);
     if (c.size() > layout::kOutParameters_c.bound || c.data() != c_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
     }
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, outcome.value().d);
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value().b);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, results.d);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.b);
     lrpc::put_result_length(image, layout::kOutParameters_c, c.size());
     return 0;
   }
@@ -598,7 +610,8 @@ struct Entry {
       return lrpc::server::failed(outcome.code());
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value().value);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.value);
     return 0;
   }
 
@@ -616,7 +629,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value());
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
     return 0;
   }
 
@@ -637,7 +651,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, outcome.value().value);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results.value);
     return 0;
   }
 
@@ -655,7 +670,8 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
     // e: write the results; one that breaks its own declaration goes nowhere.
-    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, outcome.value().value);
+    const auto& results = lrpc::detail::checked_value(outcome);
+    lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.value);
     return 0;
   }
 
