@@ -55,11 +55,15 @@ inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
   shim::return_to_caller(*astack.head, shim::CallWord(returned | std::uint64_t{status} << 32));
 }
 
+/// Tells the server's owner of the exception that is being handled (ExportOptions::on_exception).
+[[gnu::cold, gnu::noinline]] void tell_exception(const ServedInterface& interface, std::uint16_t procedure) noexcept;
+
 /// Enters the entry stub. An exception that escapes the procedure is call-failed; the server lives.
-inline std::uint16_t enter(EntryStub stub, void* impl, CallContext& context) noexcept {
+inline std::uint16_t enter(EntryStub stub, const ServedAStack& astack, CallContext& context) noexcept {
   try {
-    return stub(impl, context);
+    return stub(astack.impl, context);
   } catch (...) {
+    tell_exception(astack.binding->interface(), context.procedure());
     return failed(Errc::exception_escaped);
   }
 }
@@ -129,7 +133,7 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   context.prime(astack, word);
   if (word.limited()) [[unlikely]]
     context.begin_limited(astack.limit->load(std::memory_order_relaxed));
-  const std::uint16_t status = enter(entry.stub, astack.impl, context);
+  const std::uint16_t status = enter(entry.stub, astack, context);
   if (context.anything_to_do() && !context.end_limited()) [[unlikely]] {
     finish_and_clean(astack, context, status);
   } else {

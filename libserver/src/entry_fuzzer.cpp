@@ -207,9 +207,10 @@ void EntryFuzzer::Parts::call(Input& input) {
   astack.tail = tail;
   astack.head = &head;
   astack.binding = binding.get();
+  astack.impl = impl;
   astack.astack_class = procedure.astack_class;
   context.prime(astack, word);
-  const std::uint16_t status = server::enter(stubs[identifier], impl, context);
+  const std::uint16_t status = server::enter(stubs[identifier], astack, context);
   context.done();
   exposed = {};
   if (status == 0) note_handles(identifier);

@@ -50,6 +50,7 @@ struct ServedInterface {
   /// A table for each class of A-stacks, with a row for each procedure: a call on an A-stack of the wrong class is
   /// refused by the stub that stands there, so that the call path need not ask for the class.
   std::vector<EntryPoint> entries;
+  mutable std::atomic<std::uint32_t> exceptions{0};  ///< That were printed, as on_exception is not set.
 
   /// Makes the tables.
   void lay_out_entries();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "lrpc/server/call_context.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -74,6 +75,13 @@ struct ServerOptions {
   std::chrono::microseconds poll_window{200};
 };
 
+/// An exception that escaped a procedure. The views are valid while on_exception runs.
+struct EscapedException {
+  std::string_view interface;
+  std::string_view procedure;
+  std::string_view what;  ///< what() of a std::exception; others have none, and it says so.
+};
+
 struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client), and so does an
   /// exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
@@ -86,6 +94,10 @@ struct ExportOptions {
   /// down; bindings that end with the Server are not told. Same thread; exceptions are swallowed.
   std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
+  /// Told of each exception that escapes a procedure, before the caller gets its exception_escaped. In a catch block, so
+  /// std::current_exception() is the exception. On the thread that executed the call, from several at once; what it
+  /// throws is swallowed. Empty: a line on stderr for each of the export's first ten.
+  std::function<void(const EscapedException& escaped)> on_exception{};
   /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
   /// interface are never executed by a poller, which is an ordinary thread. There is no priority inheritance: the
   /// E-stack has this priority whoever calls. Refused at export if this process may not schedule a thread so.

@@ -1,0 +1,101 @@
+// An exception escapes a procedure: what the server's owner hears of it.
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <ranges>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "limits_service.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+
+struct ThrowingService : LimitsService {
+  void Throw(CallContext&) {
+    if (throws_number) throw 7;
+    throw std::runtime_error(what);
+  }
+  void Note(CallContext&, std::uint32_t) { throw std::runtime_error(what); }
+
+  std::string what = "on request";
+  bool throws_number = false;
+};
+
+/// A server of two exports of one interface, each with a client.
+class EscapedExceptions : public testing::Test {
+ protected:
+  std::unique_ptr<Limits::Client> serve(lrpc::ExportOptions options = {}) {
+    auto ends = lrpc::shim::make_socket_pair().value();
+    EXPECT_TRUE(Limits::serve_over(server_, std::move(ends.first), service_, std::move(options)));
+    return std::make_unique<Limits::Client>(Limits::Client::import_over(std::move(ends.second)).value());
+  }
+  /// What this process prints on stderr while `client` calls Throw.
+  static std::string printed(Limits::Client& client, int times = 1) {
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < times; ++i) EXPECT_EQ(client.Throw().code(), Errc::exception_escaped);
+    return testing::internal::GetCapturedStderr();
+  }
+
+  ThrowingService service_;
+  lrpc::Server server_;
+};
+
+TEST_F(EscapedExceptions, are_told_to_the_owner_with_interface_procedure_and_what) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  lrpc::ExportOptions options;
+  options.on_exception = [&](const lrpc::EscapedException& escaped) {
+    const std::lock_guard lock(mutex);
+    told.push_back(
+        std::string(escaped.interface).append(".").append(escaped.procedure).append(": ").append(escaped.what));
+    EXPECT_THROW(std::rethrow_exception(std::current_exception()), std::runtime_error);
+  };
+  const auto client = serve(options);
+  EXPECT_EQ(printed(*client), "") << "the owner has been told";
+  EXPECT_TRUE(client->Null());
+  ASSERT_EQ(told, std::vector<std::string>{"Limits.Throw: on request"});
+  ASSERT_TRUE(client->Note(0));
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return told.size() == 2;
+  })) << "the owner hears of a one-way procedure, too";
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(told.back(), "Limits.Note: on request");
+}
+
+TEST_F(EscapedExceptions, are_printed_without_a_hook_the_first_ten_of_each_export) {
+  const auto client = serve();
+  const std::string lines = printed(*client, 12);
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 10) << lines;
+  EXPECT_TRUE(lines.starts_with("lrpc: an exception escaped Limits.Throw: on request\n")) << lines;
+  EXPECT_TRUE(lines.ends_with("on request (no further ones of this export are printed)\n")) << lines;
+  EXPECT_EQ(printed(*serve()), "lrpc: an exception escaped Limits.Throw: on request\n") << "another export";
+}
+
+TEST_F(EscapedExceptions, are_printed_on_one_line_whatever_they_say) {
+  const auto client = serve();
+  service_.what = "a\nb\x1b" + std::string(10'000, 'c');
+  const std::string line = printed(*client);
+  EXPECT_TRUE(line.starts_with("lrpc: an exception escaped Limits.Throw: a?b?ccc")) << line;
+  EXPECT_EQ(std::ranges::count(line, '\n'), 1);
+  EXPECT_LT(line.size(), 1000U);
+  service_.throws_number = true;
+  EXPECT_EQ(printed(*client), "lrpc: an exception escaped Limits.Throw: not a std::exception\n");
+}
+
+TEST_F(EscapedExceptions, of_the_hook_itself_end_nothing) {
+  lrpc::ExportOptions options;
+  options.on_exception = [](const lrpc::EscapedException&) { throw std::logic_error("the hook's own"); };
+  const auto client = serve(options);
+  EXPECT_EQ(client->Throw().code(), Errc::exception_escaped);
+  EXPECT_TRUE(client->Null());
+}
+
+}  // namespace
+}  // namespace testing_lrpc
