@@ -43,6 +43,7 @@ bool known(Errc code) noexcept {
     case Errc::result_too_long:
     case Errc::no_astack:
     case Errc::raised:
+    case Errc::call_cancelled:
     case Errc::no_nameserver:
     case Errc::name_unknown:
     case Errc::name_taken:

@@ -13,8 +13,10 @@ namespace lrpc {
 std::string_view describe(Errc code) noexcept {
   switch (code) {
     case Errc::ok: return "ok";
-    case Errc::call_failed: return "call failed: the server's domain is gone, broke the protocol or did not return";
-    case Errc::call_aborted: return "call aborted: the deadline passed";
+    case Errc::call_failed:
+      return "call failed: the server died, was lost or broke the protocol; the call may have been executed";
+    case Errc::call_aborted:
+      return "call aborted: the deadline passed; the call may have been executed, or still be running";
     case Errc::binding_revoked: return "binding revoked: nothing was called";
     case Errc::bad_procedure: return "call failed: no such procedure on this A-stack";
     case Errc::argument_out_of_range: return "argument out of range";
@@ -25,12 +27,14 @@ std::string_view describe(Errc code) noexcept {
     case Errc::result_too_long: return "a result does not fit the caller's buffer";
     case Errc::no_astack: return "all A-stacks are in use";
     case Errc::raised: return "the procedure raised a declared error";
+    case Errc::call_cancelled: return "call cancelled: the call may have been executed, or still be running";
     case Errc::no_nameserver: return "no nameserver";
     case Errc::name_unknown: return "name unknown";
     case Errc::name_taken: return "name taken";
     case Errc::interface_mismatch: return "the name is exported with another interface";
     case Errc::version_mismatch: return "incompatible interface version";
-    case Errc::hash_mismatch: return "the two sides were generated from different declarations";
+    case Errc::hash_mismatch:
+      return "same interface and version, different declarations: generate both sides' stubs from one .lrpc file";
     case Errc::not_permitted: return "not permitted";
     case Errc::timed_out: return "timed out";
     case Errc::bad_message: return "malformed binder message";

@@ -216,7 +216,7 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
 
 Errc BindingObject::why_not_taken() const noexcept {
   if (revoked()) return Errc::binding_revoked;
-  return parts_.supply == AStackSupply::fail ? Errc::no_astack : Errc::call_aborted;
+  return parts_.supply == AStackSupply::fail ? Errc::no_astack : Waiting().why_over();
 }
 
 /// How long to wait for an A-stack of the list before the next look; zero: there may be one now.

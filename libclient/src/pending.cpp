@@ -69,7 +69,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   if (shim::calling_thread.limits != nullptr || binding_->call_timeout().count() > 0) {
     if (!limit()) {
       put_back();
-      error_ = Errc::call_aborted;
+      error_ = why_over();
       return false;
     }
   }

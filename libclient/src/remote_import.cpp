@@ -155,7 +155,8 @@ class NetworkedPath final : public RemotePath {
       // Said by the way to the network domain itself; what it says about our arguments to it is not for our caller.
       const Errc code = result.code();
       if (inner_.binding().revoked()) end();
-      const bool ours = code == Errc::call_aborted || code == Errc::binding_revoked || code == Errc::limit_reached;
+      const bool ours = code == Errc::call_aborted || code == Errc::call_cancelled || code == Errc::binding_revoked ||
+                        code == Errc::limit_reached;
       return failed(ours ? code : Errc::call_failed);
     }
     if (result->ended) end();

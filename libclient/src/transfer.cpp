@@ -111,14 +111,14 @@ void overrule_hints(const BindingObject& binding, AStackHead& head) noexcept {
 namespace {
 
 /// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the last moment.
-std::uint16_t abandon_call(LinkageRecord& linkage) noexcept {
+std::uint16_t abandon_call(LinkageRecord& linkage, const Waiting& waiting) noexcept {
   AStackHead& head = *linkage.astack.head;
   if (!shim::abandon(head, linkage.generation())) {  // T15
     const CallWord word = shim::load_word(head);
     if (word.is(Turn::returned, linkage.generation())) return word.status();
   }
   linkage.quarantined = true;
-  return failed(Errc::call_aborted);
+  return failed(waiting.why_over());
 }
 
 }  // namespace
@@ -148,13 +148,15 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
     }
     if (!word.is(Turn::called, linkage.generation())) return peer_broke_protocol(binding, linkage);
     const std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
-    if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage);
+    if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage, waiting);
     if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {
       binding.check_server();
       overrule_hints(binding, head);
     }
   }
 }
+
+Errc why_over() noexcept { return Waiting().why_over(); }
 
 CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
   std::int64_t left = shim::Deadline::kNever;
@@ -195,7 +197,7 @@ bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, C
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
   if (!rung && binding.call_timeout().count() > 0) {
     called = limit_call(binding, linkage, called);  // however it was limited before
-    if (called == CallWord()) return failed(Errc::call_aborted);
+    if (called == CallWord()) return failed(why_over());
   }
   const shim::NoCancellation never;
   if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called, rung);
@@ -247,6 +249,7 @@ Errc Call::failure(std::uint16_t status) noexcept {
   switch (code) {
     case Errc::call_failed:
     case Errc::call_aborted:
+    case Errc::call_cancelled:
     case Errc::binding_revoked:
     case Errc::bad_procedure:
     case Errc::argument_out_of_range:

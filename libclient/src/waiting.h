@@ -11,6 +11,7 @@
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/linkage.h"
+#include "lrpc/shim/result.h"
 
 namespace lrpc::client {
 
@@ -42,6 +43,8 @@ class Waiting {
   }
 
   [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }
+  /// Why the waiting ended before the return: of a cancellation and a deadline that have both come, the cancellation.
+  [[nodiscard]] Errc why_over() const noexcept { return cancelled() ? Errc::call_cancelled : Errc::call_aborted; }
   [[nodiscard]] bool cancellable() const noexcept { return own_ != nullptr || started_ != nullptr; }
   /// What is left for a sleep, at most `bound`; not above zero: nothing.
   [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds bound) const noexcept {

@@ -135,7 +135,7 @@ TEST_F(RemoteDeadlines, may_be_a_cancellation_which_ends_the_wait_here_at_once) 
   });
   {
     const CallScope scope{cancellation};
-    EXPECT_EQ(client_->Hold(kForever).code(), Errc::call_aborted);
+    EXPECT_EQ(client_->Hold(kForever).code(), Errc::call_cancelled);
   }
   canceller.join();
   EXPECT_TRUE(client_->Null());

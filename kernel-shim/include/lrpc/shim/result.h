@@ -21,8 +21,8 @@ enum class Errc : std::uint16_t {
   ok = 0,
 
   // The call (LRPC §3.2, §5.3).
-  call_failed = 1,            ///< The server's domain is gone, broke the protocol, or let an exception escape.
-  call_aborted = 2,           ///< The deadline passed; the A-stack is quarantined until the server lets go.
+  call_failed = 1,            ///< The server died, was lost or broke the protocol; the call may have been executed.
+  call_aborted = 2,           ///< The deadline passed; the call may have been executed, or still be running.
   binding_revoked = 3,        ///< The Binding Object was revoked before the call was made; nothing was executed.
   bad_procedure = 4,          ///< The procedure identifier is not in the PDL, or the A-stack is not of its class.
   argument_out_of_range = 5,  ///< An argument does not conform to its declared type (range, enum, bool).
@@ -33,6 +33,7 @@ enum class Errc : std::uint16_t {
   result_too_long = 10,       ///< A returned bytes value does not fit the caller's buffer.
   no_astack = 11,             ///< All A-stacks of the class are in use and the binding does not wait.
   raised = 12,                ///< The procedure raised one of its declared errors: see Result::raised<E>().
+  call_cancelled = 13,        ///< A Cancellation came; the call may have been executed, or still be running.
 
   // Binding (LRPC §3.1).
   no_nameserver = 32,       ///< No nameserver answered on any of the socket paths tried.
@@ -40,11 +41,11 @@ enum class Errc : std::uint16_t {
   name_taken = 34,          ///< Another domain exports this name already.
   interface_mismatch = 35,  ///< The name is exported with another interface.
   version_mismatch = 36,    ///< The interface is exported in an incompatible version.
-  hash_mismatch = 37,       ///< Same name and version, but the two sides were generated from different declarations.
-  not_permitted = 38,       ///< The nameserver's policy or the server's clerk refused.
-  timed_out = 39,           ///< The peer did not answer in time.
-  bad_message = 40,         ///< The peer sent something that is not the binder protocol.
-  limit_reached = 41,       ///< A quota or a fixed limit was reached.
+  hash_mismatch = 37,  ///< Same interface and version, but the stubs of the two sides are of different .lrpc files.
+  not_permitted = 38,  ///< The nameserver's policy or the server's clerk refused.
+  timed_out = 39,      ///< The peer did not answer in time.
+  bad_message = 40,    ///< The peer sent something that is not the binder protocol.
+  limit_reached = 41,  ///< A quota or a fixed limit was reached.
   remote_unavailable = 42,  ///< The name is on another host and no network path is available.
   not_supported = 43,       ///< This kernel, user or build cannot do it; the text says why.
   peer_gone = 44,           ///< The peer closed its socket or died while the two were binding.

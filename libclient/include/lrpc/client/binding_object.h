@@ -100,7 +100,7 @@ class BindingObject {
   /// Step 2 when no A-stack is leased to the thread: any other, or by the binding's supply rule. Null: see
   /// why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
-  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait) or call_aborted (it has
+  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait), call_aborted or call_cancelled (it has
   /// waited for call_timeout, or for as long as its scope lets it).
   [[nodiscard]] Errc why_not_taken() const noexcept;
   /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.

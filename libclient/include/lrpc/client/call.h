@@ -19,10 +19,12 @@ namespace lrpc::client {
 std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
 /// Before step 4 of a call that a scope or its binding's call_timeout limits: what is left goes into the slot, and the
-/// word says so. Null if nothing is left, or the calls are cancelled: then it is not to be rung, and is call_aborted.
-/// The common case is in Call::limit().
+/// word says so. Null if nothing is left, or the calls are cancelled: then it is not to be rung, and why_over() says
+/// why. The common case is in Call::limit().
 [[nodiscard]] shim::CallWord limit_call(const BindingObject& binding, shim::LinkageRecord& linkage,
                                         shim::CallWord called) noexcept;
+/// Why the calling thread's calls are over before they begin: call_cancelled or call_aborted.
+[[nodiscard, gnu::cold]] Errc why_over() noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
@@ -87,7 +89,7 @@ class Call {
     LRPC_STEP("client 4");
     shim::CallWord called = next_call(procedure);
     if (!limit(called)) [[unlikely]]
-      return shim::call_status::kFailed | static_cast<std::uint16_t>(Errc::call_aborted);
+      return shim::call_status::kFailed | static_cast<std::uint16_t>(why_over());
     if (!ring_if_polled(called)) [[unlikely]]
       return slow(called, false);
     return wait(procedure);

@@ -10,7 +10,7 @@
 namespace lrpc {
 
 /// Ends calls from outside: the calls of every CallScope that was made with it, outstanding or to come, are
-/// call_aborted once cancel() has been called, for good. A handle: copies are the same. Thread-safe.
+/// call_cancelled once cancel() has been called, for good. A handle: copies are the same. Thread-safe.
 class Cancellation {
  public:
   /// One that has not come. Throws std::bad_alloc.
@@ -61,7 +61,7 @@ inline constexpr Fresh fresh{};
 ///   gate, also of calls that were started (Pending: with them what held when they were started stays with them, and
 ///   what holds for whoever finishes them holds too). One that is not ends as call_aborted, its A-stack in quarantine
 ///   until the server lets go of it; one that would begin later does so at once, without being made.
-/// - The same when its Cancellation comes.
+/// - The same when its Cancellation comes: the call ends as call_cancelled, also if its deadline has passed as well.
 /// - Scopes nest: the earlier deadline and every cancellation hold. A binding's call_timeout holds beside them.
 /// - What is left of the deadline goes along with each call (CallContext::remaining()). While a procedure runs, its
 ///   thread is in such a scope by itself: what it calls inherits what its caller has left. A cancellation does not go
@@ -93,7 +93,7 @@ class [[nodiscard]] CallScope {
 
   /// What the calling thread has left just now, by its scopes or by its caller: never below zero; nothing: no deadline.
   [[nodiscard]] static std::optional<std::chrono::nanoseconds> remaining() noexcept;
-  /// Whether the calling thread's calls would be call_aborted at once.
+  /// Whether the calling thread's calls would be call_aborted or call_cancelled at once.
   [[nodiscard]] static bool over() noexcept;
 
  private:

@@ -58,7 +58,7 @@ class PendingCall {
   }
 
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
-  /// Why there is no call: no_astack, binding_revoked, call_aborted, or what the starter found; invalid_argument once
+  /// Why there is no call: no_astack, binding_revoked, call_aborted, call_cancelled, or what the starter found; invalid_argument once
   /// it was finished or moved from.
   [[nodiscard]] Errc error() const noexcept { return error_; }
   /// 3 and 6 · as in Call.
