@@ -13,8 +13,8 @@ namespace files {
 namespace {
 
 lrpc::Raise<Files::Refused> refuse(int error_number) {
-  return lrpc::raise(
-      Files::Refused{.code = error_number, .what = std::string_view(std::generic_category().message(error_number))});
+  return lrpc::raise(Files::Refused{.code = error_number,
+                                    .what = lrpc::String<255>::cut(std::generic_category().message(error_number))});
 }
 
 Files::Stat to_stat(const struct stat& status) {

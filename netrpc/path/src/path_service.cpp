@@ -83,7 +83,7 @@ class Turn {
 };
 
 NetworkPath::Refused refusal(const Error& error) {
-  return {.code = static_cast<std::uint16_t>(error.code), .text = error.message().substr(0, 512)};
+  return {.code = static_cast<std::uint16_t>(error.code), .text = String<512>::cut(error.message())};
 }
 
 }  // namespace

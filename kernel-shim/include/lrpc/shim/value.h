@@ -13,16 +13,29 @@
 
 namespace lrpc {
 
+namespace detail {
+[[noreturn, gnu::cold]] void throw_text_too_long(std::size_t size, std::size_t most);
+}
+
 /// `string<N>`: at most N bytes of text held inline; no allocation. N ≤ 65,535. Not required to be UTF-8, may hold NUL.
 template <std::size_t N>
 class String {
  public:
   static constexpr std::size_t kCapacity = N;
   constexpr String() noexcept = default;
-  /// Takes the first N bytes of `text`; use assign() where a longer text is an error.
-  String(std::string_view text) noexcept { (void)assign(text.substr(0, N)); }   // NOLINT: implicit by design
-  String(const char* text) noexcept : String(std::string_view(text)) {}         // NOLINT: implicit by design
-  String(const std::string& text) noexcept : String(std::string_view(text)) {}  // NOLINT: implicit by design
+  /// Throws std::length_error if `text` is longer than N. Text of unknown length: assign(), or cut().
+  String(std::string_view text) {  // NOLINT: implicit by design
+    if (!assign(text)) [[unlikely]]
+      detail::throw_text_too_long(text.size(), N);
+  }
+  String(const char* text) : String(std::string_view(text)) {}         // NOLINT: implicit by design
+  String(const std::string& text) : String(std::string_view(text)) {}  // NOLINT: implicit by design
+  /// The first N bytes of `text`, or all if it has fewer; may end within a UTF-8 character.
+  [[nodiscard]] static String cut(std::string_view text) noexcept {
+    String first;
+    (void)first.assign(text.substr(0, N));
+    return first;
+  }
   String(const String& other) noexcept { (void)assign(other.view()); }
   String& operator=(const String& other) noexcept {
     if (this != &other) (void)assign(other.view());

@@ -1,0 +1,55 @@
+// Values of fixed capacity: what is too long is refused where it is made.
+#include "lrpc/shim/value.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace lrpc {
+namespace {
+
+TEST(StringTest, keeps_all_of_a_text_that_fits) {
+  EXPECT_EQ(String<4>("four"), "four");
+  EXPECT_EQ(String<4>(std::string("abc")), "abc");
+  EXPECT_EQ(String<4>(std::string_view("a\0c", 3)).size(), 3U);
+  EXPECT_TRUE(String<0>("").empty());
+}
+
+TEST(StringTest, refuses_a_longer_text_and_says_both_lengths) {
+  EXPECT_THROW(String<4>("fiver"), std::length_error);
+  EXPECT_THROW(String<4>(std::string(5, 'x')), std::length_error);
+  try {
+    const String<4> text = std::string_view("fiver");
+    FAIL() << text.view();
+  } catch (const std::length_error& error) {
+    EXPECT_STREQ(error.what(), "a text of 5 bytes for an lrpc::String<4>");
+  }
+}
+
+TEST(StringTest, stays_as_it_was_when_a_longer_text_is_assigned) {
+  String<4> text = "was";
+  EXPECT_THROW(text = std::string("longer"), std::length_error);
+  EXPECT_EQ(text, "was");
+  EXPECT_FALSE(text.assign("longer"));
+  EXPECT_EQ(text, "was");
+}
+
+TEST(StringTest, is_cut_only_on_request) {
+  EXPECT_EQ(String<4>::cut("longer"), "long");
+  EXPECT_EQ(String<4>::cut("abc"), "abc");
+}
+
+TEST(BufferTest, stays_as_it_was_when_what_is_assigned_does_not_fit) {
+  std::array<std::byte, 4> memory{};
+  Buffer buffer(memory, 2);
+  const std::array<std::byte, 5> longer{};
+  EXPECT_FALSE(buffer.assign(longer));
+  EXPECT_FALSE(buffer.resize(5));
+  EXPECT_EQ(buffer.size(), 2U);
+}
+
+}  // namespace
+}  // namespace lrpc
