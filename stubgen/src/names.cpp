@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "c_names.h"
 #include "model.h"
 
 namespace lrpc::stubgen {
@@ -106,12 +107,6 @@ constexpr std::string_view kKeywords[] = {"alignas",
                                           "xor",
                                           "xor_eq"};
 
-// Macros of the C library that a program's other headers bring along.
-constexpr std::string_view kMacros[] = {"BUFSIZ", "EOF",    "FALSE", "I",       "INFINITY", "NAN",
-                                        "NDEBUG", "NULL",   "TRUE",  "assert",  "complex",  "errno",
-                                        "i386",   "linux",  "major", "makedev", "minor",    "offsetof",
-                                        "si_pid", "stderr", "stdin", "stdout",  "unix",     "va_arg"};
-
 // What the generated headers name themselves, and may be looked up where a parameter of the same name would hide it.
 constexpr std::string_view kGeneratedTypes[] = {"Client",  "Entry", "Impl", "Implementation",
                                                 "Starter", "kPdl",  "lrpc", "std"};
@@ -124,6 +119,15 @@ constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",    
 template <std::size_t N>
 bool contains(const std::string_view (&list)[N], std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+/// The same word in small letters or, if that is none of ours either, with a capital one: ENOENT as enoent, TRUE as True.
+std::string other_spelling(std::string_view macro) {
+  std::string small(macro);
+  for (char& c : small) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (small != macro && !is_macro(small) && !contains(kKeywords, small)) return small;
+  small.front() = static_cast<char>(small.front() - 'a' + 'A');  // no macro begins with '_' that comes here
+  return small;
 }
 
 }  // namespace
@@ -143,9 +147,11 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
     return refuse(fmt::format("'{}' is a word of C++ and cannot be a name in the generated code", text),
                   "choose another name, such as one that says more");
   }
-  if (contains(kMacros, text)) {
-    return refuse(fmt::format("'{}' is a macro of the C library and cannot be a name in the generated code", text),
-                  "choose another name");
+  if (is_macro(text)) {
+    return refuse(fmt::format("'{}' is a macro of {} and cannot be a name in the generated code", text,
+                              text.starts_with("LRPC_") ? "lrpc" : "the C library"),
+                  fmt::format("headers that the generated code includes define it; write '{}', for example",
+                              other_spelling(text)));
   }
   if (text.starts_with('_') || text.ends_with('_') || text.find("__") != std::string::npos) {
     return refuse(fmt::format("'{}': a name may not begin or end with '_' nor hold '__'", text),

@@ -1,0 +1,56 @@
+// Generated code given to the compiler, with the headers of the real libraries: whether it compiles is the question.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lrpc::stubgen::test {
+
+using Names = std::set<std::string, std::less<>>;
+
+/// A directory of generated files, and the compiler to read them.
+class Compiler {
+ public:
+  Compiler();
+  ~Compiler();
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
+
+  /// Generates all that `text` becomes, as `stem`. A text that the generator refuses is a failed test.
+  void generate(std::string_view stem, const std::string& text);
+  /// What the compiler says about a source that includes these; empty if it compiles.
+  [[nodiscard]] std::string compile(const std::vector<std::string>& includes, std::string_view code = {});
+  /// The compiler's output for the same, with `options`, such as those that list macros.
+  [[nodiscard]] std::string output(std::string_view options, const std::vector<std::string>& includes,
+                                   std::string_view code = {});
+
+ private:
+  std::filesystem::path directory_;
+};
+
+/// The headers and the fuzzer, which instantiates every entry stub and codec.
+[[nodiscard]] std::vector<std::string> all_of(std::string_view stem);
+
+/// The names of macros that all_of(...) brings along, but for those that no name can be.
+[[nodiscard]] Names macros(Compiler& compiler);
+/// The identifiers in a C++ text, those in its comments and raw strings left out.
+[[nodiscard]] Names identifiers(std::string_view text);
+
+/// Where a name can stand in an interface.
+struct Place {
+  std::string_view what;
+  /// An interface that has nothing but this name in this place.
+  std::string (*alone)(const std::string& name);
+  /// One that has all of them there, in as many roles as the place has; null if each needs an interface of its own.
+  std::string (*together)(const std::vector<std::string>& names);
+};
+extern const std::vector<Place> kPlaces;
+
+/// Gives every name to the generator, in every place: it is refused with a note, or what is generated compiles.
+void expect_refused_or_compiled(const Names& names);
+
+}  // namespace lrpc::stubgen::test
