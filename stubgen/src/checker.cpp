@@ -30,6 +30,9 @@ class Checker {
     }
     if (declare_names()) {
       define_types();
+      NameSet type_names;
+      for (const Type* type : interface_.declared) type_names.insert(type->name);
+      interface_.type_names = std::make_shared<const NameSet>(std::move(type_names));
       generate_names();
       for (const auto& declaration : file_.declarations) {
         if (const auto* procedure = std::get_if<ast::Procedure>(&declaration)) this->procedure(*procedure, interface_);
@@ -235,6 +238,7 @@ void Checker::callback() {
   called.astacks = interface_.astacks;
   called.astack_size = interface_.astack_size;
   called.declared = interface_.declared;
+  called.type_names = interface_.type_names;
   callback_names_.declare(file_.name);
   for (const Type* type : interface_.declared) callback_names_.declare({type->name, type->at});
   if (!callback_names_.has("Callback")) callback_names_.generate("Callback", origin);
@@ -260,6 +264,7 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   procedure.doc = declaration.doc;
   procedure.name = declaration.name.text;
   procedure.at = declaration.name.at;
+  procedure.type_names = owner.type_names;
   procedure.may_block = declaration.may_block;
   procedure.one_way = declaration.one_way.has_value();
   procedure.astacks = interface_.astacks;
@@ -289,6 +294,9 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
   for (const ast::Parameter& item : declaration.parameters) {
     if (item.direction == ast::Direction::out) parameter(item, scope, procedure);
   }
+  // What the procedure's stubs use, and a parameter would hide.
+  for (const std::string_view used : {"_remote", "_outcome", "Results"})
+    scope.generate(procedure.name + std::string(used), declaration.name);
   raises(declaration, procedure);
   one_way(declaration, procedure);
   // Of two procedures of one name the second was reported; what it generates would be as well.
@@ -389,7 +397,7 @@ void Checker::generated_names(const ast::Procedure& declaration, const Procedure
   names.generate(procedure.name + "_remote", declaration.name);
   if (!procedure.one_way) names.generate(procedure.name + "_outcome", declaration.name);
   if (procedure.results().size() > 1) names.generate(procedure.name + "Results", declaration.name);
-  for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_variables"}) {
+  for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_raised_ranges", "_variables"}) {
     layout_names.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);
   }
   for (const Parameter& parameter : procedure.parameters) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -45,17 +46,26 @@ class Code {
   std::size_t indent_ = 0;
 };
 
-/// Names of the variables that a stub declares itself. Interface files cannot use names that end in '_', so that a
-/// variable gets out of the way of a parameter by one.
+/// Names that the generated code declares itself, beside those of the interface file. No name in a file ends in '_': so
+/// ours get out of the way of a parameter, and of a type that they would hide.
 class Locals {
  public:
-  explicit Locals(std::set<std::string, std::less<>> parameters) : parameters_(std::move(parameters)) {}
+  using Names = std::set<std::string, std::less<>>;
+  explicit Locals(std::shared_ptr<const Names> types, Names parameters = {})
+      : types_(std::move(types)), parameters_(std::move(parameters)) {}
+
+  /// A variable of a function.
   [[nodiscard]] std::string operator()(std::string_view wanted) const {
-    return std::string(wanted) + (parameters_.contains(wanted) ? "_" : "");
+    return parameters_.contains(wanted) ? std::string(wanted) + "_" : function(wanted);
+  }
+  /// A function of namespace `layout`, where the types are used, too.
+  [[nodiscard]] std::string function(std::string_view wanted) const {
+    return std::string(wanted) + (types_->contains(wanted) ? "_" : "");
   }
 
  private:
-  std::set<std::string, std::less<>> parameters_;
+  std::shared_ptr<const Names> types_;
+  Names parameters_;
 };
 
 }  // namespace lrpc::stubgen

@@ -64,7 +64,7 @@ Doc procedure_doc(const Procedure& procedure) {
 Locals locals_of(const Procedure& procedure) {
   std::set<std::string, std::less<>> names;
   for (const Parameter& parameter : procedure.parameters) names.insert(parameter.name);
-  return Locals(std::move(names));
+  return Locals(procedure.type_names, std::move(names));
 }
 
 bool touches_image(const Procedure& procedure) {

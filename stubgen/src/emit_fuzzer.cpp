@@ -16,16 +16,16 @@ std::string conforming(const Type& type) {
   return fmt::format("lrpc::fuzz::filled<{}>({})", cpp_type(type), conforming(*type.target));
 }
 
-void emit_conforming(Code& code, const Type& type) {
+void emit_conforming(Code& code, const Type& type, const std::string& value) {
   code.open(fmt::format("[[maybe_unused]] {0} conforming_{0}_() {{", type.name));
   if (type.kind == TypeKind::enumeration) {
     code.line("return {}::{};", type.name, type.enumerators.front().name);
   } else if (type.kind == TypeKind::record) {
-    code.line("{} value{{}};", type.name);
+    code.line("{} {}{{}};", type.name, value);
     for (const Field& field : type.fields) {
-      if (field.type->constrained) code.line("value.{} = {};", field.name, conforming(*field.type));
+      if (field.type->constrained) code.line("{}.{} = {};", value, field.name, conforming(*field.type));
     }
-    code.line("return value;");
+    code.line("return {};", value);
   } else if (type.low || type.high) {
     code.line("return {}{{{}}};", type.name, cpp_constant(type.low ? *type.low : *type.high));
   } else {
@@ -36,8 +36,9 @@ void emit_conforming(Code& code, const Type& type) {
 }
 
 void emit_values(Code& code, const Interface& interface) {
+  const std::string value = Locals(interface.type_names)("value");
   for (const Type* type : interface.ordered) {
-    if (type->constrained) emit_conforming(code, *type);
+    if (type->constrained) emit_conforming(code, *type, value);
   }
 }
 

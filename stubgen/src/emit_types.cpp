@@ -101,13 +101,14 @@ void emit_results(Code& code, const Interface& interface) {
 
 // --- Checks: is_X(value) ---------------------------------------------------------------------------------------------
 
-void emit_enum_check(Code& code, const Type& type) {
+void emit_enum_check(Code& code, const Type& type, const Locals& local) {
   std::vector<Integer> values;
   for (const Enumerator& value : type.enumerators) values.push_back(value.value);
   std::sort(values.begin(), values.end());
   bool contiguous = true;
   for (std::size_t i = 1; i < values.size(); ++i) contiguous = contiguous && values[i] == values[i - 1].next();
-  code.open(fmt::format("[[nodiscard]] constexpr bool is_{0}({0} value) noexcept {{", type.name));
+  code.open(fmt::format("[[nodiscard]] constexpr bool {}({} value) noexcept {{", local.function("is_" + type.name),
+                        type.name));
   if (contiguous) {
     std::string test;
     if (values.front() > type.integer.lowest()) {
@@ -129,9 +130,9 @@ void emit_enum_check(Code& code, const Type& type) {
   code.close();
 }
 
-void emit_alias_check(Code& code, const Type& type) {
+void emit_alias_check(Code& code, const Type& type, const Locals& local) {
   const bool by_reference = type.resolved().kind == TypeKind::array || type.resolved().kind == TypeKind::record;
-  code.open(fmt::format("[[nodiscard]] constexpr bool is_{}({}{}{} value) noexcept {{", type.name,
+  code.open(fmt::format("[[nodiscard]] constexpr bool {}({}{}{} value) noexcept {{", local.function("is_" + type.name),
                         by_reference ? "const " : "", type.name, by_reference ? "&" : ""));
   if (type.low || type.high) {
     std::string test;
@@ -139,29 +140,29 @@ void emit_alias_check(Code& code, const Type& type) {
     if (type.high) test += fmt::format("{}value <= {}", test.empty() ? "" : " && ", cpp_constant(*type.high));
     code.line("return {};", test);
   } else {
-    const Locals locals({});
-    Moves(code, "", "", locals).check(*type.target, "value", "return false;");
+    Moves(code, "", "", local).check(*type.target, "value", "return false;");
     code.line("return true;");
   }
   code.close();
 }
 
-void emit_record_check(Code& code, const Type& type) {
-  code.open(fmt::format("[[nodiscard]] constexpr bool is_{0}(const {0}& value) noexcept {{", type.name));
-  const Locals locals({});
-  const Moves moves(code, "", "", locals);
+void emit_record_check(Code& code, const Type& type, const Locals& local) {
+  code.open(fmt::format("[[nodiscard]] constexpr bool {}(const {}& value) noexcept {{",
+                        local.function("is_" + type.name), type.name));
+  const Moves moves(code, "", "", local);
   for (const Field& field : type.fields) moves.check(*field.type, "value." + field.name, "return false;");
   code.line("return true;");
   code.close();
 }
 
 void emit_checks(Code& code, const Interface& interface) {
+  const Locals local(interface.type_names);
   for (const Type* type : interface.ordered) {
     if (!type->constrained) continue;
     code.line("/// True if `value` conforms to {}.", type->name);
-    if (type->kind == TypeKind::enumeration) emit_enum_check(code, *type);
-    if (type->kind == TypeKind::alias) emit_alias_check(code, *type);
-    if (type->kind == TypeKind::record) emit_record_check(code, *type);
+    if (type->kind == TypeKind::enumeration) emit_enum_check(code, *type, local);
+    if (type->kind == TypeKind::alias) emit_alias_check(code, *type, local);
+    if (type->kind == TypeKind::record) emit_record_check(code, *type, local);
     code.line();
   }
 }
@@ -189,10 +190,11 @@ bool used(const Interface& interface, TypeKind kind) {
   return false;
 }
 
-void emit_bool_codec(Code& code) {
+void emit_bool_codec(Code& code, const Locals& local) {
   code.line("/// Loads a bool once. False if the peer wrote anything but 0 or 1.");
   code.line("template <lrpc::CopyCode Code>");
-  code.open("[[nodiscard]] inline bool get_bool(const std::byte* from, bool& out) noexcept {");
+  code.open(fmt::format("[[nodiscard]] inline bool {}(const std::byte* from, bool& out) noexcept {{",
+                        local.function("get_bool")));
   code.line("const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);");
   code.line("out = number == 1;");
   code.line("return number <= 1;");
@@ -200,13 +202,14 @@ void emit_bool_codec(Code& code) {
   code.line();
 }
 
-void emit_string_codec(Code& code) {
+void emit_string_codec(Code& code, const Locals& local) {
   code.line(
       "/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that "
       "nothing of");
   code.line("/// an earlier call goes along.");
   code.line("template <lrpc::CopyCode Code, std::size_t N>");
-  code.open("inline void put_string_field(std::byte* to, const lrpc::String<N>& text) noexcept {");
+  code.open(fmt::format("inline void {}(std::byte* to, const lrpc::String<N>& text) noexcept {{",
+                        local.function("put_string_field")));
   code.line("constexpr std::size_t kRoom = (N + 3) / 4 * 4;");
   code.line("lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));");
   code.line("lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());");
@@ -215,7 +218,8 @@ void emit_string_codec(Code& code) {
   code.line();
   code.line("/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.");
   code.line("template <lrpc::CopyCode Code, std::size_t N>");
-  code.open("[[nodiscard]] inline bool get_string_field(const std::byte* from, lrpc::String<N>& out) noexcept {");
+  code.open(fmt::format("[[nodiscard]] inline bool {}(const std::byte* from, lrpc::String<N>& out) noexcept {{",
+                        local.function("get_string_field")));
   code.line("const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);");
   code.line("if (size > N) return false;");
   code.line("lrpc::count_copy(Code, size);");
@@ -224,19 +228,22 @@ void emit_string_codec(Code& code) {
   code.line();
 }
 
-void emit_put_record(Code& code, const Type& type) {
+void emit_put_record(Code& code, const Type& type, const Locals& local) {
   code.line("/// Writes {} into an image: {} bytes.", type.name, type.size);
-  code.line("template <lrpc::CopyCode Code>");
-  code.open(fmt::format("inline void put_{0}(std::byte* to, const {0}& value) noexcept {{", type.name));
-  const Locals locals({});
-  const Moves moves(code, "Code", "", locals);
+  const std::string copy_code = local("Code");
+  const std::string to = local("to");
+  const std::string value = local("value");
+  code.line("template <lrpc::CopyCode {}>", copy_code);
+  code.open(fmt::format("inline void {}(std::byte* {}, const {}& {}) noexcept {{", local.function("put_" + type.name),
+                        to, type.name, value));
+  const Moves moves(code, copy_code, "", local);
   std::uint64_t end = 0;
   const auto zero = [&](std::uint64_t until) {
-    if (end < until) code.line("std::memset(to + {}, 0, {});  // padding", end, until - end);
+    if (end < until) code.line("std::memset({} + {}, 0, {});  // padding", to, end, until - end);
   };
   for (const Field& field : type.fields) {
     zero(field.offset);
-    moves.put(*field.type, {"to", field.offset, ""}, "value." + field.name);
+    moves.put(*field.type, {to, field.offset, ""}, value + "." + field.name);
     end = field.offset + field.type->size;
   }
   zero(type.size);
@@ -244,16 +251,19 @@ void emit_put_record(Code& code, const Type& type) {
   code.line();
 }
 
-void emit_get_record(Code& code, const Type& type) {
+void emit_get_record(Code& code, const Type& type, const Locals& local) {
   code.line("/// Loads {} from an image, each field once, into private memory{}.", type.name,
             type.fallible ? ". False if a field does not conform to its type" : "");
-  code.line("template <lrpc::CopyCode Code>");
-  code.open(fmt::format("{0} get_{1}(const std::byte* from, {1}& out) noexcept {{",
-                        type.fallible ? "[[nodiscard]] inline bool" : "inline void", type.name));
-  const Locals locals({});
-  const Moves moves(code, "Code", "", locals);
+  const std::string copy_code = local("Code");
+  const std::string from = local("from");
+  const std::string out = local("out");
+  code.line("template <lrpc::CopyCode {}>", copy_code);
+  code.open(fmt::format("{} {}(const std::byte* {}, {}& {}) noexcept {{",
+                        type.fallible ? "[[nodiscard]] inline bool" : "inline void", local.function("get_" + type.name),
+                        from, type.name, out));
+  const Moves moves(code, copy_code, "", local);
   for (const Field& field : type.fields) {
-    moves.get(*field.type, {"from", field.offset, ""}, "out." + field.name, "return false;");
+    moves.get(*field.type, {from, field.offset, ""}, out + "." + field.name, "return false;");
   }
   if (type.fallible) code.line("return true;");
   code.close();
@@ -261,12 +271,13 @@ void emit_get_record(Code& code, const Type& type) {
 }
 
 void emit_codecs(Code& code, const Interface& interface) {
-  if (used(interface, TypeKind::boolean)) emit_bool_codec(code);
-  if (used(interface, TypeKind::string)) emit_string_codec(code);
+  const Locals local(interface.type_names);
+  if (used(interface, TypeKind::boolean)) emit_bool_codec(code, local);
+  if (used(interface, TypeKind::string)) emit_string_codec(code, local);
   for (const Type* type : interface.ordered) {
     if (type->kind != TypeKind::record || type->fields.empty()) continue;
-    emit_put_record(code, *type);
-    emit_get_record(code, *type);
+    emit_put_record(code, *type, local);
+    emit_get_record(code, *type, local);
   }
 }
 

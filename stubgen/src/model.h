@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -148,11 +150,14 @@ struct ByteRange {
   std::uint64_t size = 0;
 };
 
+using NameSet = std::set<std::string, std::less<>>;
+
 struct Procedure {
   Doc doc;
   std::string name;
   Location at;
-  std::vector<Parameter> parameters;  ///< Those before '->' that are in or inout, then the results.
+  std::shared_ptr<const NameSet> type_names;  ///< Of its interface: what its stubs' variables may not hide.
+  std::vector<Parameter> parameters;          ///< Those before '->' that are in or inout, then the results.
   std::vector<Raised> raises;
   bool may_block = false;
   bool one_way = false;  ///< The caller does not wait: no results, no errors.
@@ -193,8 +198,9 @@ struct Interface {
   std::uint64_t astack_size = limits::kDefaultAStackSize;
 
   std::vector<std::unique_ptr<Type>> types;
-  std::vector<const Type*> declared;  ///< In the file's order.
-  std::vector<const Type*> ordered;   ///< The same, each behind what it is made of.
+  std::vector<const Type*> declared;          ///< In the file's order.
+  std::vector<const Type*> ordered;           ///< The same, each behind what it is made of.
+  std::shared_ptr<const NameSet> type_names;  ///< The names of `declared`.
   std::vector<Procedure> procedures;
   std::vector<AStackClass> classes;
 

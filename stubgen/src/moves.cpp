@@ -41,10 +41,10 @@ void Moves::put(const Type& type, const Place& place, const std::string& value) 
   switch (resolved.kind) {
     case TypeKind::handle: return code_.line("lrpc::put_scalar<{}>({}, {}.value);", copy_code_, place.text(), value);
     case TypeKind::string:
-      return code_.line("{}put_string_field<{}>({}, {});", prefix_, copy_code_, place.text(), value);
+      return code_.line("{}<{}>({}, {});", function("put_string_field"), copy_code_, place.text(), value);
     case TypeKind::record:
       if (resolved.fields.empty()) return;
-      return code_.line("{}put_{}<{}>({}, {});", prefix_, resolved.name, copy_code_, place.text(), value);
+      return code_.line("{}<{}>({}, {});", function("put_" + resolved.name), copy_code_, place.text(), value);
     case TypeKind::array:
       if (resolved.plain) {
         return code_.line("lrpc::copy_bytes<{}>({}, {}.data(), {});", copy_code_, place.text(), value, resolved.size);
@@ -60,8 +60,8 @@ void Moves::put(const Type& type, const Place& place, const std::string& value) 
 
 void Moves::get(const Type& type, const Place& place, const std::string& target, const std::string& on_failure) const {
   const Type& resolved = type.resolved();
-  const auto load = [&](std::string_view function) {
-    code_.guard(fmt::format("!{}{}<{}>({}, {})", prefix_, function, copy_code_, place.text(), target), on_failure);
+  const auto load = [&](std::string_view loader) {
+    code_.guard(fmt::format("!{}<{}>({}, {})", function(loader), copy_code_, place.text(), target), on_failure);
   };
   switch (resolved.kind) {
     case TypeKind::handle:
@@ -71,7 +71,7 @@ void Moves::get(const Type& type, const Place& place, const std::string& target,
     case TypeKind::record:
       if (resolved.fields.empty()) return;
       if (resolved.fallible) return load("get_" + resolved.name);
-      return code_.line("{}get_{}<{}>({}, {});", prefix_, resolved.name, copy_code_, place.text(), target);
+      return code_.line("{}<{}>({}, {});", function("get_" + resolved.name), copy_code_, place.text(), target);
     case TypeKind::array:
       if (resolved.plain) {
         return code_.line("lrpc::copy_bytes<{}>({}.data(), {}, {});", copy_code_, target, place.text(), resolved.size);
@@ -109,7 +109,7 @@ void Moves::declare(const Type& type, const Place& place, const std::string& nam
 
 void Moves::check(const Type& type, const std::string& value, const std::string& on_failure) const {
   if (!type.constrained) return;
-  if (type.declared) return code_.guard(fmt::format("!{}is_{}({})", prefix_, type.name, value), on_failure);
+  if (type.declared) return code_.guard(fmt::format("!{}({})", function("is_" + type.name), value), on_failure);
   for_each(type,
            [&](const std::string& index) { check(*type.target, fmt::format("{}[{}]", value, index), on_failure); });
 }

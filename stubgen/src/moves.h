@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "code.h"
@@ -43,6 +44,7 @@ class Moves {
   void check(const Type& type, const std::string& value, const std::string& on_failure) const;
 
  private:
+  [[nodiscard]] std::string function(std::string_view name) const { return prefix_ + locals_.function(name); }
   template <class Body>
   void for_each(const Type& array, const Body& body) const;
 

@@ -107,11 +107,12 @@ constexpr std::string_view kKeywords[] = {"alignas",
                                           "xor",
                                           "xor_eq"};
 
-// What the generated headers name themselves, and may be looked up where a parameter of the same name would hide it.
-constexpr std::string_view kGeneratedTypes[] = {"Client",  "Entry", "Impl", "Implementation",
-                                                "Starter", "kPdl",  "lrpc", "std"};
-constexpr std::string_view kGeneratedNames[] = {"export_to", "import_over", "binding",   "kStubs",
-                                                "layout",    "serve_over",  "signature", "start"};
+// What the generated code names itself, beside types and procedures; and what its stubs look up where a parameter or
+// field of the same name would hide it.
+constexpr std::string_view kGenerated[] = {
+    "Client", "Entry", "Impl",        "Implementation", "Starter", "binding",    "kPdl",      "kStubs",
+    "layout", "lrpc",  "import_over", "export_to",      "std",     "serve_over", "signature", "start"};
+constexpr std::string_view kHidden[] = {"Impl", "lrpc", "std"};
 constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
                                          "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",
                                          "string", "uint16", "uint32", "uint64", "uint8"};
@@ -158,7 +159,7 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
                   "such names belong to C++ and to the generated code");
   }
   const bool outer = use != NameUse::member;
-  if (contains(kGeneratedTypes, text) || (outer && contains(kGeneratedNames, text))) {
+  if (contains(kHidden, text) || (outer && contains(kGenerated, text))) {
     return refuse(fmt::format("'{}' is a name that the generated code uses itself", text), "choose another name");
   }
   if (outer && contains(kBuiltIn, text)) {

@@ -35,7 +35,7 @@ void Compiler::generate(std::string_view stem, const std::string& text) {
 }
 
 std::string Compiler::compile(const std::vector<std::string>& includes, std::string_view code) {
-  return output("-fsyntax-only -fmax-errors=20 -Wall -Wextra -Wpedantic -Wshadow", includes, code);
+  return output("-fsyntax-only -fmax-errors=20 -Wall -Wextra -Wpedantic", includes, code);
 }
 
 std::string Compiler::output(std::string_view options, const std::vector<std::string>& includes,
@@ -81,9 +81,9 @@ Names identifiers(std::string_view text) {
     if (text.starts_with("//")) {
       skip = text.find('\n');
     } else if (text.starts_with("R\"lrpc(")) {
-      skip = text.find(")lrpc\"");
+      skip = text.find(")lrpc\"") + 6;
     } else if (text.front() == '"') {
-      skip = text.find('"', 1) + 1;
+      skip = std::min(text.find('"', 1), text.size() - 1) + 1;
     } else if (std::isalnum(static_cast<unsigned char>(text.front())) != 0 || text.front() == '_') {
       skip = 0;
       while (skip < text.size() && (std::isalnum(static_cast<unsigned char>(text[skip])) != 0 || text[skip] == '_'))

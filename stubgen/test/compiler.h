@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <ostream>
 #include <set>
 #include <string>
 #include <string_view>
@@ -48,9 +49,13 @@ struct Place {
   /// One that has all of them there, in as many roles as the place has; null if each needs an interface of its own.
   std::string (*together)(const std::vector<std::string>& names);
 };
-extern const std::vector<Place> kPlaces;
+inline std::ostream& operator<<(std::ostream& out, const Place& place) { return out << place.what; }
+[[nodiscard]] const std::vector<Place>& places();
 
-/// Gives every name to the generator, in every place: it is refused with a note, or what is generated compiles.
-void expect_refused_or_compiled(const Names& names);
+/// Every identifier in the generated code of interfaces that have one name in each place.
+[[nodiscard]] Names generated_identifiers();
+
+/// Gives every name to the generator, in this place: it is refused with a note, or what is generated compiles.
+void expect_refused_or_compiled(const Place& place, const Names& names);
 
 }  // namespace lrpc::stubgen::test
