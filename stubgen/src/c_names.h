@@ -1,4 +1,4 @@
-// Names that the C library has taken, by its macros or in the global namespace.
+// Names that are taken before the generated code begins: the C library's macros and globals, and those in namespace lrpc.
 #pragma once
 
 #include <string_view>
@@ -8,5 +8,11 @@ namespace lrpc::stubgen {
 /// True for a macro that the generated headers bring along, or that a program's other headers often do. Wherever the
 /// generated code has such a name, the preprocessor replaces it.
 [[nodiscard]] bool is_macro(std::string_view name);
+
+/// True for what the C library, or main(), has in the global namespace: no namespace there can have this name.
+[[nodiscard]] bool is_global_name(std::string_view name);
+
+/// The same for namespace lrpc: what the runtime's headers declare in it, but for namespaces.
+[[nodiscard]] bool is_runtime_name(std::string_view name);
 
 }  // namespace lrpc::stubgen

@@ -28,6 +28,8 @@ class Checker {
     for (const auto& declaration : file_.declarations) {
       if (const auto* option = std::get_if<ast::Option>(&declaration)) this->option(*option);
     }
+    const std::string& around = interface_.enclosing_namespace;
+    if (around == "lrpc" || !options_.contains("namespace")) check_free(around, file_.name, diagnostics_);
     if (declare_names()) {
       define_types();
       NameSet type_names;
@@ -45,7 +47,6 @@ class Checker {
  private:
   void head();
   void option(const ast::Option& option);
-  void namespace_option(const ast::Option& option, std::string_view value);
   bool declare_names();
   void define_types();
   void generate_names();
@@ -101,7 +102,10 @@ void Checker::option(const ast::Option& option) {
   if (!options_.insert(name).second)
     diagnostics_.error(option.name.at, fmt::format("the option '{}' is set twice", name));
   if (name == "namespace") {
-    if (text != nullptr) return namespace_option(option, *text);
+    if (text != nullptr) {
+      if (check_namespace(*text, option.value_at, diagnostics_)) interface_.enclosing_namespace = *text;
+      return;
+    }
     diagnostics_.error(option.value_at, "the option 'namespace' takes a text in quotes");
     diagnostics_.note(option.value_at, "write 'option namespace = \"a::b\";'");
     return;
@@ -114,33 +118,6 @@ void Checker::option(const ast::Option& option) {
     interface_.astack_size =
         in_limits(*number, limits::kMinAStackSize, limits::kMaxImageSize, "the size of an A-stack, with its head,");
   }
-}
-
-void Checker::namespace_option(const ast::Option& option, std::string_view value) {
-  std::string_view rest = value;
-  for (;;) {
-    const std::size_t end = rest.find("::");
-    const std::string_view part = rest.substr(0, end);
-    const bool letters =
-        !part.empty() && !(part.front() >= '0' && part.front() <= '9') &&
-        std::all_of(part.begin(), part.end(), [](char c) {
-          return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        });
-    if (!letters) {
-      diagnostics_.error(option.value_at, "this is not a C++ namespace");
-      diagnostics_.note(option.value_at, "write 'option namespace = \"a::b\";'");
-      return;
-    }
-    // Inside of lrpc itself the runtime's own name stays visible; as an inner name it would hide it.
-    const bool first = rest.data() == value.data();
-    if (!(first && part == "lrpc") &&
-        !check_name({std::string(part), option.value_at}, NameUse::interface, diagnostics_)) {
-      return;
-    }
-    if (end == std::string_view::npos) break;
-    rest.remove_prefix(end + 2);
-  }
-  interface_.enclosing_namespace = value;
 }
 
 // --- Declarations ----------------------------------------------------------------------------------------------------

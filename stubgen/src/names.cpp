@@ -168,6 +168,39 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
   return true;
 }
 
+bool check_namespace(std::string_view value, Location at, Diagnostics& diagnostics) {
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = value.find("::", begin);
+    const ast::Name part{std::string(value.substr(begin, end - begin)), at};
+    const auto letter = [](char c) {
+      return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    };
+    if (part.text.empty() || (part.text.front() >= '0' && part.text.front() <= '9') ||
+        !std::all_of(part.text.begin(), part.text.end(), letter)) {
+      diagnostics.error(at, "this is not a C++ namespace");
+      diagnostics.note(at, "write 'option namespace = \"a::b\";'");
+      return false;
+    }
+    // Inside of lrpc itself the runtime's own name stays visible; as an inner name it would hide it.
+    const bool in_lrpc = begin == 0 && part.text == "lrpc";
+    if (!in_lrpc && !check_name(part, NameUse::interface, diagnostics)) return false;
+    if (!check_free(value.substr(0, begin == 0 ? 0 : begin - 2), part, diagnostics)) return false;
+    if (end == std::string_view::npos) return true;
+    begin = end + 2;
+  }
+}
+
+bool check_free(std::string_view around, const ast::Name& name, Diagnostics& diagnostics) {
+  const bool taken = around.empty() ? is_global_name(name.text) : around == "lrpc" && is_runtime_name(name.text);
+  if (!taken) return true;
+  diagnostics.error(name.at, fmt::format("'{}' cannot be a C++ namespace: {} has this name for something else",
+                                         name.text, around.empty() ? "the C library" : "the runtime"));
+  diagnostics.note(name.at, around.empty()
+                                ? "choose another name, or put it into a namespace: 'option namespace = \"a\";'"
+                                : "choose another name");
+  return false;
+}
+
 bool Scope::declare(const ast::Name& name) {
   const auto [entry, fresh] = taken_.try_emplace(name.text, Entry{name.at, {}});
   if (!fresh) report(name.text, name.at, {}, entry->second);

@@ -21,6 +21,11 @@ enum class NameUse : std::uint8_t {
 /// Reports a name that no C++ program could use, or that the generated code needs itself. True if the name is fine.
 bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics);
 
+/// Reports a namespace, `a::b`, that C++ or the generated code cannot have around an interface. True if it is fine.
+bool check_namespace(std::string_view value, Location at, Diagnostics& diagnostics);
+/// Reports a name that cannot be a namespace in `around`, which is the global one if it is empty. True if it is free.
+bool check_free(std::string_view around, const ast::Name& name, Diagnostics& diagnostics);
+
 /// One scope of names, each with the reason why it is taken. Reports every second use.
 class Scope {
  public:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler.h"
+#include "test_support.h"
 
 namespace lrpc::stubgen::test {
 namespace {
@@ -24,6 +25,38 @@ TEST_P(CompiledName, that_stands_in_the_generated_code_is_refused_with_a_note_or
   all.insert({"final", "override", "import", "module"});  // words of C++ in some places only
   expect_refused_or_compiled(GetParam(), all);
 }
+
+class CompiledNamespace : public testing::TestWithParam<Place> {};
+
+TEST_P(CompiledNamespace, that_is_a_name_of_the_included_headers_is_refused_with_a_note_or_compiles) {
+  Compiler compiler;
+  Names all = included_identifiers(compiler);
+  ASSERT_GT(all.size(), 2000U);
+  all.insert({"time", "index", "read", "main", "exit", "log", "select"});
+  expect_refused_or_compiled(GetParam(), all);
+}
+
+TEST(CompiledNamespaces, that_is_a_function_of_the_c_library_needs_a_namespace_around_it) {
+  for (const std::string name :
+       {"time", "index", "read", "main", "exit", "environ", "log", "select", "size_t", "FILE"}) {
+    const auto bare = compile_text("interface " + name + " version 1.0 { procedure P(); }");
+    EXPECT_TRUE(bare.says("'" + name + "' cannot be a C++ namespace") && bare.says("note: ")) << name;
+    EXPECT_TRUE(
+        compile_text("interface " + name + " version 1.0 { option namespace = \"a\"; procedure P(); }").interface)
+        << name;
+  }
+}
+
+std::vector<Place> namespaces() {
+  std::vector<Place> found;
+  for (const Place& place : places()) {
+    if (place.together == nullptr) found.push_back(place);
+  }
+  return found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Place, CompiledNamespace, testing::ValuesIn(namespaces()),
+                         [](const auto& place) { return std::string(place.param.what); });
 
 INSTANTIATE_TEST_SUITE_P(Place, CompiledName, testing::ValuesIn(places()),
                          [](const auto& place) { return std::string(place.param.what); });

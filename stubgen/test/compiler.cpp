@@ -63,6 +63,11 @@ std::vector<std::string> all_of(std::string_view stem) {
   return {fmt::format("{}.client.h", stem), fmt::format("{}.server.h", stem), fmt::format("{}_fuzzer.cpp", stem)};
 }
 
+Names included_identifiers(Compiler& compiler) {
+  compiler.generate("included", "interface Included version 1.0 { procedure P(); callback { procedure Q(); } }");
+  return identifiers(compiler.output("-E -P", all_of("included")));
+}
+
 Names macros(Compiler& compiler) {
   compiler.generate("macros", "interface Macros version 1.0 { procedure P(); callback { procedure Q(); } }");
   std::istringstream lines(compiler.output("-E -dM", all_of("macros")));

@@ -38,6 +38,8 @@ class Compiler {
 
 /// The names of macros that all_of(...) brings along, but for those that no name can be.
 [[nodiscard]] Names macros(Compiler& compiler);
+/// Every identifier of the same headers, those that they include among them.
+[[nodiscard]] Names included_identifiers(Compiler& compiler);
 /// The identifiers in a C++ text, those in its comments and raw strings left out.
 [[nodiscard]] Names identifiers(std::string_view text);
 

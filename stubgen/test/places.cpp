@@ -232,6 +232,17 @@ const std::vector<Place>& places() {
       {"callback_procedure",
        [](const std::string& name) { return declaring("callback { procedure " + name + "(); }"); },
        callback_procedures},
+      {"interface", [](const std::string& name) { return "interface " + name + " version 1.0 { procedure Last(); }"; },
+       nullptr},
+      {"namespace", [](const std::string& name) { return declaring("option namespace = \"" + name + "::inner\";"); },
+       nullptr},
+      {"namespace_in_lrpc",
+       [](const std::string& name) { return declaring("option namespace = \"lrpc::" + name + "\";"); }, nullptr},
+      {"interface_in_lrpc",
+       [](const std::string& name) {
+         return "interface " + name + " version 1.0 { option namespace = \"lrpc\"; procedure Last(); }";
+       },
+       nullptr},
       {"inner_namespace",
        [](const std::string& name) { return declaring("option namespace = \"outer::" + name + "\";"); }, nullptr},
   };
