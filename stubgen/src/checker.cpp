@@ -78,7 +78,10 @@ void Checker::head() {
   interface_.doc = file_.doc;
   interface_.name = file_.name.text;
   interface_.at = file_.name.at;
-  if (check_name(file_.name, NameUse::interface, diagnostics_)) names_.declare(file_.name);
+  // Empty if the parser has reported that there is none.
+  if (!file_.name.text.empty() && check_name(file_.name, NameUse::interface, diagnostics_)) {
+    names_.declare(file_.name);
+  }
   interface_.major = in_limits(file_.major, 0, 65'535, "a version's number");
   interface_.minor = in_limits(file_.minor, 0, 65'535, "a version's number");
 }

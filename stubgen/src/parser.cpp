@@ -19,6 +19,7 @@ class Parser : private TokenStream {
   std::optional<ast::Interface> interface_file();
 
  private:
+  void head(ast::Interface& interface);
   void declarations(ast::Interface& interface);
   ast::Declaration declaration();
   ast::Option option();
@@ -49,12 +50,12 @@ std::optional<ast::Interface> Parser::interface_file() {
     ast::Interface interface;
     interface.doc = std::move(current_.doc);
     take();
-    interface.name = name("the interface");
-    if (!take_word("version")) fail("expected 'version' after the interface's name", "write it as 'version 1.0'");
-    interface.major = number();
-    expect(TokenKind::dot, "between the version's two numbers");
-    interface.minor = number();
-    expect(TokenKind::open_brace, "before the interface's declarations");
+    try {
+      head(interface);
+    } catch (const SyntaxError&) {
+      recover_head();
+      if (at(TokenKind::end)) return std::nullopt;
+    }
     declarations(interface);
     if (at(TokenKind::end)) {
       diagnostics_.error(current_.at, "the interface is not closed: '}' is missing");
@@ -71,6 +72,20 @@ std::optional<ast::Interface> Parser::interface_file() {
   } catch (const SyntaxError&) {
     return std::nullopt;
   }
+}
+
+void Parser::head(ast::Interface& interface) {
+  interface.name.at = current_.at;
+  interface.name = name("the interface");
+  if (!take_word("version")) fail("expected 'version' after the interface's name", "write it as 'version 1.0'");
+  interface.major = number();
+  if (!at(TokenKind::dot)) {
+    fail(fmt::format("expected '.' between the version's two numbers, found {}", describe(current_)),
+         "write it as 'version 1.0'");
+  }
+  take();
+  interface.minor = number();
+  expect(TokenKind::open_brace, "before the interface's declarations");
 }
 
 void Parser::declarations(ast::Interface& interface) {

@@ -87,4 +87,12 @@ void TokenStream::recover() {
   }
 }
 
+void TokenStream::recover_head() {
+  while (!at(TokenKind::end) && !at(TokenKind::close_brace) && !at(TokenKind::open_brace)) {
+    if (at_item() && (current_.first_on_line || following_.kind == TokenKind::identifier)) return;
+    take();
+  }
+  take_if(TokenKind::open_brace);
+}
+
 }  // namespace lrpc::stubgen

@@ -36,6 +36,9 @@ class TokenStream {
   /// Skips to where the next declaration or field can begin: behind a ';' or a whole { } block, before the '}' of the
   /// list we are in, or before a declaration's word that begins a line.
   void recover();
+  /// The same after a mistake in the interface's head: skips to behind its '{' or, if that is missing, to the first
+  /// declaration.
+  void recover_head();
 
   Diagnostics& diagnostics_;
   Lexer lexer_;

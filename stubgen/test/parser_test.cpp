@@ -12,6 +12,22 @@ namespace {
 using test::compile_body;
 using test::compile_text;
 
+TEST(Parser, goes_on_after_a_mistake_in_the_head) {
+  for (const std::string head : {"T version 1 {", "T version {", "T {", "version 1.0 {", "12 version 1.0 {",
+                                 "T version 1. {", "T version x.0 {", "T version \"1.0\" {", "T version 1.0",
+                                 "T version 1.0;", "T version 1.0: {", "T version 1.0.0 {", "T 1.0 {", "{"}) {
+    const auto compiled = compile_text(
+        "interface " + head + "\nprocedure A(x: nothing);\nrecord R { a int32; b: bool; }\nenum E : uint8 { }\n}");
+    EXPECT_TRUE(compiled.says("there is no type 'nothing'")) << head << ": " << compiled.diagnostics;
+    EXPECT_TRUE(compiled.says("t:3:14: error: expected ':'")) << head << ": " << compiled.diagnostics;
+    EXPECT_TRUE(compiled.says("the enum 'E' has no values")) << head << ": " << compiled.diagnostics;
+    EXPECT_EQ(compiled.errors, 4U) << head << ": " << compiled.diagnostics;
+  }
+  for (const std::string end : {"", "T", "T version", "T version 1", "T version 1.0"}) {
+    EXPECT_EQ(compile_text("interface " + end).errors, 1U) << end;
+  }
+}
+
 TEST(Parser, words_of_the_language_can_be_names) {
   const auto compiled =
       compile_body("procedure procedure(in: int32, in in2: int32, out: bool, record: byte) -> (type: int8);");
