@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "emit.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen::test {
@@ -29,10 +30,17 @@ Compiler::~Compiler() {
 void Compiler::generate(std::string_view stem, const std::string& text) {
   const auto compiled = compile_text(text);
   ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
-  const auto write = [&](const Header& file) { std::ofstream(directory_ / file.name, std::ios::binary) << file.text; };
   for (const Header& header : stubgen::generate(*compiled.interface, stem)) write(header);
   write(generate_fuzzer(*compiled.interface, stem));
 }
+
+void Compiler::generate_types(std::string_view stem, const std::string& text) {
+  const auto compiled = compile_text(text);
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  write({header_names(stem)[0], emit_types(*compiled.interface, stem)});
+}
+
+void Compiler::write(const Header& file) { std::ofstream(directory_ / file.name, std::ios::binary) << file.text; }
 
 std::string Compiler::compile(const std::vector<std::string>& includes, std::string_view code) {
   return output("-fsyntax-only -fmax-errors=20 -Wall -Wextra -Wpedantic", includes, code);

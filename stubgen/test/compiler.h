@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "generator.h"
+
 namespace lrpc::stubgen::test {
 
 using Names = std::set<std::string, std::less<>>;
@@ -23,6 +25,8 @@ class Compiler {
 
   /// Generates all that `text` becomes, as `stem`. A text that the generator refuses is a failed test.
   void generate(std::string_view stem, const std::string& text);
+  /// The same of the types header alone.
+  void generate_types(std::string_view stem, const std::string& text);
   /// What the compiler says about a source that includes these; empty if it compiles.
   [[nodiscard]] std::string compile(const std::vector<std::string>& includes, std::string_view code = {});
   /// The compiler's output for the same, with `options`, such as those that list macros.
@@ -30,6 +34,7 @@ class Compiler {
                                    std::string_view code = {});
 
  private:
+  void write(const Header& file);
   std::filesystem::path directory_;
 };
 

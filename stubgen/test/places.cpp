@@ -175,7 +175,7 @@ void each_alone(Compiler& compiler, const Place& place, const List& names) {
   List includes;
   for (const std::string& name : names) {
     const std::string stem = fmt::format("n{}", includes.size());
-    compiler.generate(stem, place.alone(name));
+    compiler.generate_types(stem, place.alone(name));
     includes.push_back(stem + ".types.h");
   }
   // The libraries first: what they declare is what an interface's name may not be.
