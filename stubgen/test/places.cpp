@@ -76,10 +76,12 @@ std::string parameters(const List& names) {
   return with_base(body + (names.empty() ? "procedure P0(" : "") + ") raises (X0);\n");
 }
 
-/// `declare` makes a type of a name. Records hold it, procedures pass it each way; eight names a procedure.
+/// `declare` makes a type of a name. Records hold it, procedures pass it each way, callbacks too; eight
+/// names a procedure.
 template <class Declare>
 std::string values(const List& names, const Declare& declare) {
   std::string body;
+  std::string callback;
   for (std::size_t i = 0; i < names.size(); i += 8) {
     std::string members = "z1: E0; ";
     std::string passed = "z2: bool";
@@ -94,9 +96,11 @@ std::string values(const List& names, const Declare& declare) {
     body += fmt::format(
         "procedure P{0}_0({1}, r1: R{0}_0, inout h1: bytes<8>) -> ({2}, r2: R{0}_0, h2: string<8>) raises (X0);\n", i,
         passed, results);
+    callback +=
+        fmt::format("procedure P{0}_0({1}, r1: R{0}_0) -> ({2}, r2: R{0}_0) raises (X0);\n", i, passed, results);
     body += fmt::format("procedure Q{0}_0(inout a1: {1}, inout h1: string<8>) -> (h2: bytes<8>);\n", i, names[i]);
   }
-  return with_base(body + "procedure Last0();\n");
+  return with_base(body + "procedure Last0();\ncallback {\n" + callback + "procedure Last0();\n}\n");
 }
 
 /// For types that no record can hold: `declare` and `use` each of them; eight names a procedure, which begins with
