@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "lrpc/sandbox/filter.h"
@@ -58,6 +60,16 @@ sandbox::Otherwise otherwise_of(Refuse refuse) {
   return sandbox::Otherwise::kill;
 }
 
+/// A core file would be written on the program's behalf, over a file that has its name. The limit is 1, not 0: a
+/// core_pattern that is a pipe ignores 0 and starts no handler at 1 (core(5)). A hard limit of 0 cannot be raised.
+int forbid_core_files() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return -errno;
+  limit.rlim_max = std::min<rlim_t>(limit.rlim_max, 1);
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_CORE, &limit) == 0 ? 0 : -errno;
+}
+
 }  // namespace
 
 Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<std::string>& allow,
@@ -69,6 +81,7 @@ Result<std::vector<sock_filter>> make_filter(Refuse refuse, const std::vector<st
 }
 
 int install_filter(const sock_filter* filter, std::size_t size) noexcept {
+  if (const int err = forbid_core_files(); err != 0) return err;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
   sock_fprog program{static_cast<unsigned short>(size),
                      const_cast<sock_filter*>(filter)};  // NOLINT: the kernel only reads

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -84,6 +85,12 @@ void what_is_refused(Conformance::Client& client) {
   EXPECT(mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
   EXPECT(refused(syscall(12345)));
   EXPECT(client.Add(20, 22).value() == 42);
+}
+
+/// 1, for which the kernel starts no core handler either (core(5)).
+void core_limit() {
+  rlimit limit{};
+  EXPECT(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 1 && limit.rlim_max == 1);
 }
 
 /// Another region is a descriptor and a mapping, which a sealed domain cannot take. Asking for it costs it nothing.
@@ -212,6 +219,8 @@ int main(int argc, char** argv) {
     region_full_of_garbage(client, std::strtoull(argv[3], nullptr, 10));
   else if (what == "server-dies")
     the_server_dies(client);
+  else if (what == "core-limit")
+    core_limit();
   else if (what == "abort")
     std::abort();
   else if (what == "loop")

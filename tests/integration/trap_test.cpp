@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -14,17 +15,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <thread>
 
-#include "conformance_service.h"
 #include "eventually.h"
 #include "length.h"
 #include "lrpc/sealed.h"
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/growth.h"
 #include "lrpc/shim/trap.h"
-#include "world.h"
+#include "trap_world.h"
 
 namespace testing_lrpc {
 namespace {
@@ -33,57 +32,8 @@ using lrpc::Errc;
 using lrpc::Gate;
 using lrpc::SealedDomain;
 using lrpc::SealedOptions;
+using Trap = TrapWorld;
 using namespace std::chrono_literals;
-
-/// A server in this process, so that its statistics can be seen, and what sealed programs were refused.
-class Trap : public testing::Test {
- protected:
-  void SetUp() override {
-    auto exported = Conformance::export_to(server_, "host", service_);
-    ASSERT_TRUE(exported) << exported.error().message();
-    auto started = start({"status", "0"});
-    if (started.code() == Errc::not_supported) GTEST_SKIP() << started.error().message();
-    ASSERT_TRUE(started) << started.error().message();
-    EXPECT_EQ(started->wait(), 0);
-  }
-
-  lrpc::Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options = {}) {
-    arguments.insert(arguments.begin(), LRPC_TEST_SEALED);
-    if (options.name.empty()) options.name = "host";
-    options.nameserver = world_.nameserver();
-    options.on_refused = [this](const lrpc::Refusal& refusal) {
-      std::lock_guard lock(mutex_);
-      refused_.push_back(refusal.name);
-    };
-    return SealedDomain::start(std::move(arguments), std::move(options));
-  }
-  /// Its exit status; -1000 - signal if it was killed, -2 if it could not be started.
-  int run(std::vector<std::string> arguments, SealedOptions options = {}) {
-    auto domain = start(std::move(arguments), std::move(options));
-    EXPECT_TRUE(domain) << domain.error().message();
-    if (!domain) return -2;
-    const int status = domain->wait();
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1000 - WTERMSIG(status);
-  }
-  /// Everything of sealed programs is gone again.
-  void expect_nothing_left() {
-    EXPECT_TRUE(eventually([&] {
-      const auto now = server_.statistics();
-      return now.bindings == 0 && now.trap_listeners == 0;
-    })) << server_.statistics().bindings
-        << " bindings, " << server_.statistics().trap_listeners << " listeners";
-  }
-  bool was_refused(const std::string& name) {
-    std::lock_guard lock(mutex_);
-    return std::ranges::find(refused_, name) != refused_.end();
-  }
-
-  World world_;
-  ConformanceService service_;
-  lrpc::Server server_{{.nameserver = world_.nameserver()}};
-  std::mutex mutex_;
-  std::vector<std::string> refused_;
-};
 
 TEST_F(Trap, carries_arguments_and_results_of_a_sealed_program) {
   EXPECT_EQ(run({"call", "host"}), 0);
@@ -314,6 +264,8 @@ TEST_F(Trap, lets_a_process_seal_itself) {
               }
               if (client->Caller()->pid != getpid()) return 6;
               if (open("/dev/null", O_RDONLY) >= 0 || errno != EPERM) return 7;
+              rlimit core{};
+              if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur > 1 || core.rlim_max > 1) return 9;
               if (lrpc::seal(client->binding()).code() != Errc::invalid_argument) return 8;
               return 0;
             }),
