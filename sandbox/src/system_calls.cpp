@@ -95,7 +95,9 @@ Rules descriptors() {
   return rules;
 }
 
-Rule unix_sockets(const char* call) { return {call, {equal(0, AF_UNIX)}}; }
+Rule unix_sockets(const char* call, int type) {
+  return {call, {equal(0, AF_UNIX), equal_but_for(1, kSocketFlags, static_cast<std::uint64_t>(type))}};
+}
 
 /// IPv4 and IPv6 sockets of the type's own protocol. Not of another: Landlock has rules for TCP, not for MPTCP or SCTP.
 Rules internet_sockets(int type, int protocol) {
@@ -111,7 +113,8 @@ Rules internet_sockets(int type, int protocol) {
 }
 
 Rules messages() {
-  Rules rules{unix_sockets("socketpair"),
+  Rules rules{unix_sockets("socketpair", SOCK_STREAM),
+              unix_sockets("socketpair", SOCK_SEQPACKET),
               // Never to connect while sending, where Landlock does not look.
               {"sendto", {without(3, MSG_FASTOPEN)}},
               {"sendmsg", {without(2, MSG_FASTOPEN)}},
@@ -204,11 +207,16 @@ Rules datagrams() {
   return rules;
 }
 
+Rules unix_datagrams() {
+  return {unix_sockets("socket", SOCK_DGRAM), unix_sockets("socketpair", SOCK_DGRAM), {"connect"}};
+}
+
 Rules rules_of(Group group) {
   switch (group) {
     case Group::descriptors: return descriptors();
     case Group::messages: return messages();
-    case Group::connect: return {unix_sockets("socket"), {"connect"}};
+    case Group::connect:
+      return {unix_sockets("socket", SOCK_STREAM), unix_sockets("socket", SOCK_SEQPACKET), {"connect"}};
     case Group::shared_memory: return shared_memory();
     case Group::peers: return {{"pidfd_open"}};
     case Group::threads: return threads();
@@ -219,6 +227,7 @@ Rules rules_of(Group group) {
     case Group::rings: return rings();
     case Group::datagrams: return datagrams();
     case Group::streams: return streams();
+    case Group::unix_datagrams: return unix_datagrams();
   }
   return {};
 }

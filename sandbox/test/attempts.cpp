@@ -93,6 +93,16 @@ Attempt socket_of(const std::string& name, int domain, int type, int protocol) {
   return {"socket " + name, [=] { return closed(::socket(domain, type | SOCK_CLOEXEC, protocol)); }};
 }
 
+/// A pair of Unix sockets; of datagrams each end could send to any path.
+Attempt pair_of(const std::string& name, int type) {
+  return {"socketpair " + name, [type] {
+            int ends[2];
+            if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return errno;
+            ::close(ends[0]);
+            return closed(ends[1]);
+          }};
+}
+
 std::vector<Attempt> forbidden_to_all(int other) {
   std::vector<Attempt> all = {
       opening("/etc/shadow", O_RDONLY),
@@ -128,6 +138,11 @@ std::vector<Attempt> forbidden_to_all(int other) {
       socket_of("TCP", AF_INET, SOCK_STREAM),
       socket_of("TCP over IPv6", AF_INET6, SOCK_STREAM),
       socket_of("raw IP", AF_INET, SOCK_RAW, 253),
+      socket_of("Unix datagrams", AF_UNIX, SOCK_DGRAM),
+      socket_of("Unix raw", AF_UNIX, SOCK_RAW),  // datagrams, too
+      pair_of("of datagrams", SOCK_DGRAM),
+      pair_of("of datagrams that do not block", SOCK_DGRAM | SOCK_NONBLOCK),
+      pair_of("raw", SOCK_RAW),
       socket_of("AF_PACKET", AF_PACKET, SOCK_DGRAM),
       socket_of("AF_NETLINK", AF_NETLINK, SOCK_RAW),
       socket_of("AF_ALG", AF_ALG, SOCK_SEQPACKET),

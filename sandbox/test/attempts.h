@@ -44,6 +44,9 @@ Attempt opening(const std::string& path, int flags);
 /// A socket(2).
 Attempt socket_of(const std::string& name, int domain, int type, int protocol = 0);
 
+/// A socketpair(2) of Unix sockets.
+Attempt pair_of(const std::string& name, int type);
+
 /// A ring of this process that somebody else's code has made, and asks it for one operation after another, by hand.
 class RingIntruder {
  public:

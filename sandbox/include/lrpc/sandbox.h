@@ -16,7 +16,8 @@ namespace lrpc::sandbox {
 enum class Group : std::uint8_t {
   descriptors,     ///< To use what is open: read, write, poll, epoll; eventfd, pipe; to look at a file's metadata.
   messages,        ///< To send, receive and accept on sockets that are there, with descriptors; socket pairs: bells.
-  connect,         ///< New Unix sockets, to connect them: the nameserver's comes back.
+                   ///< Never of datagrams: such a socket reaches every datagram socket of the system by its path.
+  connect,         ///< New Unix sockets of connections, to connect them: the nameserver's comes back.
   shared_memory,   ///< memfd_create, sealing: regions.
   peers,           ///< pidfd_open: to learn of a peer's end.
   threads,         ///< New threads (never processes), their names and scheduling.
@@ -28,6 +29,7 @@ enum class Group : std::uint8_t {
   rings,           ///< io_uring rings that are there; never a new one. Their own restrictions hold, nothing else: one
                    ///< that may send can connect a TCP socket to any port (MSG_FASTOPEN).
   datagrams,       ///< UDP sockets.
+  unix_datagrams,  ///< Unix datagram sockets: syslog(3), sd_notify(3). To any path.
   streams,         ///< TCP sockets, and no other kind of streams. Where Landlock has TCP, to the ports of `tcp_connect`
                    ///< and `tcp_bind`; one that listens without having been bound gets some port of the kernel's.
 };
