@@ -87,6 +87,11 @@ void what_is_refused(Conformance::Client& client) {
   EXPECT(client.Add(20, 22).value() == 42);
 }
 
+/// Numbers that no kernel has: each is another name to whoever reports refusals.
+void made_up_numbers() {
+  for (long number = 100'000; number < 120'000; ++number) EXPECT(syscall(number) == -1 && errno == EPERM);
+}
+
 /// 1, for which the kernel starts no core handler either (core(5)).
 void core_limit() {
   rlimit limit{};
@@ -219,6 +224,8 @@ int main(int argc, char** argv) {
     region_full_of_garbage(client, std::strtoull(argv[3], nullptr, 10));
   else if (what == "server-dies")
     the_server_dies(client);
+  else if (what == "made-up")
+    made_up_numbers();
   else if (what == "core-limit")
     core_limit();
   else if (what == "abort")

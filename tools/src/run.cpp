@@ -4,11 +4,11 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <map>
-#include <mutex>
+#include <string_view>
 
 #include "commands.h"
 #include "lrpc/sealed.h"
+#include "refusal_report.h"
 
 namespace lrpc::tools {
 namespace {
@@ -29,36 +29,17 @@ void forward_signals() {
   for (const int number : kForwarded) sigaction(number, &action, nullptr);
 }
 
-/// Says each refused system call once when it is first refused, and at the end how often it was after that.
-class Report {
- public:
-  void refused(const Refusal& refusal) {
-    std::lock_guard lock(mutex_);
-    if (counts_[refusal.name]++ == 0) fmt::print(stderr, "lrpc: refused: {} (process {})\n", refusal.name, refusal.pid);
-  }
-  void finish() {
-    std::lock_guard lock(mutex_);
-    for (const auto& [name, count] : counts_) {
-      if (count > 1) fmt::print(stderr, "lrpc: refused: {}, {} times in all\n", name, count);
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::uint64_t> counts_;
-};
-
 }  // namespace
 
 int run_sealed(const RunOptions& options) {
-  Report report;
+  RefusalReport report([](std::string_view line) { fmt::print(stderr, "lrpc: {}\n", line); });
   SealedOptions sealed;
   sealed.name = options.name;
   sealed.nameserver = options.nameserver;
   sealed.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
   sealed.allow = options.allow;
   sealed.kill_on_refusal = options.kill;
-  sealed.on_refused = [&report](const Refusal& refusal) { report.refused(refusal); };
+  sealed.on_refused = [&](const Refusal& refusal) { report.refused(refusal); };
   auto domain = SealedDomain::start(options.command, std::move(sealed));
   if (!domain) return complain(domain.error(), kNotStarted);
   running = &*domain;

@@ -43,7 +43,8 @@ struct SealedOptions {
   std::vector<std::string> allow{};
   /// Kill the program at the first refused system call, instead of letting it fail with EPERM.
   bool kill_on_refusal = false;
-  /// Told of each refusal, in a thread of this library: must not block for long. Empty: nobody is told.
+  /// Told of each refusal, in a thread of this library: must not block for long. Empty: nobody is told. A program can
+  /// make up numbers, so whoever keeps or prints names needs a bound.
   std::function<void(const Refusal&)> on_refused{};
 };
 
