@@ -10,6 +10,7 @@
 #include <csignal>
 #include <thread>
 
+#include "environment.h"
 #include "filter.h"
 #include "lrpc/shim/trap.h"
 #include "program.h"
@@ -47,21 +48,10 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return all;
 }
 
-/// The environment, with a first place for the inheritance. The nameserver's socket is of no use in there.
-std::vector<std::string> environment_of_program() {
-  std::vector<std::string> all{""};
-  const std::string ours = std::string(shim::kSealedVariable) + '=';
-  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
-    const std::string variable = *one;
-    if (!variable.starts_with(ours)) all.push_back(variable);
-  }
-  return all;
-}
-
 }  // namespace
 
 Launcher::Launcher(std::vector<std::string> arguments, SealedOptions options)
-    : arguments_(std::move(arguments)), options_(std::move(options)), variables_(environment_of_program()) {}
+    : arguments_(std::move(arguments)), options_(std::move(options)) {}
 
 Status Launcher::prepare() {
   if (arguments_.empty()) return Error{Errc::invalid_argument, "which program is to be started sealed?"};
@@ -72,6 +62,9 @@ Status Launcher::prepare() {
     return Error{Errc::invalid_argument,
                  "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
   }
+  auto variables = environment_of_program(environ, options_.environment);
+  if (!variables) return variables.error();
+  variables_ = *std::move(variables);
   auto program = open_program(arguments_.front());
   if (!program) return program.error();
   program_ = *std::move(program);

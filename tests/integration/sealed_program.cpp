@@ -203,6 +203,10 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string_view what = argv[1];
   if (what == "status") return std::atoi(argv[2]);
+  if (what == "variable") {  // NAME [VALUE]: it is set to that; without a value: it is not set
+    const char* const value = std::getenv(argv[2]);
+    return argc > 3 ? value == nullptr || std::string_view(value) != argv[3] : value != nullptr;
+  }
   if (what == "another-name") {
     const auto other = Conformance::Client::import(argv[2]);
     std::fprintf(stderr, "%s\n", other.error().message().c_str());

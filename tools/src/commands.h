@@ -21,6 +21,7 @@ struct RunOptions {
   std::string name;
   double timeout_seconds = 0;
   std::vector<std::string> allow;
+  std::vector<std::string> environment;
   bool kill = false;
   std::vector<std::string> command;
 };

@@ -37,6 +37,12 @@ int run(int argc, char** argv) {
   sealed_run
       .option("--allow", run_options.allow, "One more system call that it may make (may be repeated; a hole each)")
       .help_text("TEXT");
+  sealed_run
+      .option(
+          "--env", run_options.environment,
+          "NAME: pass this variable on; NAME=VALUE: set it (may be repeated; without: PATH, HOME, LANG, LC_*, TERM, "
+          "TZ)")
+      .help_text("NAME[=VALUE]");
   sealed_run.flag("--kill", run_options.kill, "Kill it at the first refused system call");
   sealed_run
       .option("PROGRAM", run_options.command, "The program, linked with -static-pie, and its arguments, behind --")

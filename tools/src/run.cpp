@@ -38,6 +38,7 @@ int run_sealed(const RunOptions& options) {
   sealed.nameserver = options.nameserver;
   sealed.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
   sealed.allow = options.allow;
+  sealed.environment = options.environment;
   sealed.kill_on_refusal = options.kill;
   sealed.on_refused = [&](const Refusal& refusal) { report.refused(refusal); };
   auto domain = SealedDomain::start(options.command, std::move(sealed));

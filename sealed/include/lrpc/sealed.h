@@ -41,6 +41,9 @@ struct SealedOptions {
   /// System calls, by name, that the program may make beyond the filter's own, with any arguments. Each is a hole: one
   /// that makes descriptors or processes undoes the sealing.
   std::vector<std::string> allow{};
+  /// Its environment beyond PATH, HOME, LANG, LC_*, TERM and TZ: "NAME" passes this process's variable on, if it is set,
+  /// "NAME=VALUE" sets one, also one of those. Nothing else of this process's environment reaches the program.
+  std::vector<std::string> environment{};
   /// Kill the program at the first refused system call, instead of letting it fail with EPERM.
   bool kill_on_refusal = false;
   /// Told of each refusal, in a thread of this library: must not block for long. Empty: nobody is told. A program can
@@ -56,7 +59,7 @@ struct SealedOptions {
 class SealedDomain {
  public:
   /// Starts `arguments[0]` (looked up in $PATH if it has no slash), which must be linked statically: a sealed program
-  /// could not open its libraries. It inherits the environment and descriptors 0, 1 and 2, nothing else. Returns when
+  /// could not open its libraries. It inherits the environment that options.environment allows and descriptors 0, 1 and 2, nothing else. Returns when
   /// the program runs, bound and sealed; blocks up to options.timeout for the name.
   /// Errors: invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener
   /// that is in place already: Linux allows one), and those of Binding::import.
