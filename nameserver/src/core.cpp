@@ -1,9 +1,8 @@
 // Connections: how peers come, are heard, are answered, and go.
 #include "core.h"
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,12 +24,6 @@ template <class Body>
 constexpr bool kForNameserver = kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ImportRequest,
                                        shim::BindReply, shim::ListRequest, shim::DescribeRequest, shim::WakeAllocator>;
 
-/// Bytes that the peer has not read yet; as good as none if the kernel does not say.
-bool has_unread(int socket) noexcept {
-  int bytes = 0;
-  return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0;
-}
-
 }  // namespace
 
 Core::Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options)
@@ -38,7 +31,8 @@ Core::Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& opti
       listener_(std::move(listener)),
       options_(options),
       policy_(options.policy),
-      accounts_([this](uid_t user) { return policy_->quota(user, options_.limits.user); }),
+      accounts_([this](uid_t user) { return policy_->quota(user, options_.limits.user); }, supplies_of(options_.limits),
+                ::geteuid()),
       user_log_(options.log) {}
 
 Core::~Core() {
@@ -47,6 +41,7 @@ Core::~Core() {
     loop_.forget(peer->death_watch);
     loop_.cancel(peer->ask_again);
   }
+  loop_.cancel(unread_look_);
   for (const EventLoop::WatchId extra : extra_watches_) loop_.forget(extra);
   loop_.forget(new_policy_watch_);
   loop_.forget(listen_watch_);
@@ -106,9 +101,7 @@ void Core::admit(UniqueFd socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
   Status room = accounts_.room(who->uid, Quota::connections);
-  if (room && connections_.size() >= options_.limits.max_connections) {
-    room = Error{Errc::limit_reached, "the nameserver has too many connections"};
-  }
+  if (!room && take_connection_back(*who)) room = accounts_.room(who->uid, Quota::connections);
   if (!room) {
     log_about(*who, LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
     const shim::Failed failed{Errc::limit_reached, room.error().message()};
@@ -173,6 +166,7 @@ void Core::on_message(Connection& peer, BinderMessage message) {
 
 void Core::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
   if (peer.closing) return;
+  look_for_unread_soon();
   BinderMessage message{request, std::move(body), {}, {}};
   if (peer.outbox.empty()) {
     const auto sent = shim::send_message(peer.socket.get(), message, false);
@@ -210,35 +204,15 @@ Status Core::send_with_fds(Connection& peer, const BinderMessage& message) {
     if (auto room = accounts_.room(peer.peer.uid, Quota::descriptors_in_flight, message.fds.size()); !room) return room;
     return Error{Errc::limit_reached, describe_peer(peer.peer) + " does not read its messages"};
   }
+  look_for_unread_soon();
   auto sent = shim::send_message(peer.socket.get(), message, false);
   if (sent) {
     peer.fds_in_flight += message.fds.size();
-    fds_in_flight_ += message.fds.size();
     accounts_.take(peer.peer.uid, Quota::descriptors_in_flight, message.fds.size());
   } else if (sent.code() == Errc::peer_gone) {
     doom(peer);
   }
   return sent;
-}
-
-/// The kernel counts descriptors in flight per user, over all of the nameserver's peers: no peer may use that up, nor
-/// may all the peers of one user.
-bool Core::room_in_flight(Connection& peer, std::size_t fds) {
-  const auto refresh = [this](Connection& one) {
-    if (one.fds_in_flight == 0 || has_unread(one.socket.get())) return;
-    fds_in_flight_ -= one.fds_in_flight;
-    accounts_.give(one.peer.uid, Quota::descriptors_in_flight, one.fds_in_flight);
-    one.fds_in_flight = 0;
-  };
-  refresh(peer);
-  if (peer.fds_in_flight + fds > options_.limits.max_fds_in_flight_per_connection) return false;
-  const auto room = [&] {
-    return fds_in_flight_ + fds <= options_.limits.max_fds_in_flight &&
-           accounts_.room(peer.peer.uid, Quota::descriptors_in_flight, fds).has_value();
-  };
-  if (room()) return true;
-  for (const auto& [serial, one] : connections_) refresh(*one);
-  return room();
 }
 
 void Core::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
@@ -267,8 +241,7 @@ void Core::reap() {
     orphan_binds(peer);
     drop_imports(peer);
     if (allocator_) allocator_->remove(peer.serial);
-    fds_in_flight_ -= peer.fds_in_flight;
-    accounts_.give(peer.peer.uid, Quota::descriptors_in_flight, peer.fds_in_flight);
+    leave_unread(peer);
     accounts_.give(peer.peer.uid, Quota::connections);
     connections_.erase(peer.serial);
   }

@@ -1,7 +1,8 @@
 // The nameserver's state and what it does at each event. Everything here runs on the event loop's thread.
 //
 // The parts, one file each: core.cpp (connections: accept, receive, send, close), core_policy.cpp (who may do what),
-// core_registry.cpp (export, withdraw, list, describe), core_binder.cpp (import, bind).
+// core_registry.cpp (export, withdraw, list, describe), core_binder.cpp (import, bind), core_unread.cpp (who does not read,
+// who gives way to others).
 #pragma once
 
 #include <deque>
@@ -21,6 +22,7 @@
 #include "lrpc/nameserver.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/region.h"
+#include "unread.h"
 #include "user_accounts.h"
 #include "user_log.h"
 
@@ -38,7 +40,8 @@ struct Connection {
   EventLoop::WatchId watch = 0;
   std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
   std::size_t fds_in_flight = 0;           ///< Of those sent, at most so many has the peer not read yet.
-  bool closing = false;                    ///< Nothing is sent or heard any more; reap() frees it.
+  Unread unread;
+  bool closing = false;  ///< Nothing is sent or heard any more; reap() frees it.
 
   // As a server. The pidfd is there from the first export on: a socket lives on in a forked child, a name must not.
   UniqueFd pidfd;
@@ -130,9 +133,17 @@ class Core {
   void protocol_error(Connection& peer, std::uint32_t request, std::string what);
   void doom(Connection& peer);
   void reap();
-  [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
   void log(LogLevel level, std::string_view line) const;
   void log_about(const shim::Credentials& peer, LogLevel level, std::string_view line);
+
+  // core_unread.cpp: what peers do not read, and connections that others need.
+  [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
+  void refresh_in_flight(Connection& peer);
+  void leave_unread(Connection& peer);
+  void forget_what_was_read();
+  void look_for_unread_soon();
+  void look_for_unread();
+  bool take_connection_back(const shim::Credentials& newcomer);
 
   // core_registry.cpp: names. Each `on` answers one message.
   void on(Connection& peer, std::uint32_t request, shim::ExportRequest body);
@@ -181,7 +192,15 @@ class Core {
   UserAccounts accounts_;
   UserLog user_log_;
   std::vector<Connection*> doomed_;
-  std::size_t fds_in_flight_ = 0;  ///< Sum over connections_.
+  /// The sockets of connections that have ended, with descriptors that their peers have not read: Linux counts those
+  /// until they are read, or the peer's end is closed.
+  struct LeftUnread {
+    UniqueFd socket;
+    uid_t user;
+    std::size_t fds;
+  };
+  std::vector<LeftUnread> left_unread_;
+  EventLoop::TimerId unread_look_;  ///< Set while there may be something that is not read.
 
   std::optional<AllocatorDriver> allocator_;
 

@@ -136,6 +136,7 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
 
   const uid_t user = import.client->peer.uid;
   if (auto room = accounts_.room(user, Quota::region_bytes, exported.layout.size()); !room) return room.error();
+  if (auto room = accounts_.room(user, Quota::binds); !room) return room.error();
   auto region = shim::create_region(exported.layout);
   if (!region) return region.error();
   auto bell = shim::make_socket_pair();
@@ -164,6 +165,7 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   bind.region = std::move(ask.fds.front());
   bind.region_bytes = exported.layout.size();
   accounts_.take(user, Quota::region_bytes, bind.region_bytes);
+  accounts_.take(user, Quota::binds);
 
   waiting_.find(name)->second.erase(id);
   if (waiting_.find(name)->second.empty()) waiting_.erase(name);
@@ -264,6 +266,7 @@ void Core::end_bind(ImportId id, Import& import) {
   binds_.erase(import.bind->id);
   import.bind->server->binds.erase(id);
   accounts_.give(import.client->peer.uid, Quota::region_bytes, import.bind->region_bytes);
+  accounts_.give(import.client->peer.uid, Quota::binds);
   import.bind.reset();
 }
 

@@ -14,6 +14,7 @@ constexpr std::array<QuotaName, kQuotas> kNames{{
     {"imports", "imports under way"},
     {"region_bytes", "bytes of regions being bound"},
     {"descriptors_in_flight", "descriptors that it has not read yet"},
+    {"binds", "imports that servers are being asked about"},
 }};
 
 std::size_t index(Quota which) noexcept { return static_cast<std::size_t>(which); }
@@ -30,6 +31,7 @@ std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept {
     case Quota::imports: return quota.imports;
     case Quota::region_bytes: return quota.region_bytes;
     case Quota::descriptors_in_flight: return quota.descriptors_in_flight;
+    case Quota::binds: return quota.binds;
   }
   return 0;
 }
@@ -42,10 +44,55 @@ void set_limit(UserQuota& quota, Quota which, std::uint64_t limit) noexcept {
     case Quota::imports: quota.imports = limit; break;
     case Quota::region_bytes: quota.region_bytes = limit; break;
     case Quota::descriptors_in_flight: quota.descriptors_in_flight = limit; break;
+    case Quota::binds: quota.binds = limit; break;
   }
 }
 
+/// What each user gets for certain, while no more than 64 have any: enough for one who exports a few names, or imports.
+Supplies supplies_of(const Limits& limits) noexcept {
+  Supplies all{};
+  all[index(Quota::connections)] = lent_supply(limits.max_connections);
+  all[index(Quota::names)] = kept_supply(limits.max_names, 16);
+  all[index(Quota::declaration_bytes)] = kept_supply(limits.max_declaration_bytes, std::uint64_t{1} << 20);
+  all[index(Quota::imports)] = kept_supply(limits.max_imports, 32);
+  all[index(Quota::descriptors_in_flight)] = kept_supply(limits.max_fds_in_flight, 6);  // two messages of an import
+  all[index(Quota::binds)] = kept_supply(limits.max_binds, 4);
+  return all;  // region_bytes: sizes, not memory
+}
+
+UserAccounts::UserAccounts(QuotaSource quota_of, const Supplies& supplies, uid_t own_user)
+    : quota_of_(std::move(quota_of)), own_user_(own_user) {
+  for (std::size_t i = 0; i < kQuotas; ++i) shares_[i] = FairShares(supplies[i]);
+}
+
 Status UserAccounts::room(uid_t user, Quota which, std::uint64_t amount) const {
+  if (Status within = within_quota(user, which, amount); !within) return within;
+  const FairShares& shares = shares_[index(which)];
+  const std::uint64_t has = taken(user, which);
+  const std::uint64_t most = shares.most(privileged(user), has);
+  if (has <= most && amount <= most - has) return {};
+  return Error{Errc::limit_reached, "user " + std::to_string(user) + " has " + std::to_string(has) + " " +
+                                        name_of(which).what + "; of " + std::to_string(shares.total()) +
+                                        " in all its share is " + std::to_string(most) + " now (" + name_of(which).key +
+                                        ")"};
+}
+
+std::optional<uid_t> UserAccounts::who_gives_way(uid_t user, Quota which) const {
+  if (!within_quota(user, which, 1)) return std::nullopt;
+  const std::uint64_t has = taken(user, which);
+  const std::uint64_t share = shares_[index(which)].equal_share(has == 0);
+  if (!privileged(user) && has >= share) return std::nullopt;
+  std::optional<uid_t> found;
+  std::uint64_t most = privileged(user) ? 0 : share;
+  for (const auto& [other, account] : accounts_) {
+    if (privileged(other) || account.taken[index(which)] <= most) continue;
+    most = account.taken[index(which)];
+    found = other;
+  }
+  return found;
+}
+
+Status UserAccounts::within_quota(uid_t user, Quota which, std::uint64_t amount) const {
   const std::uint64_t limit = limit_of(quota_of_(user), which);
   const std::uint64_t has = taken(user, which);
   if (limit == 0 || (has <= limit && amount <= limit - has)) return {};
@@ -57,13 +104,18 @@ Status UserAccounts::room(uid_t user, Quota which, std::uint64_t amount) const {
 }
 
 void UserAccounts::take(uid_t user, Quota which, std::uint64_t amount) {
-  if (amount != 0) accounts_[user].taken[index(which)] += amount;
+  if (amount == 0) return;
+  std::uint64_t& has = accounts_[user].taken[index(which)];
+  shares_[index(which)].change(privileged(user), has, has + amount);
+  has += amount;
 }
 
 void UserAccounts::give(uid_t user, Quota which, std::uint64_t amount) noexcept {
   const auto found = accounts_.find(user);
   if (found == accounts_.end()) return;
-  found->second.taken[index(which)] -= amount;
+  std::uint64_t& has = found->second.taken[index(which)];
+  shares_[index(which)].change(privileged(user), has, has - amount);
+  has -= amount;
   if (std::ranges::all_of(found->second.taken, [](std::uint64_t taken) { return taken == 0; })) accounts_.erase(found);
 }
 

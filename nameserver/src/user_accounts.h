@@ -1,13 +1,17 @@
-// What each user has of the nameserver, over all its connections, against its quota.
+// What each user has of the nameserver, over all its connections, against its quota and against its share of the whole.
 #pragma once
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 
+#include "fair_shares.h"
+#include "lrpc/nameserver.h"
 #include "lrpc/nameserver/policy.h"
 
 namespace lrpc::nameserver {
@@ -20,8 +24,9 @@ enum class Quota : std::uint8_t {
   imports,
   region_bytes,
   descriptors_in_flight,
+  binds,
 };
-inline constexpr std::size_t kQuotas = 6;
+inline constexpr std::size_t kQuotas = 7;
 
 /// One row for each quota: its name in a policy file, what it is of, and where UserQuota has it.
 struct QuotaName {
@@ -33,15 +38,23 @@ struct QuotaName {
 [[nodiscard]] std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept;
 void set_limit(UserQuota& quota, Quota which, std::uint64_t limit) noexcept;
 
+/// What there is of each for all users together.
+using Supplies = std::array<Supply, kQuotas>;
+[[nodiscard]] Supplies supplies_of(const Limits& limits) noexcept;
+
 /// Not thread-safe: the event loop's.
 class UserAccounts {
  public:
   using QuotaSource = std::function<UserQuota(uid_t)>;
-  /// `quota_of` is asked each time, so that a new policy counts at once.
-  explicit UserAccounts(QuotaSource quota_of) : quota_of_(std::move(quota_of)) {}
+  /// `quota_of` is asked each time, so that a new policy counts at once. `own_user` has root's privileges here.
+  UserAccounts(QuotaSource quota_of, const Supplies& supplies, uid_t own_user);
 
-  /// Whether the user may have `amount` more; limit_reached, and which quota, if not. Takes nothing.
+  /// Whether the user may have `amount` more; limit_reached, and which quota or share, if not. Takes nothing.
   [[nodiscard]] Status room(uid_t user, Quota which, std::uint64_t amount = 1) const;
+  /// Where there is no room for one more because others have it: the user who has the most, if that is more than its
+  /// share and `user` has less than its own. For root and the nameserver's user always, while there is such a user.
+  /// Work: the number of users.
+  [[nodiscard]] std::optional<uid_t> who_gives_way(uid_t user, Quota which) const;
   void take(uid_t user, Quota which, std::uint64_t amount = 1);
   /// Gives back what was taken. A user who has nothing left is forgotten.
   void give(uid_t user, Quota which, std::uint64_t amount = 1) noexcept;
@@ -53,7 +66,12 @@ class UserAccounts {
   struct Account {
     std::uint64_t taken[kQuotas] = {};
   };
+  [[nodiscard]] Status within_quota(uid_t user, Quota which, std::uint64_t amount) const;
+  [[nodiscard]] bool privileged(uid_t user) const noexcept { return user == 0 || user == own_user_; }
+
   QuotaSource quota_of_;
+  uid_t own_user_;
+  std::array<FairShares, kQuotas> shares_;
   std::unordered_map<uid_t, Account> accounts_;
 };
 

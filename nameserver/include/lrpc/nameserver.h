@@ -24,17 +24,22 @@ namespace lrpc::nameserver {
 /// What the event loop runs on. `automatic`: io_uring, or epoll where the kernel or a sandbox refuses it.
 enum class Backend : std::uint8_t { automatic, io_uring, epoll };
 
-/// What one peer can take from the others, at most.
+/// What one peer can take from the others, at most. What is of all users together is shared between them: docs/POLICY.md.
 struct Limits {
   UserQuota user{};  ///< What one user can, over all its connections, unless the policy has another quota for it.
-  std::size_t max_connections = 1024;
+  std::size_t max_connections = 1024;  ///< Of all users, as what follows.
+  std::size_t max_names = 16'384;
+  std::uint64_t max_declaration_bytes = 256U << 20;
+  std::size_t max_imports = 8192;
+  std::size_t max_binds = 1024;  ///< Unanswered BindRequests; each holds two descriptors.
   std::size_t max_exports_per_connection = 256;
   std::size_t max_export_bytes_per_connection = 4U << 20;  ///< Of the declarations it exports.
   std::size_t max_imports_per_connection = 32;             ///< Imports that wait or are being bound.
   std::size_t max_binds_per_server = 32;              ///< Unanswered BindRequests; further imports wait their turn.
   std::size_t max_queued_messages = 64;               ///< For a slow reader; one more and it is disconnected.
   std::size_t max_fds_in_flight_per_connection = 96;  ///< Sent to a peer that has not read them yet.
-  std::size_t max_fds_in_flight = 768;                ///< The same over all connections.
+  std::size_t max_fds_in_flight = 768;                ///< The same over all connections. Linux's limit for a user's
+                                                      ///< processes is RLIMIT_NOFILE, 1024 often enough.
   std::uint64_t max_region_bytes = limits::kMaxRegionSize;
 };
 
@@ -67,6 +72,8 @@ struct NameserverOptions {
   Backend backend = Backend::automatic;
   /// How long a clerk may think about an import before the client is told timed_out.
   std::chrono::milliseconds bind_timeout{5000};
+  /// Who has not read anything for so long, although there is something to read, is disconnected. 0: nobody is.
+  std::chrono::milliseconds unread_timeout{60'000};
   Limits limits{};
   std::shared_ptr<Policy> policy{};  ///< Null: default_policy(). See also Nameserver::set_policy().
   /// Called on the event loop's thread, with one line. Null: no log. Peers cannot put control characters into it.

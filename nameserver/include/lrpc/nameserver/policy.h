@@ -22,7 +22,7 @@ struct Peer : shim::Credentials {
   [[nodiscard]] bool is_member_of(gid_t group) const noexcept;
 };
 
-/// What all connections of one user may take together. 0: no limit.
+/// What all connections of one user may take together, while there is enough for the others (Limits). 0: no limit.
 struct UserQuota {
   std::size_t connections = 512;
   std::size_t names = 1024;                              ///< Exported now.
@@ -30,6 +30,7 @@ struct UserQuota {
   std::size_t imports = 512;                             ///< That wait for a name, for their turn or for a clerk.
   std::uint64_t region_bytes = std::uint64_t{64} << 30;  ///< Of regions made for its imports and not handed over yet.
   std::size_t descriptors_in_flight = 384;               ///< Sent to it and not read yet.
+  std::size_t binds = 256;                               ///< Of its imports, those that a clerk is being asked about.
   friend bool operator==(const UserQuota&, const UserQuota&) = default;
 };
 

@@ -1,0 +1,34 @@
+// Whether a peer still reads what it is sent: pure, told of each look and its time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace lrpc::nameserver {
+
+class Unread {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// A look finds `bytes` that the peer has not read. True: it has read nothing for `patience` although there was
+  /// something to read. Messages that are sent meanwhile can hide that it reads, but not at every look: what fits a
+  /// socket is little.
+  bool stays(std::uint64_t bytes, Clock::time_point now, Clock::duration patience) noexcept {
+    if (bytes == 0) {
+      since_.reset();
+    } else if (!since_ || bytes < bytes_) {
+      since_ = now;
+    }
+    bytes_ = bytes;
+    return since_ && now - *since_ >= patience;
+  }
+  /// There was something to read at the last look.
+  [[nodiscard]] bool any() const noexcept { return since_.has_value(); }
+
+ private:
+  std::uint64_t bytes_ = 0;
+  std::optional<Clock::time_point> since_;
+};
+
+}  // namespace lrpc::nameserver
