@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon_limits.h"
 #include "daemon_policy.h"
 #include "daemon_sandbox.h"
 #include "listen_socket.h"
@@ -187,6 +188,7 @@ int serve(CommandLine& line) {
   line.options.stop_fd = signals.get();
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   open_log(line, line.options);
+  line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, lrpc::nameserver::descriptor_limit());
   policy->apply_to(line.options);
   if (line.allocator == "off") line.options.allocator_tick = std::chrono::milliseconds(0);
   line.options.allocator_rules_always = line.allocator == "always";

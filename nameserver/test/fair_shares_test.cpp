@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon_limits.h"
 #include "unread.h"
 #include "user_accounts.h"
 
@@ -139,6 +140,16 @@ TEST(FairShares, do_not_lift_a_quota) {
   accounts.take(kHonest, Quota::connections, 2);
   EXPECT_FALSE(accounts.who_gives_way(kHonest, Quota::connections));
   EXPECT_EQ(accounts.who_gives_way(0, Quota::connections).has_value(), true);
+}
+
+TEST(DaemonLimits, fit_the_descriptors_that_there_are) {
+  for (const std::uint64_t descriptors : {256U, 1024U, 4096U}) {
+    const Limits limits = within_descriptors({}, descriptors);
+    EXPECT_LE(2 * limits.max_connections + 2 * limits.max_binds + limits.max_fds_in_flight + 64, descriptors);
+    EXPECT_GE(limits.max_connections, descriptors / 8);
+    EXPECT_GE(limits.max_fds_in_flight, 6U);
+  }
+  EXPECT_EQ(within_descriptors({}, 1'048'576).max_connections, Limits{}.max_connections);
 }
 
 class UnreadMessages : public testing::Test {

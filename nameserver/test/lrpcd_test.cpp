@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <list>
 
 #include "daemon.h"
 #include "lrpc/shim/allocator_page.h"
@@ -210,6 +212,35 @@ TEST(Lrpcd, nobody_of_its_user_can_trace_it) {
   ASSERT_TRUE(WIFEXITED(status)) << status;
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "another user cannot execute " << LRPCD_PATH;
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+/// In a child, because a hard limit cannot be raised again.
+TEST(Lrpcd, turns_peers_away_before_it_is_out_of_descriptors) {
+  TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit few{256, 256};
+    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(2);
+    Daemon daemon({"--socket", directory / "s", "--log-level", "off"});
+    if (!daemon.ready()) ::_exit(3);
+    std::list<UniqueFd> peers;
+    for (;;) {
+      auto peer = shim::connect_nameserver(directory / "s");
+      if (!peer) ::_exit(4);
+      const UniqueFd& socket = peers.emplace_back(*std::move(peer));
+      (void)shim::send_message(socket.get(), {1, shim::ListRequest{}, {}, {}});
+      const auto answer = shim::receive_message(socket.get(), kPatience);
+      if (!answer || !*answer) ::_exit(5);
+      if (std::holds_alternative<shim::Listed>((*answer)->body)) continue;
+      const auto* const failed = std::get_if<shim::Failed>(&(*answer)->body);
+      const bool refused = failed != nullptr && failed->code == Errc::limit_reached && peers.size() > 32;
+      peers.clear();
+      ::_exit(refused && daemon.end(SIGTERM) == 0 ? 0 : 6);
+    }
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Lrpcd, it_uses_no_processor_while_no_server_is_active_even_after_one_was) {

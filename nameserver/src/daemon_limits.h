@@ -1,0 +1,17 @@
+// What a daemon's descriptors are enough for.
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/nameserver.h"
+
+namespace lrpc::nameserver {
+
+/// `limits` with fewer connections, binds and descriptors in flight, in proportion, if all of them at once would take more
+/// than `descriptors`: out of descriptors a nameserver can accept nobody, root neither.
+[[nodiscard]] Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept;
+
+/// The soft limit of this process.
+[[nodiscard]] std::uint64_t descriptor_limit() noexcept;
+
+}  // namespace lrpc::nameserver
