@@ -82,8 +82,47 @@ TEST_F(UserLogs, forget_users_who_have_been_quiet) {
   EXPECT_LE(log_.size(), 256U);
 }
 
+TEST_F(UserLogs, take_of_all_users_together_what_was_promised) {
+  constexpr std::size_t kSeconds = 1000;
+  for (std::size_t second = 0; second < kSeconds; ++second, now_ += 1s) {
+    for (uid_t user = 1; user <= 1000; ++user) {
+      for (int i = 0; i < 3; ++i) write(user, "a line");
+    }
+  }
+  const std::size_t lines = written();
+  // Two budgets, and two notices for each stretch that is left out.
+  EXPECT_LE(lines, 2 * (1000 + kSeconds * 20 + 2 * kSeconds / 25 + 2));
+  EXPECT_GE(lines, 20'000U);
+}
+
+TEST_F(UserLogs, write_of_others_while_many_are_loud) {
+  for (const uid_t users : {2U, 10U, 40U}) {
+    for (uid_t user = 1; user <= users; ++user) {
+      for (int i = 0; i < 1000; ++i) write(user, "a line");
+    }
+    lines_.clear();
+    write(100 + users, "another's");
+    EXPECT_EQ(lines_, std::vector<std::string>{"another's"});
+  }
+}
+
+TEST_F(UserLogs, write_of_root_whatever_all_users_do) {
+  for (uid_t user = 1; user <= 5'000; ++user) {
+    for (int i = 0; i < 300; ++i) write(user, "a line");
+  }
+  EXPECT_LE(written(), 2'002U);
+  write(0, "root's");
+  EXPECT_EQ(lines_, std::vector<std::string>{"root's"});
+  lines_.clear();
+  now_ += 25s;
+  write(1, "on again");
+  ASSERT_GE(lines_.size(), 2U);
+  EXPECT_NE(lines_[0].find(" lines about several users were left out"), std::string::npos) << lines_[0];
+  EXPECT_EQ(lines_.back(), "on again");
+}
+
 TEST_F(UserLogs, forget_those_who_were_too_loud_too_and_say_how_loud) {
-  for (uid_t user = 0; user < 5'000; ++user, now_ += 1s) {
+  for (uid_t user = 0; user < 5'000; ++user, now_ += 15s) {
     for (int i = 0; i < 300; ++i) write(user, "a line");
   }
   EXPECT_LE(log_.size(), 256U);

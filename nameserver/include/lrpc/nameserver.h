@@ -77,8 +77,8 @@ struct NameserverOptions {
   Limits limits{};
   std::shared_ptr<Policy> policy{};  ///< Null: default_policy(). See also Nameserver::set_policy().
   /// Called on the event loop's thread, with one line. Null: no log. Peers cannot put control characters into it.
-  /// What one user brings about is 200 lines of each level at once and 10 a second (of debug: all); what is left out is
-  /// counted.
+  /// What one user brings about is 200 lines of each level at once and 10 a second (of debug: all), what all users bring
+  /// about 2000 and 40; what is left out is counted.
   std::function<void(LogLevel, std::string_view)> log{};
   /// The processor allocator: how often it looks at the servers while any of them is active (never else). 0: there is none,
   /// and every server polls by its own rule.
