@@ -8,22 +8,19 @@
 namespace lrpc::nameserver {
 namespace {
 
-constexpr std::uint64_t kOwn = 64;  ///< The daemon's own: streams, loop, rings, log, policy, a bind being made.
-constexpr std::uint64_t kPerConnection = 2;  ///< Socket and, of a server, pidfd.
-constexpr std::uint64_t kPerBind = 2;        ///< Region and bell.
-constexpr std::uint64_t kPerLeftUnread = 1;  ///< The socket of a connection that has ended, for one in flight at least.
+/// The daemon's own: streams, loop, rings, log, policy, a bind that is being made.
+constexpr std::uint64_t kOwn = 64;
 
 }  // namespace
 
 Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept {
-  const std::uint64_t wanted =
-      kPerConnection * limits.max_connections + kPerBind * limits.max_binds + kPerLeftUnread * limits.max_fds_in_flight;
   const std::uint64_t there = descriptors > kOwn ? descriptors - kOwn : 0;
-  if (wanted <= there) return limits;
-  const auto fit = [&](std::size_t limit) { return std::max<std::size_t>(1, limit * there / wanted); };
-  limits.max_connections = fit(limits.max_connections);
-  limits.max_binds = fit(limits.max_binds);
-  limits.max_fds_in_flight = fit(limits.max_fds_in_flight);
+  const auto at_most = [](auto& limit, std::uint64_t most) {
+    limit = std::max<std::uint64_t>(1, std::min<std::uint64_t>(most, limit));
+  };
+  at_most(limits.max_connections, there / 2 / 2);  // half: each has a socket and, of a server, a pidfd
+  at_most(limits.max_binds, there / 4 / 2);        // a quarter: each has a region and a bell
+  at_most(limits.max_fds_in_flight, there / 4);  // a quarter: sockets of connections that have ended, one each at most
   return limits;
 }
 

@@ -7,8 +7,8 @@
 
 namespace lrpc::nameserver {
 
-/// `limits` with fewer connections, binds and descriptors in flight, in proportion, if all of them at once would take more
-/// than `descriptors`: out of descriptors a nameserver can accept nobody, root neither.
+/// `limits` with fewer connections, binds and descriptors in flight if all of them at once would take more than
+/// `descriptors`: out of descriptors a nameserver can accept nobody, root neither.
 [[nodiscard]] Limits within_descriptors(Limits limits, std::uint64_t descriptors) noexcept;
 
 /// The soft limit of this process.

@@ -31,7 +31,7 @@ struct Limits {
   std::size_t max_names = 16'384;
   std::uint64_t max_declaration_bytes = 256U << 20;
   std::size_t max_imports = 8192;
-  std::size_t max_binds = 1024;  ///< Unanswered BindRequests; each holds two descriptors.
+  std::size_t max_binds = 4096;  ///< Unanswered BindRequests; each holds two descriptors.
   std::size_t max_exports_per_connection = 256;
   std::size_t max_export_bytes_per_connection = 4U << 20;  ///< Of the declarations it exports.
   std::size_t max_imports_per_connection = 32;             ///< Imports that wait or are being bound.

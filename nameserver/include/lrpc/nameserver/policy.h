@@ -30,7 +30,7 @@ struct UserQuota {
   std::size_t imports = 512;                             ///< That wait for a name, for their turn or for a clerk.
   std::uint64_t region_bytes = std::uint64_t{64} << 30;  ///< Of regions made for its imports and not handed over yet.
   std::size_t descriptors_in_flight = 384;               ///< Sent to it and not read yet.
-  std::size_t binds = 256;                               ///< Of its imports, those that a clerk is being asked about.
+  std::size_t binds = 512;                               ///< Of its imports, those that a clerk is being asked about.
   friend bool operator==(const UserQuota&, const UserQuota&) = default;
 };
 
