@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "lrpc/shim/binder_protocol.h"
 #include "small_message.h"
 
 namespace lrpc::shim {
@@ -47,17 +48,25 @@ Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::millise
   return {};
 }
 
-Result<std::optional<BellNews>> receive_bell(int bell) {
+Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client) {
   // One byte more than a message has, so that a longer one is seen.
-  auto received = receive_small(bell, 2, "bell");
+  auto received = receive_small(bell, 2, "bell", PeerSocket::Made::here, client);
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<BellNews>();
-  SmallMessage& news = **received;
-  const auto message = static_cast<BellMessage>(news.bytes[0]);
-  const bool known = message >= BellMessage::ring && message <= BellMessage::grow;
-  const bool fds_fit = message == BellMessage::ring ? news.fd_count == 0 : news.fd_count <= 1;
-  if (news.size != 1 || !known || !fds_fit) return Error{Errc::bad_message, "not a message of a bell"};
-  return std::optional<BellNews>(BellNews{message, std::move(news.fds[0])});
+  SmallMessage& came = **received;
+  BellNews news{.message = static_cast<BellMessage>(came.bytes[0])};
+  const bool is_listener = came.fd && !is_socket_pair_end(came.fd.get());
+  const bool wants_listener = news.message == BellMessage::trap;
+  const bool offers = news.message >= BellMessage::callback && news.message <= BellMessage::grow;
+  const bool fits = !came.fds_refused && (!came.fd || (offers && is_listener == wants_listener));
+  if (is_listener) {
+    news.listener = std::move(came.fd);
+  } else {
+    news.offered = PeerSocket(std::move(came.fd), PeerSocket::Made::by_peer, client);
+  }
+  const bool known = offers || news.message == BellMessage::ring;
+  if (came.size != 1 || !known || !fits) return Error{Errc::bad_message, "not a message of a bell"};
+  return std::optional<BellNews>(std::move(news));
 }
 
 void accept_offer(int offered, BellMessage message) noexcept {

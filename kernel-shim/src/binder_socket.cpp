@@ -11,8 +11,9 @@
 #include <cstring>
 #include <memory>
 
-#include "control_message.h"
+#include "aside.h"
 #include "lrpc/shim/binder_protocol.h"
+#include "take_in.h"
 
 namespace lrpc::shim {
 namespace {
@@ -61,7 +62,15 @@ Error send_error(int err) {
 void take_control(msghdr& header, BinderMessage& message) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET) continue;
-    take_descriptors(*control, [&](UniqueFd fd) { message.fds.push_back(std::move(fd)); });
+    const std::size_t size = control->cmsg_len - CMSG_LEN(0);
+    constexpr int kPidfd = 4;  // SCM_PIDFD, Linux 6.5: nobody sent it
+    const bool fds = control->cmsg_type == SCM_RIGHTS || control->cmsg_type == kPidfd;
+    for (std::size_t at = 0; fds && at + sizeof(int) <= size; at += sizeof(int)) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(control) + at, sizeof number);
+      UniqueFd fd(number);
+      if (control->cmsg_type == SCM_RIGHTS) message.fds.push_back(std::move(fd));
+    }
     if (control->cmsg_type == SCM_CREDENTIALS && control->cmsg_len >= CMSG_LEN(sizeof(ucred))) {
       ucred sender{};
       std::memcpy(&sender, CMSG_DATA(control), sizeof sender);
@@ -192,41 +201,100 @@ Status send_message(int socket, const BinderMessage& message, milliseconds timeo
   return send(socket, message, true, Clock::now() + timeout);
 }
 
-Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout) {
+namespace {
+
+bool passes_credentials(int socket) noexcept {
+  int on = 0;
+  socklen_t size = sizeof on;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, &size) == 0 && on != 0;
+}
+
+/// One attempt: what there is, an error, or in `err` why there is nothing.
+using Received = Result<std::optional<BinderMessage>>;
+
+Received receive_now(int socket, Attachments attachments, int how, int& err) {
+  // How long it is, if there is one: most messages are a thousandth of what one may be. Nothing attached is received.
+  const ssize_t waiting = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | how);
+  err = errno;
+  if (waiting < 0) return std::optional<BinderMessage>();
+  const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(waiting), 1, kMaxBinderMessage);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
+  iovec part{buffer.get(), room};
+  ControlBuffer control;
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = control.bytes.size();
+  const bool none = attachments == Attachments::none;
+  if (none) {
+    // With room for the credentials alone, if there are some. The same message is there for us to take: nobody else
+    // reads.
+    const std::size_t credentials = passes_credentials(socket) ? CMSG_SPACE(sizeof(ucred)) : 0;
+    header.msg_controllen = credentials;
+    if (::recvmsg(socket, &header, MSG_PEEK | how) >= 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
+      return Error{Errc::bad_message, "bad binder message: it brings descriptors, where there are none to bring"};
+    }
+    header.msg_controllen = credentials;
+  }
+  const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);
+  err = errno;
+  if (received < 0) return std::optional<BinderMessage>();
+  err = 0;
+  BinderMessage envelope;
+  take_control(header, envelope);
+  return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
+}
+
+Received take_in_now(int socket, const Stranger& stranger, int& err) {
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMaxBinderMessage);
+  Intake intake = take_in(socket, {buffer.get(), kMaxBinderMessage}, stranger);
+  err = intake.err;
+  if (err == ENOBUFS) return Error{Errc::limit_reached, "too much of what this peer has sent is still being closed"};
+  if (intake.size < 0) return std::optional<BinderMessage>();
+  err = 0;
+  BinderMessage envelope;
+  if (intake.sender) envelope.sender = Credentials{intake.sender->pid, intake.sender->uid, intake.sender->gid};
+  if (intake.fds_refused) return Error{Errc::bad_message, "bad binder message: it brings what nobody could want"};
+  const int flags = (intake.cut ? MSG_TRUNC : 0) | (intake.fds_lost ? MSG_CTRUNC : 0);
+  auto opened = open_packet({buffer.get(), static_cast<std::size_t>(intake.size)}, flags, std::move(envelope));
+  if (opened && *opened) {
+    (*opened)->fds = std::move(intake.fds);
+  } else {
+    close_strangers(std::move(intake.fds), stranger);
+  }
+  return opened;
+}
+
+}  // namespace
+
+Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout,
+                                                     Attachments attachments, const Stranger& stranger) {
   const bool bounded = timeout.count() >= 0;
+  const bool taken_in = attachments == Attachments::taken_in;
   std::optional<Clock::time_point> deadline;
   if (bounded) deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 365));
-  const int how = bounded ? MSG_DONTWAIT : 0;
   bool was_reset = false;
   for (;;) {
-    // How long it is, if there is one: most messages are a thousandth of what one may be.
-    const ssize_t waiting = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | how);
-    if (waiting >= 0) {
-      const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(waiting), 1, kMaxBinderMessage);
-      const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
-      iovec part{buffer.get(), room};
-      ControlBuffer control;
-      msghdr header{};
-      header.msg_iov = &part;
-      header.msg_iovlen = 1;
-      header.msg_control = control.bytes.data();
-      header.msg_controllen = control.bytes.size();
-      const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);
-      if (received >= 0) {
-        BinderMessage envelope;
-        take_control(header, envelope);
-        return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
-      }
-    }
-    if (errno == EINTR) continue;
+    int err = 0;
+    auto received = taken_in ? take_in_now(socket, stranger, err)
+                             : receive_now(socket, attachments, bounded ? MSG_DONTWAIT : 0, err);
+    if (!received || *received) return received;
+    if (err == EINTR) continue;
     // A peer that closes with our messages unread resets the socket; its own last words are still behind the error.
-    if (errno == ECONNRESET && !std::exchange(was_reset, true)) continue;
-    if (errno == ECONNRESET) return Error{Errc::peer_gone, "the peer has closed its socket"};
-    if (errno != EAGAIN) return system_error("recvmsg", errno);
-    if (!bounded) return std::optional<BinderMessage>();
+    if (err == ECONNRESET && !std::exchange(was_reset, true)) continue;
+    if (err == ECONNRESET) return Error{Errc::peer_gone, "the peer has closed its socket"};
+    if (err != EAGAIN) return system_error("recvmsg", err);
+    if (!bounded && !taken_in) return std::optional<BinderMessage>();
     auto ready = wait_ready(socket, POLLIN, deadline);
     if (!ready) return ready.error();
     if (!*ready) return std::optional<BinderMessage>();
+  }
+}
+
+void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexcept {
+  for (UniqueFd& fd : fds) {
+    if (fd) close_aside(std::move(fd), stranger);
   }
 }
 

@@ -54,12 +54,16 @@ Result<UniqueFd> ask_for_growth(int bell, const GrowthRequest& request) {
   return std::move(ends->first);
 }
 
-Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience) {
+Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience,
+                                                   const Stranger& server) {
   pollfd entry{line, POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return std::optional<GrowthAnswer>();
-  auto received = receive_small(line, kLongest, "line");
+  auto received = receive_small(line, kLongest, "line", PeerSocket::Made::here, server);
   if (!received) return received.error();
   if (!received->has_value()) return std::optional<GrowthAnswer>();
+  // A region is a memfd: whatever else there can be is a socket.
+  const bool is_socket = (*received)->fd && is_socket_pair_end((*received)->fd.get());
+  if (is_socket) PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, server).reset();
   ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
   GrowthAnswer answer;
   bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::answer));
@@ -68,24 +72,26 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
   bytes.check((answer.count == 0) == (answer.refusal != Errc::ok));
   if (!bytes.done()) return Error{Errc::bad_message, "not an answer to a request for A-stacks"};
   if ((*received)->fds_lost) return Error{Errc::limit_reached, "out of descriptors: a secondary region needs two"};
-  if ((*received)->fd_count != (answer.count == 0 ? 0U : 1U)) {
+  if ((*received)->fds_refused || is_socket || static_cast<bool>((*received)->fd) != (answer.count != 0)) {
     return Error{Errc::bad_message, "a secondary region is one descriptor"};
   }
-  answer.region = std::move((*received)->fds[0]);
+  answer.region = std::move((*received)->fd);
   return std::optional<GrowthAnswer>(std::move(answer));
 }
 
-Result<GrowthRequest> take_growth_request(int line) {
-  auto received = receive_small(line, kLongest, "line");
+Result<GrowthRequest> take_growth_request(int line, const Stranger& client) {
+  auto received = receive_small(line, kLongest, "line", PeerSocket::Made::by_peer, client);
   if (!received) return received.error();
   if (!received->has_value()) return Error{Errc::bad_message, "a line without a request"};
+  const bool attached = (*received)->fd || (*received)->fds_refused || (*received)->fds_lost;
+  PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, client).reset();
   ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
   GrowthRequest request;
   bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::request));
   request.astack_class = bytes.number<std::uint16_t>();
   request.place = bytes.number<std::uint16_t>();
   request.count = bytes.number<std::uint16_t>();
-  bytes.check(request.count != 0 && request.place < kMostSecondaryRegions && (*received)->fd_count == 0);
+  bytes.check(request.count != 0 && request.place < kMostSecondaryRegions && !attached);
   if (!bytes.done()) return Error{Errc::bad_message, "not a request for A-stacks"};
   return request;
 }

@@ -8,13 +8,14 @@
 #include <string>
 #include <utility>
 
-#include "control_message.h"
+#include "aside.h"
+#include "take_in.h"
 
 namespace lrpc::shim {
 namespace {
 
-union Control {
-  char bytes[CMSG_SPACE(SmallMessage::kMostFds * sizeof(int))];
+union OneDescriptor {
+  char bytes[CMSG_SPACE(sizeof(int))];
   cmsghdr align;
 };
 
@@ -22,7 +23,7 @@ union Control {
 
 bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept {
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  Control control{};
+  OneDescriptor control{};
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
@@ -41,28 +42,43 @@ bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept {
   return true;
 }
 
-Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longest, const char* what) {
+Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longest, const char* what,
+                                                  PeerSocket::Made made, const Stranger& stranger) {
   SmallMessage received;
-  iovec data{received.bytes.data(), std::min(longest, received.bytes.size())};
-  Control control{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.bytes;
-  header.msg_controllen = sizeof control.bytes;
-  const ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0) {
-    if (errno == EAGAIN || errno == EINTR) return std::optional<SmallMessage>();
+  const auto room = std::span(received.bytes).first(std::min(longest, received.bytes.size()));
+  const auto nothing = [&](int err) -> Result<std::optional<SmallMessage>> {
+    if (err == EAGAIN || err == EINTR) return std::optional<SmallMessage>();
     return Error{Errc::peer_gone, std::string("the ") + what + " is broken"};
+  };
+  bool attached = made == PeerSocket::Made::by_peer;
+  if (!attached) {
+    // Without room for a descriptor nothing is received, and nothing closed: the message still has it.
+    iovec data{room.data(), room.size()};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    const ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_PEEK);
+    if (got < 0) return nothing(errno);
+    attached = (header.msg_flags & MSG_CTRUNC) != 0;
+    received.size = static_cast<std::size_t>(got);
   }
-  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-    take_descriptors(*one, [&](UniqueFd fd) {
-      if (received.fd_count < SmallMessage::kMostFds) received.fds[received.fd_count++] = std::move(fd);
-    });
+  if (!attached) {
+    (void)recv(socket, room.data(), room.size(), MSG_DONTWAIT);  // the same, for nobody else reads
+  } else {
+    Intake intake = take_in(socket, room, stranger);
+    if (intake.size < 0) return nothing(intake.err);
+    received.size = static_cast<std::size_t>(intake.size);
+    received.fds_lost = intake.fds_lost;
+    received.fds_refused = intake.fds_refused || intake.fds.size() > 1;
+    for (UniqueFd& fd : intake.fds) {
+      if (intake.fds.size() == 1) {
+        received.fd = std::move(fd);
+      } else {
+        close_aside(std::move(fd), stranger);
+      }
+    }
   }
-  if (got == 0 && received.fd_count == 0) return Error{Errc::peer_gone, std::string("the ") + what + " has hung up"};
-  received.size = static_cast<std::size_t>(got);
-  received.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
+  if (received.size == 0 && !attached) return Error{Errc::peer_gone, std::string("the ") + what + " has hung up"};
   return std::optional<SmallMessage>(std::move(received));
 }
 

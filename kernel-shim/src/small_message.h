@@ -7,6 +7,7 @@
 #include <span>
 
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::shim {
@@ -14,20 +15,21 @@ namespace lrpc::shim {
 /// What came: a private copy, of a peer that may say anything.
 struct SmallMessage {
   static constexpr std::size_t kLongest = 8;
-  /// One more descriptor than any message has, so that a second one is seen and closed.
-  static constexpr std::size_t kMostFds = 2;
 
   std::array<std::byte, kLongest> bytes{};
   std::size_t size = 0;
-  std::array<UniqueFd, kMostFds> fds;
-  std::size_t fd_count = 0;
-  bool fds_lost = false;  ///< Some came for which this process had no room.
+  UniqueFd fd;               ///< As of take_in(): a socket belongs into a PeerSocket.
+  bool fds_refused = false;  ///< What came is not what could be wanted: too many, or of another kind.
+  bool fds_lost = false;     ///< Some came for which this process had no room.
 };
 
 /// Sends `bytes`, with a copy of `fd` unless that is negative. False: not sent, and errno says why. Never blocks.
 [[nodiscard]] bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept;
-/// Takes one message, of which at most `longest` bytes are looked at. nullopt: nothing is there. Errors: peer_gone; the
-/// text names the socket by `what`. Never blocks.
-Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longest, const char* what);
+/// Takes one message of a stranger's, of which at most `longest` bytes are looked at. nullopt: nothing is there. Errors:
+/// peer_gone, also where the other side is as good as gone: what it has sent is better left unread; the text names the
+/// socket by `what`. Blocks as take_in() does, and where nobody but us reads from the socket only if something is
+/// attached.
+Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longest, const char* what,
+                                                  PeerSocket::Made made, const Stranger& stranger);
 
 }  // namespace lrpc::shim

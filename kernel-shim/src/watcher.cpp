@@ -151,7 +151,7 @@ Watcher::~Watcher() {
   for (const auto& [id, watch] : impl_->watches_) keep_in_fork_children(watch->fd);
 }
 
-Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
+Result<Watcher::Id> Watcher::watch(int fd, Callback callback, For what) {
   if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
   const auto made = std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)});  // outlives the lock
   std::lock_guard lock(impl_->mutex_);
@@ -159,7 +159,7 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback) {
   const Id id = impl_->next_id_++;
   impl_->watches_.emplace(id, made);
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
+  event.events = what == For::news ? EPOLLIN | EPOLLRDHUP : 0;  // EPOLLHUP in any case
   event.data.u64 = id;
   if (epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     const int err = errno;

@@ -71,13 +71,13 @@ TEST_F(Bell, keeps_no_descriptor_that_whoever_made_it_has_the_kernel_add) {
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 10; ++i) {
     ring_bell(client_.get());
-    ASSERT_TRUE(receive_bell(server_.get()));
+    ASSERT_TRUE(receive_bell(server_.get()));  // received, as it cannot be told from what the client might attach
     ASSERT_TRUE(send_message(client_.get(), {1, ListRequest{}, {}, {}}));
     const auto received = receive_message(server_.get(), 0ms);
     ASSERT_TRUE(received && *received);
     EXPECT_TRUE((*received)->fds.empty());
   }
-  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_LE(open_descriptors(), before);  // of an earlier test, some may be closed by now
 }
 
 TEST_F(Bell, closes_a_descriptor_without_waiting_for_what_lingers_in_it) {
@@ -101,7 +101,8 @@ TEST_F(Bell, closes_a_descriptor_without_waiting_for_what_lingers_in_it) {
   ASSERT_EQ(setsockopt(lingering.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
   ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::callback, lingering.get()));
   lingering.reset();
-  ASSERT_TRUE(receive_bell(server_.get()));  // ctest's time limit is the check: ten minutes would be too long
+  // ctest's time limit is the check: ten minutes would be too long.
+  EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
 }
 
 TEST_F(Bell, an_offer_that_is_accepted_says_so_over_the_pair) {
@@ -135,7 +136,8 @@ TEST_F(Bell, garbage_is_consumed_and_named) {
   ASSERT_EQ(send(client_.get(), "\x01\x01", 2, 0), 2);
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
-  ASSERT_TRUE(offer_on_bell(client_.get(), BellMessage::ring, server_.get()));  // a ring has no descriptor
+  const auto other = make_socket_pair();
+  ASSERT_TRUE(other && offer_on_bell(client_.get(), BellMessage::ring, other->first.get()));  // it has no descriptor
   EXPECT_EQ(receive_bell(server_.get()).code(), Errc::bad_message);
   auto news = receive_bell(server_.get());
   ASSERT_TRUE(news);

@@ -32,7 +32,8 @@ class Growth : public testing::Test {
     ASSERT_EQ((*news)->message, BellMessage::grow);
     clerks_line_ = std::move((*news)->offered);
   }
-  UniqueFd client_, clerk_, line_, clerks_line_;
+  UniqueFd client_, clerk_, line_;
+  PeerSocket clerks_line_;
 };
 
 TEST_F(Growth, a_request_waits_in_its_line) {

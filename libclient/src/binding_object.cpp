@@ -131,6 +131,7 @@ Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts)
     std::lock_guard lock(library.mutex);
     library.bindings.insert(object.get());
   }
+  object->parts_.bell.take_nothing();
   if (object->parts_.watched) {
     if (Status watching = object->watch(); !watching) return watching.error();
   }
@@ -145,8 +146,9 @@ Status BindingObject::watch() {
     if (!watched) return watched.error();
     pidfd_watch_ = *watched;
   }
-  // A server has nothing to say on the bell: one that does has broken the protocol, and is not read at all.
-  auto watched = watcher.watch(parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
+  // A server can say nothing on the bell but its end.
+  auto watched = watcher.watch(
+      parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); }, shim::Watcher::For::end);
   if (!watched) return watched.error();
   bell_watch_ = *watched;
   return {};
@@ -166,8 +168,7 @@ BindingObject::~BindingObject() {
     Library& library = Library::get();
     library.watcher.unwatch(pidfd_watch_);
     library.watcher.unwatch(bell_watch_);
-    if (parts_.bell)
-      ::shutdown(parts_.bell.get(), SHUT_RDWR);  // a fork child may hold it, too; the server must see the end now
+    parts_.bell.hang_up();  // a fork child may hold it, too; the server must see the end now
     // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
     std::lock_guard lock(library.mutex);
     library.bindings.erase(this);
@@ -319,10 +320,10 @@ void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get
 
 void BindingObject::check_server() noexcept {
   if (parts_.gate == shim::Gate::trap) return;  // the next trap says so
-  std::array<pollfd, 2> fds{{{parts_.server_pidfd.get(), POLLIN, 0}, {parts_.bell.get(), POLLRDHUP, 0}}};
+  std::array<pollfd, 2> fds{{{parts_.server_pidfd.get(), POLLIN, 0}, {parts_.bell.get(), 0, 0}}};
   if (poll(fds.data(), fds.size(), 0) <= 0) return;
   const bool dead = (fds[0].revents & POLLIN) != 0;
-  const bool hung_up = (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+  const bool hung_up = (fds[1].revents & (POLLHUP | POLLERR)) != 0;
   if (dead || hung_up) revoke();
 }
 
@@ -340,7 +341,7 @@ void BindingObject::revoke() noexcept {
   news_.signal();
   // Whoever is to be told is told by the watcher, which hears of a server that lives (but broke the protocol) only so;
   // and so does that server.
-  if (parts_.watched) ::shutdown(parts_.bell.get(), SHUT_RDWR);
+  if (parts_.watched) parts_.bell.hang_up();
 }
 
 Status BindingObject::watched() const {

@@ -38,8 +38,8 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
   return milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
 }
 
-Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish,
-                                const ImportOptions& options) {
+Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
+                                const shim::Stranger& server) {
   shim::BinderMessage request;
   request.request = 1;
   request.body = shim::ImportRequest{
@@ -54,15 +54,18 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
   if (!sent) return sent.error();
 
-  auto answer = shim::receive_message(socket, patience);
+  // The nameserver is trusted; a private server is not.
+  const auto attachments = wish.is_private ? shim::Attachments::taken_in : shim::Attachments::trusted;
+  auto answer = shim::receive_message(socket, patience, attachments, server);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
   return std::move(**answer);
 }
 
-/// B19: checks what came back against what this client was compiled for; nothing of it is believed.
-Result<client::BindingParts> accept(shim::BinderMessage answer, const ImportWish& wish, const ImportOptions& options,
-                                    std::vector<AStackClass>* classes) {
+/// B19: checks what came back against what this client was compiled for; nothing of it is believed. Takes the
+/// descriptors that are what they should be.
+Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWish& wish, const ImportOptions& options,
+                                    const shim::Stranger& server, std::vector<AStackClass>* classes) {
   const bool is_private = wish.is_private;
   if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
   if (answer.fds_lost)
@@ -75,6 +78,9 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const ImportWish
   // The client writes on the bell and watches it for the server's end.
   if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
     return Error{Errc::bad_message, "the binding's bell is not one"};
+  }
+  if (shim::is_socket_pair_end(answer.fds[0].get())) {
+    return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
   // Who was not compiled for any layout takes what the nameserver has laid the region out by.
   if (classes != nullptr) *classes = bound->classes;
@@ -90,7 +96,8 @@ Result<client::BindingParts> accept(shim::BinderMessage answer, const ImportWish
   parts.id = bound->binding_id;
   parts.nonce = bound->nonce;
   parts.region = *std::move(region);
-  parts.bell = std::move(answer.fds[wanted_fds - 1]);
+  parts.bell = shim::PeerSocket(std::move(answer.fds[wanted_fds - 1]),
+                                is_private ? shim::PeerSocket::Made::by_peer : shim::PeerSocket::Made::here, server);
   parts.gate = options.gate;
   parts.supply = options.supply;
   parts.grown_idle = std::clamp(options.grown_idle, milliseconds(1), milliseconds(std::chrono::hours(24)));
@@ -136,9 +143,15 @@ Status client::check_options(const ImportOptions& options, bool sealed) {
 Result<Binding> client::bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                              std::vector<AStackClass>* bound_classes) {
   if (Status sound = check_options(options, options.gate == Gate::trap); !sound) return sound.error();
-  auto answer = ask(socket, name, wish, options);
+  shim::Stranger server;
+  if (const auto peer = shim::peer_credentials(socket); wish.is_private && peer) server.user = peer->uid;
+  auto answer = ask(socket, name, wish, options, server);
   if (!answer) return answer.error();
-  auto parts = accept(*std::move(answer), wish, options, bound_classes);
+  if (const auto* bound = std::get_if<shim::Bound>(&answer->body); !wish.is_private && bound != nullptr) {
+    server.user = bound->server.uid;
+  }
+  auto parts = accept(*answer, wish, options, server, bound_classes);
+  if (wish.is_private) shim::close_strangers(std::move(answer->fds), server);  // what accept() has not taken
   if (!parts) return parts.error();
   auto object = client::BindingObject::create(*std::move(parts));
   if (!object) return object.error();
@@ -187,7 +200,14 @@ Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const Impo
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("the private binding's socket: SO_PASSCRED", errno);
   }
-  return client::bind(socket.get(), "", wish_of(pdl, true), options);
+  auto bound = client::bind(socket.get(), "", wish_of(pdl, true), options);
+  // Whoever made the pair may have left something in it. No end of the pair for others who hold this one, too.
+  shim::Stranger server;
+  if (const auto peer = shim::peer_credentials(socket.get())) server.user = peer->uid;
+  std::vector<UniqueFd> left;
+  left.push_back(std::move(socket));
+  shim::close_strangers(std::move(left), server);
+  return bound;
 }
 
 Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}

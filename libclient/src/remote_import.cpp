@@ -229,7 +229,7 @@ Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd b
   BindingParts parts;
   parts.server = shim::kNobodyHere;
   parts.region = *std::move(region);
-  parts.bell = std::move(bell);
+  parts.bell = shim::PeerSocket(std::move(bell), shim::PeerSocket::Made::here, {});
   parts.supply = options.supply;
   parts.grown_idle = std::clamp(options.grown_idle, milliseconds(1), milliseconds(std::chrono::hours(24)));
   parts.call_timeout = options.call_timeout;

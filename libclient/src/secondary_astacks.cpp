@@ -1,6 +1,5 @@
 #include "secondary_astacks.h"
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,13 +42,6 @@ void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t asta
   record.policy.hold(timed);
 }
 
-/// Not close alone: a fork child may hold the line, and the clerk must see its end now.
-void hang_up(UniqueFd& line) noexcept {
-  if (!line) return;
-  ::shutdown(line.get(), SHUT_RDWR);
-  line.reset();
-}
-
 }  // namespace
 
 SecondaryAStacks::SecondaryAStacks(BindingObject& binding) noexcept
@@ -57,8 +49,8 @@ SecondaryAStacks::SecondaryAStacks(BindingObject& binding) noexcept
 
 SecondaryAStacks::~SecondaryAStacks() {
   if (owner_ != getpid()) return;
-  if (asked_) hang_up(asked_->line);
-  for (Secondary& one : places_) hang_up(one.line);
+  if (asked_) asked_->line.reset();
+  for (Secondary& one : places_) one.line.reset();
 }
 
 SecondaryAStacks::Look SecondaryAStacks::look(std::uint16_t astack_class, std::chrono::nanoseconds limit) noexcept {
@@ -73,7 +65,6 @@ SecondaryAStacks::Look SecondaryAStacks::look(std::uint16_t astack_class, std::c
     if (!asked_) return Look::added;
     return receive(std::min(kAnswerTime, std::chrono::floor<milliseconds>(limit)));
   } catch (const std::bad_alloc&) {
-    if (asked_) hang_up(asked_->line);
     asked_.reset();
     return pause(kRefusedPause);
   }
@@ -113,22 +104,22 @@ bool SecondaryAStacks::ask(std::uint16_t astack_class) {
   if (binding_.remote()) return accept(*request, request->count, {}, {});
   auto line = shim::ask_for_growth(binding_.bell(), *request);
   if (!line) return false;
-  asked_.emplace(Asked{*request, *std::move(line), Clock::now()});
+  shim::PeerSocket kept(*std::move(line), shim::PeerSocket::Made::here, stranger());
+  asked_.emplace(Asked{*request, std::move(kept), Clock::now()});
   binding_.schedule_return();  // also if nobody is left who looks for the answer
   return true;
 }
 
 // G2
 SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
-  auto answer = shim::receive_growth(asked_->line.get(), patience);
+  auto answer = shim::receive_growth(asked_->line.get(), patience, stranger());
   if (answer && !answer->has_value()) {
     if (Clock::now() - asked_->when < kGiveUp) return Look::waiting;
-    hang_up(asked_->line);
     asked_.reset();
     return pause(kSilencePause);
   }
   const shim::GrowthRequest request = asked_->request;
-  UniqueFd line = std::move(asked_->line);
+  shim::PeerSocket line = std::move(asked_->line);
   asked_.reset();
   bool added = false;
   if (!answer) {
@@ -139,13 +130,13 @@ SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
     added = accept(request, (*answer)->count, std::move((*answer)->region), std::move(line));
   }
   if (added) return Look::added;
-  hang_up(line);
   return pause(kRefusedPause);
 }
 
 /// Makes what was granted part of the binding. The layout comes from the binding's classes and the count, which was
 /// said on the line; the region has to fit that.
-bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd, UniqueFd line) {
+bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd,
+                              shim::PeerSocket line) {
   AStackClass declared = binding_.parts_.region.layout().classes()[request.astack_class].declared;
   declared.count = count;
   auto layout = shim::RegionLayout::of({&declared, 1});
@@ -169,10 +160,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
       }
     }
   }
-  if (!added) {
-    hang_up(line);
-    return false;
-  }
+  if (!added) return false;  // the line hangs up
   // Those of another class wait for their turn to ask.
   for (std::size_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) binding_.lists_[i].wake_waiters();
   binding_.schedule_return();
@@ -238,7 +226,7 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
     if (binding_.remote()) binding_.remote_path()->shrink(static_cast<std::uint16_t>(place));
     // G8: nobody in this domain knows them any more. The clerk sees the end of the line, and lets go as soon as it can;
     // and it can see that before it hears of a request for the same place.
-    hang_up(one.line);
+    one.line.reset();
     unused.push_back(std::exchange(one, {}));
   }
 }

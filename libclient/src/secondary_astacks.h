@@ -15,6 +15,7 @@
 #include "lrpc/client/binding_object.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/growth.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
 
 namespace lrpc::client {
@@ -55,28 +56,31 @@ class SecondaryAStacks {
  private:
   using Clock = std::chrono::steady_clock;
   struct Secondary {
-    shim::Region region;  ///< Unmapped: the place is free.
-    UniqueFd line;        ///< None for a remote binding, whose A-stacks are this domain's alone.
+    shim::Region region;    ///< Unmapped: the place is free.
+    shim::PeerSocket line;  ///< None for a remote binding, whose A-stacks are this domain's alone.
     std::uint16_t astack_class = 0;
     std::uint16_t count = 0;
     std::uint64_t used = 0;  ///< Of return_unused(): sum of its generations when it was last all idle.
   };
   struct Asked {
     shim::GrowthRequest request;
-    UniqueFd line;
+    shim::PeerSocket line;
     Clock::time_point when;
   };
 
   // Under asking_.
   [[nodiscard]] bool ask(std::uint16_t astack_class);
   [[nodiscard]] Look receive(std::chrono::milliseconds patience);
-  [[nodiscard]] bool accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd, UniqueFd line);
+  [[nodiscard]] bool accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd,
+                            shim::PeerSocket line);
   Look pause(std::chrono::milliseconds time) noexcept;
   [[nodiscard]] std::optional<shim::GrowthRequest> request_for(std::uint16_t astack_class);
 
   [[nodiscard]] bool all_idle(std::uint32_t place, const std::vector<shim::LinkageRecord*>& idle,
                               std::uint64_t& used) const noexcept;
   void take_unused(std::uint16_t astack_class, std::vector<shim::LinkageRecord*>& idle, std::vector<Secondary>& unused);
+
+  [[nodiscard]] shim::Stranger stranger() const { return {binding_.server().uid}; }
 
   BindingObject& binding_;
   const pid_t owner_;

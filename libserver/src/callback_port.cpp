@@ -49,7 +49,7 @@ CallbackPort::Attempt::~Attempt() {
 }
 
 Status CallbackPort::Attempt::keep(Kept kept) {
-  UniqueFd used;
+  shim::PeerSocket used;
   Kept before;  // let go of outside the lock: it may unmap
   std::lock_guard lock(port.mutex_);
   if (port.closed_) return Errc::binding_revoked;
@@ -60,15 +60,15 @@ Status CallbackPort::Attempt::keep(Kept kept) {
 
 Error CallbackPort::Attempt::failed(Error why) {
   if (why.code == Errc::timed_out || why.code == Errc::limit_reached) return why;
-  UniqueFd used;
+  shim::PeerSocket used;  // closed outside the lock
   std::lock_guard lock(port.mutex_);
   used = std::move(port.offered_);
   return why;
 }
 
-void CallbackPort::offer(UniqueFd socket) {
-  if (!declared_ || !socket || !shim::is_socket_pair_end(socket.get())) return;
-  UniqueFd before;  // closed outside the lock
+void CallbackPort::offer(shim::PeerSocket socket) {
+  if (!declared_ || !socket) return;
+  shim::PeerSocket before;  // closed outside the lock
   std::lock_guard lock(mutex_);
   // One at a time: whoever has been told that it is accepted is not thrown out by the next while it is there.
   if (closed_ || binding_ || kept_.good(true) || (offered_ && !hung_up(offered_.get()))) return;
@@ -78,7 +78,7 @@ void CallbackPort::offer(UniqueFd socket) {
 }
 
 void CallbackPort::close() noexcept {
-  UniqueFd offered;
+  shim::PeerSocket offered;
   Kept kept;
   {
     std::lock_guard lock(mutex_);

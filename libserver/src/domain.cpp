@@ -102,7 +102,8 @@ Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) cons
 
 Status Domain::add_binding(ServedParts parts) {
   processors_.refer_to_this_thread();
-  parts.descriptors = DescriptorAccount::take(descriptors_, parts.client.uid, descriptors_of(*parts.interface));
+  parts.descriptors = std::make_shared<const DescriptorAccount::Share>(
+      DescriptorAccount::take(descriptors_, parts.client.uid, descriptors_of(*parts.interface)));
   {
     std::lock_guard lock(mutex_);
     auto& counted = bindings_of_user_[parts.client.uid].handles;
@@ -185,12 +186,12 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
   // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
   bool ended = event.hung_up;
   for (int i = 0; i < kRingsPerLook && !ended; ++i) {
-    auto news = shim::receive_bell(binding->bell());
+    auto news = shim::receive_bell(binding->bell(), binding->stranger());
     if (news && !news->has_value()) break;
     ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
     if (!news) continue;
     if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
-    if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->offered));
+    if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->listener));
     if ((*news)->message == shim::BellMessage::grow) secondary_.grow(binding, std::move((*news)->offered));
   }
   if (ended) {

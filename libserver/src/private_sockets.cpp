@@ -38,7 +38,8 @@ Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterfa
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("serve_over: SO_PASSCRED", errno);
   }
-  auto shared = std::make_shared<PrivateSocket>(PrivateSocket{std::move(socket), 0, std::move(interface)});
+  auto shared = std::make_shared<PrivateSocket>(
+      PrivateSocket{shim::PeerSocket(std::move(socket), shim::PeerSocket::Made::here, {}), 0, std::move(interface)});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   auto watched = domain_.watcher().watch(shared->fd.get(),
@@ -50,7 +51,7 @@ Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterfa
 }
 
 void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
-  auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0));
+  auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0), shim::Attachments::none);
   if (!received) {
     // Garbage or the end: either way there is nothing more to say. Bindings made over it live on.
     if (received.code() == Errc::bad_message) {
@@ -67,7 +68,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
 
 Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message) {
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
-  if (wanted == nullptr || message.fds_lost) return Error{Errc::bad_message, "a private client may only import"};
+  if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
   if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/watcher.h"
 #include "served_binding.h"
 
@@ -27,7 +27,7 @@ class PrivateSockets {
 
  private:
   struct PrivateSocket {
-    UniqueFd fd;
+    shim::PeerSocket fd;
     shim::Watcher::Id watch = 0;  ///< Under the lock.
     std::shared_ptr<ServedInterface> interface;
   };

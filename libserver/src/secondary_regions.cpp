@@ -57,7 +57,7 @@ std::uint64_t GrowthAccount::astacks() const {
 // ---- One region ----
 
 SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted,
-                                 shim::Region region, UniqueFd line, GrowthAccount::Share share,
+                                 shim::Region region, shim::PeerSocket line, GrowthAccount::Share share,
                                  DescriptorAccount::Share descriptors)
     : share_(std::move(share)),
       descriptors_(std::move(descriptors)),
@@ -90,17 +90,16 @@ SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& 
                                    std::shared_ptr<DescriptorAccount> descriptors) noexcept
     : options_(options), watcher_(watcher), estacks_(estacks), descriptors_(std::move(descriptors)) {}
 
-void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd line) {
-  // Not every descriptor that a client sends is one that may be written to without blocking.
-  if (!line || !shim::is_socket_pair_end(line.get())) return;
+void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line) {
+  if (!line) return;
   Status granted = try_grow(binding, line);
   if (granted) return;
   refused_.fetch_add(1, std::memory_order_relaxed);
   if (line) shim::refuse_growth(line.get(), granted.code());
 }
 
-Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd& line) {
-  auto request = shim::take_growth_request(line.get());
+Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line) {
+  auto request = shim::take_growth_request(line.get(), binding->stranger());
   if (!request) return request.error();
   const auto classes = binding->interface().pdl->classes;
   if (request->astack_class >= classes.size() || binding->gate() == shim::Gate::trap) return Errc::invalid_argument;
@@ -155,7 +154,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
 void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region) {
   watcher_.unwatch(region->line_watch);
   binding.take_out(*region);
-  ::shutdown(region->line(), SHUT_RDWR);
+  region->hang_up();
   region->close();
   estacks_.let_go(region->astacks());
 }
@@ -164,7 +163,7 @@ void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<Sec
 void SecondaryRegions::end(ServedBinding& binding) {
   for (const auto& region : binding.take_secondary()) {
     watcher_.unwatch(region->line_watch);
-    ::shutdown(region->line(), SHUT_RDWR);
+    region->hang_up();
   }
 }
 

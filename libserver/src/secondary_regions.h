@@ -16,6 +16,7 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/growth.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
 #include "lrpc/shim/watcher.h"
 #include "served_binding.h"
@@ -51,7 +52,7 @@ class GrowthAccount {
 class SecondaryRegion {
  public:
   SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
-                  UniqueFd line, GrowthAccount::Share share, DescriptorAccount::Share descriptors);
+                  shim::PeerSocket line, GrowthAccount::Share share, DescriptorAccount::Share descriptors);
   SecondaryRegion(const SecondaryRegion&) = delete;
   SecondaryRegion& operator=(const SecondaryRegion&) = delete;
   ~SecondaryRegion();
@@ -59,6 +60,7 @@ class SecondaryRegion {
   [[nodiscard]] std::uint16_t place() const noexcept { return place_; }
   [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
   [[nodiscard]] int line() const noexcept { return line_.get(); }
+  void hang_up() noexcept { line_.hang_up(); }
   /// The binding, and a hold on this beside it.
   [[nodiscard]] static std::shared_ptr<ServedBinding> as_binding(const std::shared_ptr<SecondaryRegion>& region) {
     return {region, region->binding_.get()};
@@ -75,7 +77,7 @@ class SecondaryRegion {
   const std::shared_ptr<ServedBinding> binding_;
   const std::uint16_t place_;
   const shim::Region region_;
-  UniqueFd line_;
+  shim::PeerSocket line_;
   std::vector<ServedAStack> astacks_;
 };
 
@@ -87,7 +89,7 @@ class SecondaryRegions {
                    std::shared_ptr<DescriptorAccount> descriptors) noexcept;
 
   /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
-  void grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd line);
+  void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);
   /// The binding has been revoked: lets go of its secondary regions. Not while the watcher may still add some.
   void end(ServedBinding& binding);
 
@@ -95,7 +97,7 @@ class SecondaryRegions {
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
-  [[nodiscard]] Status try_grow(const std::shared_ptr<ServedBinding>& binding, UniqueFd& line);
+  [[nodiscard]] Status try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line);
   void on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region);
 
   const ServerOptions& options_;

@@ -55,6 +55,7 @@ Status authorise(const ServedInterface& interface, const shim::Principal& princi
 
 ServedBinding::ServedBinding(ServedParts parts)
     : parts_(std::move(parts)),
+      bell_(std::move(parts_.bell), shim::PeerSocket::Made::here, stranger()),
       astacks_(parts_.region.layout().astack_count()),
       handles_(parts_.handles),
       callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {

@@ -18,6 +18,7 @@
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/linkage.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
 
 namespace lrpc::server {
@@ -87,7 +88,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 static_assert(sizeof(ServedAStack) == 128);
 
 struct ServedParts {
-  DescriptorAccount::Share descriptors = {};  ///< First, so that it goes last: when they are closed.
+  /// First, so that it goes last: when they are closed. The bell keeps it, too.
+  std::shared_ptr<const DescriptorAccount::Share> descriptors = {};
   std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
   std::uint64_t id = 0;
   shim::Nonce nonce{};
@@ -124,7 +126,9 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
   /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
   bool revoke() noexcept;
-  [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
+  [[nodiscard]] int bell() const noexcept { return bell_.get(); }
+  /// What the client has sent is its user's to wait for.
+  [[nodiscard]] shim::Stranger stranger() const { return {parts_.client.uid, parts_.descriptors}; }
   [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
 
   // Secondary A-stacks (LRPC §5.2): everything about them takes a lock or looks into a table, and nothing that only
@@ -156,6 +160,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
  private:
   std::atomic<bool> revoked_{false};
   ServedParts parts_;
+  shim::PeerSocket bell_;
   std::vector<ServedAStack> astacks_;
   mutable std::mutex secondary_mutex_;
   std::vector<std::shared_ptr<SecondaryRegion>> secondary_;

@@ -100,6 +100,7 @@ void Core::pause_accepting() {
 void Core::admit(UniqueFd socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
+  give_back_closed();
   Status room = accounts_.room(who->uid, Quota::connections);
   if (!room && take_connection_back(*who)) room = accounts_.room(who->uid, Quota::connections);
   if (!room) {
@@ -115,7 +116,9 @@ void Core::admit(UniqueFd socket) {
     peer->serial = ++last_serial_;
   } while (connections_.contains(peer->serial) || peer->serial == 0);
   peer->peer = Peer{*who, shim::peer_groups(socket.get())};
-  peer->socket = std::move(socket);
+  auto hold = std::make_shared<const int>();
+  peer->open = hold;
+  peer->socket = shim::PeerSocket(std::move(socket), shim::PeerSocket::Made::here, {who->uid, std::move(hold)});
   auto watched = loop_.watch(peer->socket.get(), {.readable = true},
                              [this, serial = peer->serial](Readiness readiness) { on_ready(serial, readiness); });
   if (!watched) {
@@ -136,7 +139,7 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
   for (int i = 0; i < kMessagesPerEvent && !peer.closing && peer.outbox.empty(); ++i) {
-    auto message = shim::receive_message(peer.socket.get(), std::chrono::milliseconds(0));
+    auto message = shim::receive_message(peer.socket.get(), std::chrono::milliseconds(0), shim::Attachments::none);
     if (message && !*message) break;
     if (message) {
       on_message(peer, std::move(**message));
@@ -150,9 +153,6 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
 }
 
 void Core::on_message(Connection& peer, BinderMessage message) {
-  if (!message.fds.empty() || message.fds_lost) {
-    return protocol_error(peer, message.request, "a message to the nameserver carries no descriptors");
-  }
   std::visit(
       [&](auto&& body) {
         if constexpr (kForNameserver<std::remove_cvref_t<decltype(body)>>) {
@@ -242,9 +242,23 @@ void Core::reap() {
     drop_imports(peer);
     if (allocator_) allocator_->remove(peer.serial);
     leave_unread(peer);
-    accounts_.give(peer.peer.uid, Quota::connections);
+    if (peer.socket) {
+      closing_.emplace_back(peer.peer.uid, peer.open);
+    } else {
+      accounts_.give(peer.peer.uid, Quota::connections);
+    }
     connections_.erase(peer.serial);
+    give_back_closed();
   }
+}
+
+/// A connection counts until its socket is closed, which can wait for its peer, on another thread.
+void Core::give_back_closed() {
+  std::erase_if(closing_, [this](const auto& one) {
+    if (!one.second.expired()) return false;
+    accounts_.give(one.first, Quota::connections);
+    return true;
+  });
 }
 
 void Core::log(LogLevel level, std::string_view line) const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "allocator_driver.h"
@@ -35,7 +36,8 @@ using BindingId = std::uint64_t;  ///< The serial of the server's connection, an
 /// One peer: a client, a server, or both.
 struct Connection {
   std::uint32_t serial = 0;
-  UniqueFd socket;
+  shim::PeerSocket socket;
+  std::weak_ptr<const void> open;  ///< Expired when the socket is closed.
   Peer peer;
   EventLoop::WatchId watch = 0;
   std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
@@ -133,6 +135,7 @@ class Core {
   void protocol_error(Connection& peer, std::uint32_t request, std::string what);
   void doom(Connection& peer);
   void reap();
+  void give_back_closed();
   void log(LogLevel level, std::string_view line) const;
   void log_about(const shim::Credentials& peer, LogLevel level, std::string_view line);
 
@@ -195,12 +198,13 @@ class Core {
   /// The sockets of connections that have ended, with descriptors that their peers have not read: Linux counts those
   /// until they are read, or the peer's end is closed.
   struct LeftUnread {
-    UniqueFd socket;
+    shim::PeerSocket socket;
     uid_t user;
     std::size_t fds;
   };
   std::vector<LeftUnread> left_unread_;
   EventLoop::TimerId unread_look_;  ///< Set while there may be something that is not read.
+  std::vector<std::pair<uid_t, std::weak_ptr<const void>>> closing_;  ///< Sockets that are not closed yet, and whose.
 
   std::optional<AllocatorDriver> allocator_;
 

@@ -1,6 +1,7 @@
 // Binding (LRPC §3.1): the importer waits while the exporter's clerk is asked; then the two are introduced.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -149,6 +150,9 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   bind.server = &server;
   bind.nonce = shim::make_nonce();
   bind.classes = exported.classes;
+  // The server, who gets the other end, has nothing to say on it: whoever is the last to close this one, we or the
+  // client, has nothing unread of the server's to wait for.
+  (void)::shutdown(bell->first.get(), SHUT_RD);
   bind.client_bell = std::move(bell->first);
 
   BinderMessage ask;

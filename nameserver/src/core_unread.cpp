@@ -1,7 +1,6 @@
 // What peers do not read, and connections that other users need.
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <tuple>
@@ -58,7 +57,7 @@ bool Core::room_in_flight(Connection& peer, std::size_t fds) {
 void Core::leave_unread(Connection& peer) {
   refresh_in_flight(peer);
   if (peer.fds_in_flight == 0) return;
-  ::shutdown(peer.socket.get(), SHUT_RDWR);  // what closing would tell the peer
+  peer.socket.hang_up();  // what closing would tell the peer
   left_unread_.push_back({std::move(peer.socket), peer.peer.uid, peer.fds_in_flight});
   look_for_unread_soon();
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/peer_socket.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -160,11 +161,9 @@ Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode) {
   made.device_ = found.st_dev;
   made.inode_ = found.st_ino;
   if (::chmod(made.path_.c_str(), mode) != 0) return system_error("chmod " + made.path_, errno);
-  // No message to a nameserver carries descriptors. To close one can take as long as its sender likes (a TCP socket that
-  // lingers), so where the kernel can (Linux 6.16) nobody can send one; sockets that are accepted inherit that.
-  constexpr int kPassRights = 83;  // SO_PASSRIGHTS
-  constexpr int kNever = 0;
-  (void)::setsockopt(made.fd(), SOL_SOCKET, kPassRights, &kNever, sizeof kNever);
+  // No message to a nameserver carries descriptors. Sockets that are accepted inherit this; where the kernel cannot
+  // refuse them, they are never received.
+  (void)shim::refuse_descriptors(made.fd());
   if (::listen(made.fd(), SOMAXCONN) != 0) return system_error("listen", errno);
   return made;
 }

@@ -85,8 +85,9 @@ TEST_P(Binding, the_end_of_the_nameserver_harms_no_binding) {
   ASSERT_TRUE(client.next_as<shim::Bound>());
   nameserver_.reset();
   EXPECT_FALSE(readable(server.fds[2].get())) << "the bell has hung up";
-  EXPECT_EQ(::send(server.fds[2].get(), "r", 1, 0), 1);
-  EXPECT_TRUE(readable_in_time(client.fds[2].get()));
+  EXPECT_EQ(::send(client.fds[2].get(), "r", 1, 0), 1);
+  EXPECT_TRUE(readable_in_time(server.fds[2].get()));
+  EXPECT_EQ(::send(server.fds[2].get(), "r", 1, MSG_NOSIGNAL), -1) << "a server has nothing to say there";
   EXPECT_TRUE(client.hung_up_on());
 }
 

@@ -173,7 +173,12 @@ Status Launcher::introduce() {
   std::vector<UniqueFd> fds;
   auto bound = receive_bound(socket.get(), fds);
   if (!bound) return bound.error();
-  bell_ = std::move(fds.back());
+  const bool is_region = !shim::is_socket_pair_end(fds.front().get());
+  bell_ = shim::PeerSocket(std::move(fds.back()), shim::PeerSocket::Made::by_peer, {bound->server.uid});
+  if (!is_region) {
+    shim::close_strangers(std::move(fds), {bound->server.uid});
+    return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
+  }
   auto description = shim::describe_sealed_binding(request_, *bound);
   if (!description) return description.error();
   Inheritance inheritance;
@@ -190,7 +195,9 @@ Status Launcher::introduce() {
 /// `fds`: the region first, the bell last.
 Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
   const milliseconds patience = options_.timeout.count() < 0 ? milliseconds(-1) : options_.timeout + kAnswerTime;
-  auto answer = shim::receive_message(socket, patience);
+  // The nameserver is trusted; a private server is not.
+  const auto attachments = options_.socket ? shim::Attachments::taken_in : shim::Attachments::trusted;
+  auto answer = shim::receive_message(socket, patience, attachments);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
   shim::BinderMessage& message = **answer;
@@ -199,6 +206,7 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
     return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
   auto* bound = std::get_if<shim::Bound>(&message.body);
   if (bound == nullptr || message.fds.size() != (options_.socket ? 2U : 3U)) {
+    shim::close_strangers(std::move(message.fds), {});
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
   }
   fds = std::move(message.fds);

@@ -47,7 +47,7 @@ class Launcher {
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.
   UniqueFd childs_control_;
-  UniqueFd bell_;  ///< Ours, too, as long as the program runs: the server sees the hang-up when we go.
+  shim::PeerSocket bell_;  ///< Ours, too, as long as the program runs: the server sees the hang-up when we go.
   UniqueFd pidfd_;
   pid_t pid_ = -1;
   std::unique_ptr<Supervisor> supervisor_;

@@ -252,7 +252,7 @@ class HostileClerk {
     answer.fds.push_back(std::move(clients_bell_));
     (void)shim::send_message(socket_.get(), answer);
     answer.fds.clear();
-    std::vector<UniqueFd> lines;
+    std::vector<shim::PeerSocket> lines;
     while (!stop_) {
       pollfd entry{bell_.get(), POLLIN, 0};
       if (poll(&entry, 1, 10) <= 0) continue;

@@ -160,7 +160,7 @@ TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {
   EXPECT_TRUE(readable(fd, kPatience));
 }
 
-TEST(RevocationByTheServer, comes_of_whatever_it_says_on_the_bell) {
+TEST(RevocationByTheServer, is_its_end_of_the_bell_on_which_it_can_say_nothing) {
   auto ends = lrpc::shim::make_socket_pair();
   auto layout = lrpc::shim::RegionLayout::of(Mortal::kPdl.classes);
   ASSERT_TRUE(ends && layout);
@@ -169,13 +169,16 @@ TEST(RevocationByTheServer, comes_of_whatever_it_says_on_the_bell) {
   std::atomic<int> told{0};
   lrpc::client::BindingParts parts;
   parts.region = *std::move(region);
-  parts.bell = std::move(ends->second);
+  using lrpc::shim::PeerSocket;
+  parts.bell = PeerSocket(std::move(ends->second), PeerSocket::Made::here, {});
   parts.watched = true;
   parts.on_revoked = [&] { ++told; };
   auto object = lrpc::client::BindingObject::create(std::move(parts));
   ASSERT_TRUE(object) << object.error().message();
+  EXPECT_EQ(send(ends->first.get(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
+  EXPECT_EQ(errno, EPIPE);
   EXPECT_FALSE((*object)->revoked());
-  lrpc::shim::ring_bell(ends->first.get());
+  ends->first.reset();
   EXPECT_TRUE(eventually([&] { return told == 1; }));
   EXPECT_TRUE((*object)->revoked());
 }

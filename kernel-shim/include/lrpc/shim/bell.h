@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::shim {
@@ -22,7 +23,8 @@ enum class BellMessage : std::uint8_t {
 
 struct BellNews {
   BellMessage message = BellMessage::ring;
-  UniqueFd offered;  ///< Owned; empty with `ring`, and if this process was out of descriptors.
+  PeerSocket offered = {};  ///< With `callback` and `grow`; empty if this process was out of descriptors.
+  UniqueFd listener = {};   ///< With `trap`; the same. A seccomp listener, or a memfd: TrapListener::take() tells.
 };
 
 /// Rings: one byte, never blocks, never fails visibly. A full bell has woken the clerk already.
@@ -32,9 +34,11 @@ inline constexpr std::chrono::milliseconds kOfferPatience{10'000};
 /// Sends an offer with its descriptor (not taken). Waits while the bell is full, at most `patience`. timed_out,
 /// peer_gone, system_error.
 Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::milliseconds patience = kOfferPatience);
-/// Takes one message off the bell, without blocking; nullopt: there is none. What is not a bell's message is consumed,
-/// its descriptors closed, and comes back as bad_message. peer_gone: the other side has let go.
-Result<std::optional<BellNews>> receive_bell(int bell);
+/// Takes one message off the bell, without waiting for one; nullopt: there is none. What is not a bell's message is
+/// consumed, its descriptors closed on another thread, and comes back as bad_message. peer_gone: the other side has let
+/// go, or has sent so much to be closed that it is as good as gone. An offer is received on a thread of its own, whose
+/// start this waits for. May throw std::bad_alloc.
+Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client = {});
 
 /// For the clerk: tells whoever offered one end of a socketpair, over that pair, that the offer stands. Never blocks.
 /// An offer that is not accepted is closed instead.

@@ -30,6 +30,7 @@
 
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/pdl.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::shim {
@@ -224,14 +225,26 @@ Result<BinderMessage> decode(std::span<const std::byte> bytes);
 Status send_message(int socket, const BinderMessage& message, bool wait = true);
 /// The same, waiting at most so long: then limit_reached.
 Status send_message(int socket, const BinderMessage& message, std::chrono::milliseconds timeout);
+/// What becomes of descriptors that come with a message.
+enum class Attachments : std::uint8_t {
+  trusted,  ///< Received as they are: from the nameserver.
+  none,     ///< There are none to come, and nobody but us reads from the socket: a message that has some is left there.
+  taken_in,  ///< A stranger's, received on a thread of its own: socketpair ends, memfds and seccomp listeners.
+};
+
 /// Receives one message. nullopt: nothing there (only if the socket is non-blocking or `timeout` passed). peer_gone at
 /// end of file. Every descriptor that came along is close-on-exec and owned by the message, or closed if it was too
 /// many. If this process had no free descriptors for all of them, none are kept and the message is marked `fds_lost`:
 /// whoever expects descriptors says limit_reached, whoever expects none treats them like any that should not have come.
-/// bad_message: not the protocol, longer than kMaxBinderMessage, or with more than kMaxBinderFds descriptors: the
-/// packet is consumed, its descriptors closed.
+/// bad_message: not the protocol, longer than kMaxBinderMessage, or with more or other descriptors than may come: the
+/// packet is consumed, its descriptors closed, but with Attachments::none, where who has sent it is to be hung up on.
+/// limit_reached: with Attachments::taken_in, too much of this stranger's is still being closed.
 Result<std::optional<BinderMessage>> receive_message(int socket,
-                                                     std::chrono::milliseconds timeout = std::chrono::milliseconds(-1));
+                                                     std::chrono::milliseconds timeout = std::chrono::milliseconds(-1),
+                                                     Attachments attachments = Attachments::trusted,
+                                                     const Stranger& stranger = {});
+/// Closes what was taken in, on another thread.
+void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexcept;
 
 /// A connected SEQPACKET pair, close-on-exec: the bell of a binding, or the two ends of a private one.
 Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();

@@ -12,6 +12,7 @@
 
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/linkage.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::shim {
@@ -42,13 +43,15 @@ struct GrowthAnswer {
 Result<UniqueFd> ask_for_growth(int bell, const GrowthRequest& request);
 /// Waits for the answer, at most `patience`; nullopt: there is none yet. bad_message: it makes no sense, and its
 /// descriptors are closed; limit_reached: this process was out of descriptors; peer_gone: the clerk has let go of the
-/// line.
-Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience);
+/// line, or is as good as gone. An answer with a region is received on a thread of its own. May throw std::bad_alloc.
+Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience,
+                                                   const Stranger& server = {});
 
-// ---- The clerk's half; nothing of it blocks ----
+// ---- The clerk's half; nothing of it waits for the client ----
 
-/// The request that waits in a line. bad_message: there is none, or it makes no sense (the line is hostile).
-Result<GrowthRequest> take_growth_request(int line);
+/// The request that waits in a line, which the client has made: received on a thread of its own. bad_message: there is
+/// none, or it makes no sense. May throw std::bad_alloc.
+Result<GrowthRequest> take_growth_request(int line, const Stranger& client = {});
 /// Grants: `region` is not taken. Errors: system_error, peer_gone.
 Status grant_growth(int line, std::uint16_t count, int region);
 void refuse_growth(int line, Errc why) noexcept;

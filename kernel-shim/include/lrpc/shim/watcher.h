@@ -26,15 +26,17 @@ class Watcher {
     bool hung_up = false;
   };
   using Callback = std::function<void(Event)>;
+  /// What is waited for: anything to read, or the end; or only that the other end of a socket is closed.
+  enum class For : std::uint8_t { news, end };
 
   explicit Watcher(const char* thread_name);  ///< At most 15 characters.
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();  ///< Stops and joins the thread; must not run on it.
 
-  /// Calls `callback` on the watcher's thread whenever `fd` is readable or hung up (level-triggered). Does not own
+  /// Calls `callback` on the watcher's thread whenever `fd` is as wanted (level-triggered). Does not own
   /// `fd`, which must stay open until unwatch() has returned. The callback must not throw.
-  Result<Id> watch(int fd, Callback callback);
+  Result<Id> watch(int fd, Callback callback, For what = For::news);
   /// No callback of `id` runs after it has returned, and none is running, unless called from within that very callback.
   /// 0 is no watch and does nothing.
   void unwatch(Id id);

@@ -14,6 +14,7 @@
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/linkage.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
 #include "lrpc/shim/step.h"
 
@@ -55,7 +56,7 @@ struct BindingParts {
   shim::Credentials server;
   shim::Region region;
   UniqueFd server_pidfd;
-  UniqueFd bell;
+  shim::PeerSocket bell = {};
   shim::Gate gate = shim::Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
   std::chrono::milliseconds grown_idle{1'000};  ///< For AStackSupply::grow, over zero.

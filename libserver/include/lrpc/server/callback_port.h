@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::server {
@@ -43,7 +44,7 @@ class CallbackPort {
   }
 
   /// The clerk's: the client has offered `socket`. Accepted unless there is one that is good, or it is none.
-  void offer(UniqueFd socket);
+  void offer(shim::PeerSocket socket);
   /// The binding has ended: whoever still has the stub gets errors from it. Idempotent.
   void close() noexcept;
 
@@ -89,7 +90,7 @@ class CallbackPort {
   const bool declared_;
   std::mutex mutex_;
   std::condition_variable bound_;
-  UniqueFd offered_;
+  shim::PeerSocket offered_;
   Kept kept_;
   bool binding_ = false;
   bool closed_ = false;

@@ -1,0 +1,274 @@
+#include "aside.h"
+
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "lrpc/shim/cancellation.h"
+#include "lrpc/shim/thread.h"
+
+namespace lrpc::shim {
+namespace {
+
+constexpr std::size_t kStack = 256 * 1024;
+/// How long the first who wants a thread apart waits for the nursery, which may have to flush files of the program's.
+constexpr std::chrono::milliseconds kNurseryTime{200};
+
+struct ToClose {
+  Stranger stranger;
+  UniqueFd fd;
+};
+
+/// How many threads wait for each user.
+class Threads {
+ public:
+  [[nodiscard]] bool room_for(uid_t user) const {
+    const auto found = of_users_.find(user);
+    return in_all_ < kMostAside && (found == of_users_.end() || found->second < kMostAsideOfOne);
+  }
+  void add(uid_t user) {
+    ++of_users_[user];
+    ++in_all_;
+  }
+  void remove(uid_t user) noexcept {
+    const auto found = of_users_.find(user);
+    if (--found->second == 0) of_users_.erase(found);
+    --in_all_;
+  }
+
+ private:
+  std::map<uid_t, unsigned> of_users_;
+  unsigned in_all_ = 0;
+};
+
+/// A thread with an empty table of descriptors, which starts others that have it, too. A table cannot be had empty: it
+/// begins as a copy, and closing that flushes the program's own files. Once is enough.
+class Nursery {
+ public:
+  /// Starts a thread apart. False: that cannot be had.
+  bool start(Thread::Body body, void* argument);
+
+ private:
+  enum class State : std::uint8_t { none, coming, ready, refused };
+  static void* thread_main(void* self);
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::none;
+  Thread::Body body_ = nullptr;  ///< To be started now; null: nothing.
+  void* argument_ = nullptr;
+  bool started_ = false;
+  std::mutex one_at_a_time_;
+};
+
+bool Nursery::start(Thread::Body body, void* argument) {
+  const std::lock_guard turn(one_at_a_time_);
+  std::unique_lock lock(mutex_);
+  if (state_ == State::none) {
+    Thread thread;
+    if (!thread.start({.name = "lrpc-nursery", .stack_size = kStack}, &Nursery::thread_main, this)) return false;
+    thread.detach();
+    state_ = State::coming;
+  }
+  if (state_ == State::coming) changed_.wait_for(lock, kNurseryTime, [this] { return state_ != State::coming; });
+  if (state_ != State::ready) return false;
+  argument_ = argument;
+  body_ = body;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return body_ == nullptr; });
+  return started_;
+}
+
+void* Nursery::thread_main(void* self) {
+  const NoCancellation never;
+  static_cast<Nursery*>(self)->run();
+  return nullptr;
+}
+
+/// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.
+bool can_fetch() noexcept {
+  const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!self) return errno == EMFILE;
+  const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
+  return copy || errno == EMFILE;
+}
+
+void Nursery::run() {
+  const bool empty = can_fetch() && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+  std::unique_lock lock(mutex_);
+  state_ = empty ? State::ready : State::refused;
+  changed_.notify_all();
+  while (empty) {
+    changed_.wait(lock, [this] { return body_ != nullptr; });
+    Thread thread;
+    started_ = static_cast<bool>(thread.start({.name = "lrpc-porter", .stack_size = kStack}, body_, argument_));
+    if (started_) thread.detach();
+    body_ = nullptr;
+    changed_.notify_all();
+  }
+}
+
+struct Aside {
+  std::mutex mutex;
+  Threads closers;
+  Threads porters;
+  std::deque<ToClose> waiting;
+  Nursery nursery;
+
+  void start_closers_locked() noexcept;
+};
+
+std::mutex aside_mutex;
+Aside* aside_now = nullptr;
+
+/// Never destroyed: its threads may outlive any static. A fork child has one of its own, for none of the threads is
+/// there.
+Aside& aside() {
+  const std::lock_guard lock(aside_mutex);
+  if (aside_now == nullptr) {
+    aside_now = new Aside;  // NOLINT: leaked on purpose, see above
+    static const int registered = pthread_atfork([] { aside_mutex.lock(); }, [] { aside_mutex.unlock(); },
+                                                 [] {
+                                                   aside_now = nullptr;
+                                                   aside_mutex.unlock();
+                                                 });
+    (void)registered;
+  }
+  return *aside_now;
+}
+
+struct Closing {
+  Aside& in;
+  ToClose one;
+};
+
+void* close_main(void* argument) {
+  const NoCancellation never;
+  const std::unique_ptr<Closing> closing(static_cast<Closing*>(argument));
+  closing->one.fd.reset();
+  closing->one.stranger.account.reset();
+  const std::lock_guard lock(closing->in.mutex);
+  closing->in.closers.remove(closing->one.stranger.user);
+  closing->in.start_closers_locked();
+  return nullptr;
+}
+
+/// One descriptor a thread: others of this user, and of everybody, need not wait for it.
+void Aside::start_closers_locked() noexcept {
+  try {
+    for (auto at = waiting.begin(); at != waiting.end();) {
+      const uid_t user = at->stranger.user;
+      if (!closers.room_for(user)) {
+        ++at;
+        continue;
+      }
+      auto closing = std::make_unique<Closing>(Closing{*this, {}});
+      closers.add(user);
+      closing->one = std::move(*at);
+      Thread thread;
+      if (!thread.start({.name = "lrpc-unread", .stack_size = kStack}, &close_main, closing.get())) {
+        closers.remove(user);
+        *at = std::move(closing->one);  // until the next one comes
+        return;
+      }
+      thread.detach();
+      (void)closing.release();  // the thread's
+      at = waiting.erase(at);
+    }
+  } catch (const std::bad_alloc&) {  // what waits waits on
+  }
+}
+
+struct Work {
+  std::function<void(bool)> body;
+  bool apart = true;
+};
+
+void* work_main(void* argument) {
+  const NoCancellation never;
+  const std::unique_ptr<Work> work(static_cast<Work*>(argument));
+  // Not the nursery's either, which others of its children have.
+  if (work->apart) (void)::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE);
+  work->body(work->apart);
+  return nullptr;
+}
+
+/// What cannot be closed here, nor be given to anybody: stays open, and its account with it.
+union ForGood {
+  explicit ForGood(ToClose&& one) noexcept : kept(std::move(one)) {}
+  ForGood(const ForGood&) = delete;
+  ForGood& operator=(const ForGood&) = delete;
+  ~ForGood() {}  // NOLINT: on purpose
+  ToClose kept;
+};
+
+}  // namespace
+
+void close_aside(UniqueFd fd, Stranger stranger) noexcept {
+  ToClose one{std::move(stranger), std::move(fd)};
+  try {
+    Aside& all = aside();
+    const std::lock_guard lock(all.mutex);
+    all.waiting.push_back(std::move(one));
+    all.start_closers_locked();
+  } catch (const std::bad_alloc&) {
+    const ForGood kept(std::move(one));
+  }
+}
+
+bool run_aside(uid_t user, std::function<void(bool apart)> work) noexcept {
+  try {
+    Aside& all = aside();
+    auto made = std::make_unique<Work>(Work{std::move(work)});
+    {
+      const std::lock_guard lock(all.mutex);
+      const auto to_close = std::ranges::count(all.waiting, user, [](const ToClose& one) { return one.stranger.user; });
+      if (!all.porters.room_for(user) || to_close >= kMostToClose) return false;
+    }
+    if (all.nursery.start(&work_main, made.get())) {
+      (void)made.release();  // the thread's
+      return true;
+    }
+    made->apart = false;
+    Thread thread;
+    if (thread.start({.name = "lrpc-porter", .stack_size = kStack}, &work_main, made.get())) {
+      thread.detach();
+      (void)made.release();
+      return true;
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
+}
+
+HeldUp::HeldUp(uid_t user) noexcept : user_(user) {
+  try {
+    Aside& all = aside();
+    const std::lock_guard lock(all.mutex);
+    all.porters.add(user);
+    counted_ = true;
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+HeldUp::~HeldUp() {
+  if (!counted_) return;
+  Aside& all = aside();
+  const std::lock_guard lock(all.mutex);
+  all.porters.remove(user_);
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,85 @@
+#include "lrpc/shim/peer_socket.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "aside.h"
+
+namespace lrpc::shim {
+namespace {
+
+/// Takes everything out of a socket that is shut down and that nobody else reads from. False: there is a message with
+/// descriptors, and it is still there.
+bool read_out(int socket) noexcept {
+  // Credentials tell a packet of no bytes from the end, which has none.
+  constexpr int kOn = 1;
+  (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
+  bool was_reset = false;
+  for (;;) {
+    alignas(cmsghdr) char credentials[CMSG_SPACE(sizeof(ucred))];  // no room for a descriptor: none is received
+    char byte = 0;
+    iovec data{&byte, 1};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = credentials;
+    header.msg_controllen = sizeof credentials;
+    if (::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT) < 0) {
+      if (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))) continue;
+      return false;
+    }
+    if ((header.msg_flags & MSG_CTRUNC) != 0) return false;
+    if (header.msg_controllen == 0) return true;
+    (void)::recv(socket, &byte, 1, MSG_DONTWAIT);
+  }
+}
+
+}  // namespace
+
+PeerSocket::PeerSocket(UniqueFd fd, Made made, Stranger stranger) noexcept
+    : fd_(std::move(fd)), made_(made), owner_(::getpid()), stranger_(std::move(stranger)) {}
+
+PeerSocket& PeerSocket::operator=(PeerSocket&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::move(other.fd_);
+    made_ = other.made_;
+    owner_ = other.owner_;
+    stranger_ = std::move(other.stranger_);
+  }
+  return *this;
+}
+
+void PeerSocket::take_nothing() noexcept { (void)::shutdown(fd_.get(), SHUT_RD); }
+
+void PeerSocket::hang_up() noexcept {
+  if (fd_ && owner_ == ::getpid()) (void)::shutdown(fd_.get(), SHUT_RDWR);
+}
+
+void PeerSocket::reset() noexcept {
+  if (!fd_) return;
+  const NoCancellation never;
+  Stranger stranger = std::move(stranger_);
+  const bool ours = owner_ == ::getpid();
+  hang_up();  // from here on nothing is added
+  if (!ours || (made_ == Made::here && read_out(fd_.get()))) {
+    fd_.reset();
+    return;
+  }
+  close_aside(std::move(fd_), std::move(stranger));
+}
+
+bool refuse_descriptors(int socket) noexcept {
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS
+  constexpr int kNever = 0;
+  return ::setsockopt(socket, SOL_SOCKET, kPassRights, &kNever, sizeof kNever) == 0;
+}
+
+UniqueFd PeerSocket::release() noexcept {
+  stranger_ = {};
+  return std::move(fd_);
+}
+
+}  // namespace lrpc::shim

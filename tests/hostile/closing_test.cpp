@@ -1,0 +1,247 @@
+// What is slow to close, sent to whoever has to close it. Nobody else waits for that: every test here would hang, and
+// every bystander of it fail, if somebody did.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "bad_packets.h"
+#include "bystander.h"
+#include "lrpc/client.h"
+#include "lrpc/shim/bell.h"
+#include "lrpc/shim/growth.h"
+#include "raw_binding.h"
+#include "slow_to_close.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::UniqueFd;
+namespace shim = lrpc::shim;
+
+class Closing : public testing::TestWithParam<Slow> {
+ protected:
+  void SetUp() override {
+    // Not kept: whatever process is started now would have to close it.
+    if (make(GetParam()) == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(GetParam());
+  }
+  /// Before any process is ended, which could not end before.
+  void TearDown() override { slow_.clear(); }
+  /// Lives as long as the test: until its very end nobody gets it closed.
+  SlowToClose* make_one() {
+    auto made = make(GetParam());
+    return made == nullptr ? nullptr : slow_.emplace_back(std::move(made)).get();
+  }
+  /// Sends one over `socket` with `byte`, and keeps no copy.
+  bool send_one(int socket, char byte) {
+    SlowToClose* const slow = make_one();
+    const bool sent = slow != nullptr && send_with(socket, byte, slow->get());
+    if (sent) slow->give_away();
+    return sent;
+  }
+  static bool send_with(int socket, char byte, int fd) {
+    const std::array<std::byte, 1> bytes{static_cast<std::byte>(byte)};
+    return send_packet(socket, bytes, {&fd, 1});
+  }
+
+ private:
+  std::vector<std::unique_ptr<SlowToClose>> slow_;
+};
+
+std::string kind(const testing::TestParamInfo<Slow>& slow) { return name_of(slow.param); }
+
+// ---- To a server's clerk ----
+
+class ToAClerk : public Closing {
+ protected:
+  void SetUp() override {
+    Closing::SetUp();
+    if (IsSkipped()) return;
+    server_ = world_.start_server({"victim"});
+    auto client = world_.import("victim");
+    ASSERT_TRUE(client) << client.error().message();
+    bystander_ = std::make_unique<Bystander>(*std::move(client));
+    attacker_ = std::make_unique<RawBinding>(world_.nameserver(), "victim", shim::Gate::adaptive);
+  }
+  /// An honest client calls, is bound, and calls.
+  void expect_service() {
+    bystander_->call(20);
+    auto client = world_.import("victim");
+    ASSERT_TRUE(client) << client.error().message();
+    EXPECT_EQ(client->Add(1, 2).value(), 3);
+  }
+
+  World world_;
+  Process server_;
+  std::unique_ptr<Bystander> bystander_;
+  std::unique_ptr<RawBinding> attacker_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ToAClerk, testing::ValuesIn(kSlow), kind);
+
+TEST_P(ToAClerk, offered_on_the_bell) {
+  for (const char message : {'\1', '\2', '\3', '\4', '\x9'}) {
+    if (!send_one(attacker_->bell(), message)) break;  // it has had enough
+    expect_service();
+  }
+}
+
+TEST_P(ToAClerk, left_unread_on_the_bell) {
+  // More than it looks at, so that something is left when it finds the end.
+  for (int i = 0; i < 200; ++i) shim::ring_bell(attacker_->bell());
+  (void)send_one(attacker_->bell(), 1);
+  for (int i = 0; i < 3; ++i) (void)send_one(attacker_->bell(), 2);
+  attacker_.reset();
+  expect_service();
+}
+
+TEST_P(ToAClerk, in_a_line) {
+  for (const bool asked : {true, false}) {
+    auto line = shim::make_socket_pair();
+    ASSERT_TRUE(line);
+    const shim::GrowthRequest request{.astack_class = 0, .place = 0, .count = 8};
+    if (asked) {
+      auto made = shim::ask_for_growth(attacker_->bell(), request);
+      ASSERT_TRUE(made);
+      line->first = *std::move(made);
+    }
+    ASSERT_TRUE(send_one(line->first.get(), 'x'));
+    if (!asked) {
+      ASSERT_TRUE(shim::offer_on_bell(attacker_->bell(), shim::BellMessage::grow, line->second.get()));
+    }
+    line->second.reset();
+    line->first.reset();
+    expect_service();
+  }
+}
+
+TEST_P(ToAClerk, in_an_offer_of_callbacks) {
+  auto pair = shim::make_socket_pair();
+  ASSERT_TRUE(pair);
+  ASSERT_TRUE(send_one(pair->first.get(), 'x'));
+  ASSERT_TRUE(shim::offer_on_bell(attacker_->bell(), shim::BellMessage::callback, pair->second.get()));
+  pair->second.reset();
+  pair->first.reset();
+  attacker_.reset();
+  expect_service();
+}
+
+TEST_P(ToAClerk, over_a_private_socket) {
+  PrivateServer server = start_private_server();
+  ASSERT_TRUE(send_one(server.socket.get(), 'x'));
+  server.socket.reset();
+  expect_service();
+}
+
+// ---- To a client ----
+
+class ToAClient : public Closing {
+ protected:
+  /// Binds over a pair to a server that is this test: `bell` is the client's end, and `region` what it says is one.
+  /// `slow` is among them, and given away.
+  static lrpc::Result<Conformance::Client> import_with(int region, int bell, SlowToClose* slow = nullptr) {
+    auto ends = shim::make_socket_pair();
+    if (!ends) return ends.error();
+    const int on = 1;
+    setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);  // as import_over() does
+    const std::array<int, 2> fds{region, bell};
+    if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
+    if (slow != nullptr) slow->give_away();
+    return Conformance::Client::import_over(std::move(ends->first));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ToAClient, testing::ValuesIn(kSlow), kind);
+
+TEST_P(ToAClient, left_unread_on_the_bell) {
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(bell);
+  ASSERT_TRUE(send_one(bell->first.get(), 'x'));
+  {
+    auto client = import_with(good_region().get(), bell->second.get());
+    ASSERT_TRUE(client) << client.error().message();
+    bell->second.reset();
+    EXPECT_FALSE(send_one(bell->first.get(), 'x')) << "it says that it listens to nothing there";
+  }
+}
+
+TEST_P(ToAClient, in_place_of_a_region_or_a_bell) {
+  const auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(bell);
+  SlowToClose* region = make_one();
+  EXPECT_FALSE(import_with(region->get(), bell->second.get(), region));
+  SlowToClose* instead = make_one();
+  const auto client = import_with(good_region().get(), instead->get(), instead);
+  EXPECT_EQ(client.has_value(), GetParam() == Slow::laden);
+}
+
+TEST_P(ToAClient, over_the_socket_that_it_was_to_import_over) {
+  auto ends = shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(send_one(ends->second.get(), 'x'));
+  EXPECT_FALSE(Conformance::Client::import_over(std::move(ends->first)));
+}
+
+// ---- To a nameserver ----
+
+/// From here on this thread, and those that it starts, have a kernel without SO_PASSRIGHTS.
+bool forget_pass_rights() {
+  constexpr std::uint32_t kPassRights = 83;
+  const auto argument = [](unsigned n) { return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + n * 8); };
+  std::array<sock_filter, 6> code{
+      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(2)),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kPassRights, 0, 1),
+       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+class ToANameserver : public Closing {};
+INSTANTIATE_TEST_SUITE_P(Kinds, ToANameserver, testing::ValuesIn(kSlow), kind);
+
+TEST_P(ToANameserver, with_a_message_on_any_kernel) {
+  for (const bool refuses : {true, false}) {
+    TemporaryDirectory directory;
+    lrpc::nameserver::NameserverOptions options;
+    options.socket_path = directory.path() / "lrpcd.sock";
+    std::unique_ptr<lrpc::nameserver::Nameserver> nameserver;
+    std::latch opened(1);
+    bool can = true;
+    std::thread daemon([&] {
+      can = refuses || forget_pass_rights();
+      auto made = lrpc::nameserver::Nameserver::open(options);
+      if (made) nameserver = *std::move(made);
+      opened.count_down();
+      if (nameserver != nullptr) (void)nameserver->run();
+    });
+    opened.wait();
+    ASSERT_NE(nameserver, nullptr);
+    for (int i = 0; can && i < 3; ++i) {
+      auto attacker = shim::connect_nameserver(options.socket_path);
+      ASSERT_TRUE(attacker);
+      const bool sent = send_one(attacker->get(), 'x');
+      EXPECT_TRUE(sent || refuses);
+      if (i == 1) (void)send_one(attacker->get(), 'y');  // left unread behind the first
+      attacker->reset();
+      auto bystander = shim::connect_nameserver(options.socket_path);
+      ASSERT_TRUE(bystander);
+      ASSERT_TRUE(shim::send_message(bystander->get(), {1, shim::ListRequest{}, {}, {}}));
+      const auto answer = shim::receive_message(bystander->get());
+      ASSERT_TRUE(answer && answer->has_value());
+      EXPECT_TRUE(std::holds_alternative<shim::Listed>((*answer)->body));
+    }
+    nameserver->stop();
+    daemon.join();
+  }
+}
+
+}  // namespace
+}  // namespace testing_lrpc

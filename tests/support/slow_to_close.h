@@ -1,0 +1,225 @@
+// Descriptors whose close(2) waits: for a test to let go of them, or for ever.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "lrpc/shim/fd.h"
+
+namespace testing_lrpc {
+
+/// A descriptor that takes as long to close as this lives. The test gives copies away, and then its own.
+class SlowToClose {
+ public:
+  SlowToClose() = default;
+  SlowToClose(const SlowToClose&) = delete;
+  SlowToClose& operator=(const SlowToClose&) = delete;
+  virtual ~SlowToClose() = default;
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+  /// Closes the test's own copy, when somebody else has one.
+  virtual void give_away() { fd_.reset(); }
+
+ protected:
+  lrpc::UniqueFd fd_;
+};
+
+/// A TCP connection with unsent data, whose other end reads nothing, and which lingers.
+class LingeringConnection : public SlowToClose {
+ public:
+  LingeringConnection() {
+    const lrpc::UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    const auto where = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listener.get(), where, size) != 0 || listen(listener.get(), 1) != 0 ||
+        getsockname(listener.get(), where, &size) != 0)
+      return;
+    lrpc::UniqueFd end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)connect(end.get(), where, size);
+    peer_.reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::array<char, 65536> bytes{};
+    for (int i = 0; i < 1000 && write(end.get(), bytes.data(), bytes.size()) > 0;) ++i;
+    const linger long_time{1, 600};
+    const bool lingers = setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time) == 0 &&
+                         fcntl(end.get(), F_SETFL, fcntl(end.get(), F_GETFL) & ~O_NONBLOCK) == 0;
+    if (lingers && peer_) fd_ = std::move(end);
+  }
+  ~LingeringConnection() override {
+    peer_.reset();  // with what it has not read: the connection is reset
+    fd_.reset();
+  }
+
+ private:
+  lrpc::UniqueFd peer_;
+};
+
+/// An AF_UNIX socket in whose queue another one lies.
+class LadenSocket : public SlowToClose {
+ public:
+  LadenSocket() {
+    std::array<int, 2> ends{};
+    if (inner_->get() < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return;
+    other_.reset(ends[0]);
+    lrpc::UniqueFd laden(ends[1]);
+    if (send(other_.get(), inner_->get())) fd_ = std::move(laden);
+    inner_->give_away();
+  }
+  ~LadenSocket() override {
+    inner_.reset();  // resets the connection, so that the rest does not wait
+    fd_.reset();
+  }
+  /// One message with `fd`.
+  static bool send(int socket, int fd) {
+    char byte = 'x';
+    iovec data{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+    return sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+  }
+
+ private:
+  std::unique_ptr<LingeringConnection> inner_ = std::make_unique<LingeringConnection>();
+  lrpc::UniqueFd other_;
+};
+
+/// A file of a FUSE file system whose daemon answers everything but FLUSH. Needs to be root, and /dev/fuse.
+///
+/// The daemon is a process of its own, which ends after a minute whatever happens: who waits for a FLUSH cannot be
+/// killed before that.
+class StuckFile : public SlowToClose {
+ public:
+  StuckFile() {
+    const lrpc::UniqueFd made(mkstemp(path_.data()));
+    device_.reset(open("/dev/fuse", O_RDWR | O_CLOEXEC));
+    if (!made || !device_) return;
+    const std::string options =
+        "fd=" + std::to_string(device_.get()) + ",rootmode=100000,user_id=0,group_id=0,allow_other";
+    if (mount("lrpc-stuck", path_.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0) {
+      daemon_ = fork();
+      if (daemon_ == 0) {
+        alarm(60);
+        serve();
+      }
+      device_.reset();
+      fd_.reset(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    }
+  }
+  ~StuckFile() override {
+    // The connection's end: whoever waits is told. That of the daemon would not do at once: it has inherited other such
+    // files, and waits for them itself.
+    umount2(path_.c_str(), MNT_FORCE | MNT_DETACH);
+    unlink(path_.c_str());
+    if (daemon_ > 0) {
+      kill(daemon_, SIGKILL);
+      waitpid(daemon_, nullptr, WNOHANG);
+    }
+    if (closer_.joinable()) closer_.join();
+    fd_.reset();
+  }
+  /// In a thread: this file waits for its FLUSH whoever else has it.
+  void give_away() override {
+    if (fd_) closer_ = std::thread([fd = std::move(fd_)]() mutable { fd.reset(); });
+  }
+
+ private:
+  [[noreturn]] void serve() {
+    static std::array<std::byte, 65536> request;
+    for (;;) {
+      const ssize_t got = read(device_.get(), request.data(), request.size());
+      if (got < 0 && errno == ENODEV) _exit(0);
+      if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
+      fuse_in_header in{};
+      std::memcpy(&in, request.data(), sizeof in);
+      switch (in.opcode) {
+        case FUSE_INIT: {
+          fuse_init_out out{};
+          out.major = FUSE_KERNEL_VERSION;
+          out.minor = 31;
+          out.max_write = 4096;
+          answer(in.unique, out);
+          break;
+        }
+        case FUSE_GETATTR: {
+          fuse_attr_out out{};
+          out.attr_valid = 3600;
+          out.attr.ino = 1;
+          out.attr.mode = S_IFREG | 0666;
+          out.attr.nlink = 1;
+          answer(in.unique, out);
+          break;
+        }
+        case FUSE_OPEN: answer(in.unique, fuse_open_out{}); break;
+        case FUSE_RELEASE: refuse(in.unique, 0); break;
+        case FUSE_FLUSH:
+        case FUSE_FORGET:
+        case FUSE_BATCH_FORGET:
+        case FUSE_INTERRUPT: break;  // no answer
+        default: refuse(in.unique, -ENOSYS);
+      }
+    }
+  }
+  template <class Out>
+  void answer(std::uint64_t unique, const Out& out) {
+    std::array<std::byte, sizeof(fuse_out_header) + sizeof(Out)> reply{};
+    const fuse_out_header header{static_cast<std::uint32_t>(reply.size()), 0, unique};
+    std::memcpy(reply.data(), &header, sizeof header);
+    std::memcpy(reply.data() + sizeof header, &out, sizeof out);
+    (void)!write(device_.get(), reply.data(), reply.size());
+  }
+  void refuse(std::uint64_t unique, int error) {
+    const fuse_out_header header{sizeof header, error, unique};
+    (void)!write(device_.get(), &header, sizeof header);
+  }
+
+  lrpc::UniqueFd device_;
+  std::string path_ = "/tmp/lrpc-stuck-XXXXXX";
+  pid_t daemon_ = -1;
+  std::thread closer_;
+};
+
+/// The kinds, for parameterised tests.
+enum class Slow { stuck_file, lingering, laden };
+inline constexpr std::array kSlow{Slow::stuck_file, Slow::lingering, Slow::laden};
+inline std::string name_of(Slow slow) {
+  return slow == Slow::stuck_file ? "stuck_file" : slow == Slow::lingering ? "lingering" : "laden";
+}
+/// Null: it cannot be made here.
+inline std::unique_ptr<SlowToClose> make(Slow slow) {
+  std::unique_ptr<SlowToClose> made;
+  if (slow == Slow::stuck_file) made = std::make_unique<StuckFile>();
+  if (slow == Slow::lingering) made = std::make_unique<LingeringConnection>();
+  if (slow == Slow::laden) made = std::make_unique<LadenSocket>();
+  if (made->get() < 0) return nullptr;
+  return made;
+}
+
+}  // namespace testing_lrpc
