@@ -126,6 +126,7 @@ struct Aside {
   Threads closers;
   Threads porters;
   std::deque<ToClose> waiting;
+  std::condition_variable closed;  ///< Signalled when something is that was waited for.
   Nursery nursery;
 
   void start_closers_locked() noexcept;
@@ -163,6 +164,7 @@ void* close_main(void* argument) {
   const std::lock_guard lock(closing->in.mutex);
   closing->in.closers.remove(closing->one.stranger.user);
   closing->in.start_closers_locked();
+  closing->in.closed.notify_all();
   return nullptr;
 }
 
@@ -229,14 +231,18 @@ void close_aside(UniqueFd fd, Stranger stranger) noexcept {
   }
 }
 
-bool run_aside(uid_t user, std::function<void(bool apart)> work) noexcept {
+bool run_aside(uid_t user, std::function<void(bool apart)> work, std::chrono::milliseconds patience) noexcept {
   try {
     Aside& all = aside();
     auto made = std::make_unique<Work>(Work{std::move(work)});
     {
-      const std::lock_guard lock(all.mutex);
-      const auto to_close = std::ranges::count(all.waiting, user, [](const ToClose& one) { return one.stranger.user; });
-      if (!all.porters.room_for(user) || to_close >= kMostToClose) return false;
+      std::unique_lock lock(all.mutex);
+      const auto room = [&] {
+        return all.porters.room_for(user) && std::ranges::count(all.waiting, user, [](const ToClose& one) {
+                                               return one.stranger.user;
+                                             }) < kMostToClose;
+      };
+      if (!all.closed.wait_for(lock, patience, room)) return false;
     }
     if (all.nursery.start(&work_main, made.get())) {
       (void)made.release();  // the thread's
@@ -269,6 +275,7 @@ HeldUp::~HeldUp() {
   Aside& all = aside();
   const std::lock_guard lock(all.mutex);
   all.porters.remove(user_);
+  all.closed.notify_all();
 }
 
 }  // namespace lrpc::shim

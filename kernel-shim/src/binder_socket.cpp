@@ -21,6 +21,9 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
+/// For what is being closed of the same peer's. Who binds waits for that peer anyway.
+constexpr milliseconds kIntakeTime{50};
+
 /// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
 /// so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
 /// (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
@@ -248,7 +251,7 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
 
 Received take_in_now(int socket, const Stranger& stranger, int& err) {
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMaxBinderMessage);
-  Intake intake = take_in(socket, {buffer.get(), kMaxBinderMessage}, stranger);
+  Intake intake = take_in(socket, {buffer.get(), kMaxBinderMessage}, stranger, kIntakeTime);
   err = intake.err;
   if (err == ENOBUFS) return Error{Errc::limit_reached, "too much of what this peer has sent is still being closed"};
   if (intake.size < 0) return std::optional<BinderMessage>();

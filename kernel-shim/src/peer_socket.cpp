@@ -52,7 +52,9 @@ PeerSocket& PeerSocket::operator=(PeerSocket&& other) noexcept {
   return *this;
 }
 
-void PeerSocket::take_nothing() noexcept { (void)::shutdown(fd_.get(), SHUT_RD); }
+void PeerSocket::take_nothing() noexcept {
+  if (fd_) (void)::shutdown(fd_.get(), SHUT_RD);
+}
 
 void PeerSocket::hang_up() noexcept {
   if (fd_ && owner_ == ::getpid()) (void)::shutdown(fd_.get(), SHUT_RDWR);

@@ -56,9 +56,13 @@ double nanoseconds_per_tick() noexcept { return calibration().ns_per_tick; }
 
 double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept {
   const Calibration& then = calibration();
-  const auto ns = std::chrono::nanoseconds(now - then.time).count();
-  if (ns <= 0 || tick <= then.tick) return then.ns_per_tick;
-  return static_cast<double>(ns) / static_cast<double>(tick - then.tick);
+  return rate_between(then.ns_per_tick, std::chrono::nanoseconds(now - then.time).count(), then.tick, tick);
+}
+
+double rate_between(double first, std::int64_t ns, std::uint64_t from, std::uint64_t to) noexcept {
+  if (ns <= 0 || to <= from) return first;
+  const double rate = static_cast<double>(ns) / static_cast<double>(to - from);
+  return rate > first * (1 - kRateTolerance) && rate < first * (1 + kRateTolerance) ? rate : first;
 }
 
 std::uint64_t thread_microseconds() noexcept {

@@ -220,13 +220,15 @@ bool take_over(int handover, std::vector<UniqueFd>& fds) {
 
 }  // namespace
 
-Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger) {
+Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger, std::chrono::milliseconds patience) {
   const auto handover = make_socket_pair();
   const int there = handover ? handover->second.get() : -1;
   std::vector<UniqueFd> fds;
   fds.reserve(kMaxBinderFds);
   const auto porter = std::make_shared<Porter>(socket, there, room, stranger);
-  if (!run_aside(stranger.user, [porter](bool apart) { porter->run(apart); })) return {.err = ENOBUFS};
+  if (!run_aside(
+          stranger.user, [porter](bool apart) { porter->run(apart); }, patience))
+    return {.err = ENOBUFS};
   Intake intake = porter->wait();
   if (porter->handed_over() && !take_over(handover->first.get(), fds)) intake.fds_lost = true;
   porter->let_go(!intake.fds_refused && !intake.fds_lost);

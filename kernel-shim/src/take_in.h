@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -34,12 +35,13 @@ struct Intake {
 /// been looked at. Blocks for that thread's work up to there, none of which waits for the stranger; to close what is not
 /// wanted is its own affair. May throw std::bad_alloc; then nothing has been received.
 ///
-/// ENOBUFS: too much of this user's is being closed, or more came than RLIMIT_NOFILE has room for. The message is not
+/// ENOBUFS: too much of this user's is being closed, and was not after `patience`, or more came than RLIMIT_NOFILE has room for. The message is not
 /// touched.
 ///
 /// With RLIMIT_NOFILE below kLeastDescriptors the message is looked at before it is received; a peer that has a copy of
 /// this end could put another in its place between the two, and hold this thread up.
-Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger);
+Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger,
+               std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
 /// Room for all that one message can bring (SCM_MAX_FD), and more.
 inline constexpr std::size_t kLeastDescriptors = 300;

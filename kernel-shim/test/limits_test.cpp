@@ -20,6 +20,20 @@ void expect_left(Deadline& deadline, Clock::time_point until, std::chrono::nanos
   EXPECT_GE(left, after - give);
 }
 
+TEST(TheRateOfTicks, is_what_was_measured_between_two_looks) {
+  EXPECT_DOUBLE_EQ(rate_between(0.5, 5'050, 0, 10'000), 0.505);
+  EXPECT_DOUBLE_EQ(rate_between(0.5, 3'600'000'000'000, 1'000, 7'200'000'001'000), 0.5);
+}
+
+TEST(TheRateOfTicks, is_the_first_where_the_time_stamps_began_anew) {
+  const std::uint64_t restarted = 5'000'000'000;
+  EXPECT_DOUBLE_EQ(rate_between(0.5, 3'600'000'000'000, restarted, restarted + 10), 0.5) << "an hour is no ten ticks";
+  EXPECT_DOUBLE_EQ(rate_between(0.5, 3'600'000'000'000, restarted, 10), 0.5) << "they ran backwards";
+  EXPECT_DOUBLE_EQ(rate_between(0.5, 1, 0, ~std::uint64_t{0}), 0.5);
+  EXPECT_DOUBLE_EQ(rate_between(0.5, 0, 0, 10'000), 0.5);
+  EXPECT_DOUBLE_EQ(rate_between(0.5, -1, 0, 10'000), 0.5);
+}
+
 TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that_are_looked_at_soon) {
   (void)ticks_per_microsecond();
   std::this_thread::sleep_for(20ms);

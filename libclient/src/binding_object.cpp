@@ -192,9 +192,12 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
   for (;;) {
     LRPC_STEP("client 2 slow");
     if (revoked()) return nullptr;
+    const std::uint32_t trims = trims_.load(std::memory_order_acquire);
     if (shim::LinkageRecord* record = list.take_any()) return record;
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
-    const bool trimming = trimming_.load(std::memory_order_acquire);
+    // The watcher may have had idle ones in its hands when we looked, and have put them back since.
+    if (trims_.load(std::memory_order_acquire) != trims) continue;
+    const bool trimming = trims % 2 != 0;
     if (!trimming && parts_.supply == AStackSupply::fail) return nullptr;
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return nullptr;
@@ -292,7 +295,12 @@ void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std:
     shim::poll_delay();
   }
   shim::FutexWait sent{&head->word, 0, true};  // T3
-  if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) return;
+  if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) {
+    // A server that says so of a binding that stands would have us look at this word for ever.
+    const shim::CallWord word = shim::load_word(*head);
+    if (word.is(shim::Turn::called, generation) && word.revoked()) revoke();
+    return;
+  }
   const auto until = std::chrono::steady_clock::now() + limit;
   wait_for_put(list, waiting, limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
@@ -397,7 +405,7 @@ void BindingObject::schedule_return() noexcept {
 
 bool BindingObject::trim_idle_tails() noexcept {
   tails_used_.store(false);
-  trimming_.store(true, std::memory_order_seq_cst);
+  trims_.fetch_add(1, std::memory_order_seq_cst);
   const auto classes = parts_.region.layout().classes();
   bool all_idle = true;
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -408,7 +416,7 @@ bool BindingObject::trim_idle_tails() noexcept {
     lists_[i].put_idle(idle);
     all_idle &= idle.size() >= classes[i].declared.count;
   }
-  trimming_.store(false, std::memory_order_release);
+  trims_.fetch_add(1, std::memory_order_release);
   return all_idle;
 }
 

@@ -248,7 +248,7 @@ bool SecondaryAStacks::return_unused() noexcept {
     if (!any) continue;
     AStackList& list = binding_.lists_[i];
     (void)binding_.release_quarantined(list);
-    binding_.trimming_.store(true, std::memory_order_seq_cst);
+    binding_.trims_.fetch_add(1, std::memory_order_seq_cst);
     auto idle = list.take_idle();
     take_unused(i, idle, unused);
     // The first places on top: so the last ones come to rest first. Primary A-stacks in the order they had.
@@ -256,7 +256,7 @@ bool SecondaryAStacks::return_unused() noexcept {
       return record->index < records_.first() ? 0 : record->index;
     });
     list.put_idle(idle);
-    binding_.trimming_.store(false, std::memory_order_release);
+    binding_.trims_.fetch_add(1, std::memory_order_release);
   }
   unused.clear();
   bool left = false;

@@ -25,13 +25,23 @@ std::size_t descriptors_of(const ServedInterface& interface) noexcept {
   return interface.pdl->callback != nullptr ? 5 : 2;
 }
 
+/// With durations that mean what they say: a sleep of less than nothing, or of the longest that can be written down,
+/// has no bound.
+ServerOptions sound(ServerOptions options) noexcept {
+  options.estack_idle =
+      std::clamp<std::chrono::milliseconds>(options.estack_idle, std::chrono::milliseconds(1), std::chrono::hours(24));
+  options.poll_window =
+      std::clamp<std::chrono::microseconds>(options.poll_window, std::chrono::microseconds(0), std::chrono::seconds(1));
+  return options;
+}
+
 /// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
 constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
 }  // namespace
 
 Domain::Domain(ServerOptions options)
-    : options_(std::move(options)),
+    : options_(sound(std::move(options))),
       grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),

@@ -60,9 +60,12 @@ void EStack::serve_astack() {
       pool_.released_.fetch_add(1, std::memory_order_relaxed);
       break;
     }
-    // T11, T12
+    // T11, T12. While the poller is to take the calls, only for so long: it may be inside another client's long
+    // procedure, and a call that nobody waits for, which is not rung again, would be there as long.
+    const std::chrono::nanoseconds idle = pool_.options_.estack_idle;
+    const bool polled_now = astack_->polled.load(std::memory_order_relaxed);
     shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
-                      pool_.options_.estack_idle);
+                      polled_now ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle);
     at_rest_.store(false, std::memory_order_relaxed);
   }
   at_rest_.store(false, std::memory_order_relaxed);
@@ -333,15 +336,17 @@ void EStackPool::stop() {
   std::unique_lock lock(mutex_);
   stop_ = true;
   shares_.clear();
-  for (const auto& estack : estacks_) {
-    if (estack->astack_ != nullptr) {
-      estack->leave_.store(true);
-      shim::unpark_estack(*estack->astack_->head);
-    } else {
-      estack->assigned_.notify_one();
+  // Again and again: a client that writes into the word as an E-stack is about to park has it sleep all the same.
+  do {
+    for (const auto& estack : estacks_) {
+      if (estack->astack_ != nullptr) {
+        estack->leave_.store(true);
+        shim::unpark_estack(*estack->astack_->head);
+      } else {
+        estack->assigned_.notify_one();
+      }
     }
-  }
-  ended_.wait(lock, [&] { return estacks_.empty(); });
+  } while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return estacks_.empty(); }));
 }
 
 std::uint64_t EStackPool::alive() const {

@@ -62,6 +62,16 @@ class DomainLimits : public testing::Test {
   void TearDown() override { kept().clear(); }
 };
 
+TEST_F(DomainLimits, durations_that_would_be_sleeps_without_a_bound_are_cut_to_what_they_can_mean) {
+  using namespace std::chrono_literals;
+  const Domain least({.estack_idle = -1ms, .poll_window = -5us});
+  EXPECT_EQ(least.options().estack_idle, 1ms);
+  EXPECT_EQ(least.options().poll_window, 0us);
+  const Domain most({.estack_idle = std::chrono::milliseconds::max(), .poll_window = std::chrono::microseconds::max()});
+  EXPECT_EQ(most.options().estack_idle, 24h);
+  EXPECT_EQ(most.options().poll_window, 1s);
+}
+
 TEST_F(DomainLimits, a_process_has_as_many_bindings_as_one_may) {
   Domain domain({.max_bindings_per_client_process = 2});
   EXPECT_TRUE(bind(domain, client(7, kAlice)));

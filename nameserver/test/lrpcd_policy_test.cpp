@@ -93,7 +93,7 @@ TEST_F(LrpcdPolicy, sighup_puts_a_changed_file_into_force_and_bindings_live_on) 
   EXPECT_EQ(waiting.next_failure(), Errc::not_permitted);
   client.import("db.main");
   EXPECT_EQ(client.next_failure(), Errc::not_permitted);
-  pollfd hung_up{bell.get(), POLLIN, 0};
+  pollfd hung_up{bell.get(), 0, 0};
   EXPECT_EQ(::poll(&hung_up, 1, 0), 0) << "the binding has ended";
 
   write("");

@@ -235,7 +235,7 @@ TEST_F(BadMessages, to_a_client_that_are_no_answer_are_refused) {
   std::get<shim::Bound>(other_classes.body).classes.pop_back();
   auto bell = shim::make_socket_pair();
   ASSERT_TRUE(bell);
-  EXPECT_EQ(import_from_one_who_says(encoded(other_classes), std::array{STDERR_FILENO, bell->first.get()}).code(),
+  EXPECT_EQ(import_from_one_who_says(encoded(other_classes), std::array{good_region().get(), bell->first.get()}).code(),
             Errc::hash_mismatch);
 }
 

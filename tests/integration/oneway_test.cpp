@@ -1,11 +1,15 @@
 // One-way calls: sent, executed once, and nobody waits.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <thread>
 #include <vector>
 
 #include "eventually.h"
 #include "gates.h"
+#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/region.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -76,6 +80,41 @@ TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_no
   tasks.service.let_all_go();
   ASSERT_TRUE(settles(*tasks.client));
   EXPECT_TRUE(tasks.client->LogSlowly(17, 0));
+}
+
+TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_and_lets_it_stand) {
+  namespace shim = lrpc::shim;
+  auto ends = shim::make_socket_pair();
+  auto bell = shim::make_socket_pair();
+  auto layout = shim::RegionLayout::of(Tasks::kPdl.classes);
+  ASSERT_TRUE(ends && bell && layout);
+  auto memory = shim::create_region(*layout);
+  ASSERT_TRUE(memory);
+  const int on = 1;
+  ASSERT_EQ(setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);  // as import_over() does
+  shim::BinderMessage answer;
+  answer.request = 1;
+  answer.body = shim::Bound{.binding_id = 1,
+                            .nonce = {},
+                            .server = {},
+                            .classes = {Tasks::kPdl.classes.begin(), Tasks::kPdl.classes.end()}};
+  answer.fds.emplace_back(fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
+  answer.fds.push_back(std::move(bell->second));
+  ASSERT_TRUE(shim::send_message(ends->second.get(), answer));
+  auto client = Tasks::Client::import_over(std::move(ends->first));
+  ASSERT_TRUE(client) << client.error().message();
+  auto region = shim::Region::map(*std::move(memory), *std::move(layout));
+  ASSERT_TRUE(region);
+
+  const auto in_quarantine = [&] { return client->binding().object().in_quarantine(); };
+  const std::uint16_t astack_class = Tasks::kPdl.procedures[5].astack_class;
+  const std::size_t count = Tasks::kPdl.classes[astack_class].count;
+  while (in_quarantine() < count) ASSERT_TRUE(client->Log(1, "nobody executes this"));
+  for (std::uint32_t i = 0; i < region->layout().astack_count(); ++i) {
+    region->astack(i).head->word.fetch_or(shim::CallWord::kRevoked);
+  }
+  // Without a deadline: it would look at such a word for ever.
+  EXPECT_EQ(client->Log(2, "nor this").code(), Errc::binding_revoked);
 }
 
 TEST(OneWayErrors, are_those_of_sending_only) {

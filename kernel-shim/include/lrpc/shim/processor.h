@@ -49,6 +49,10 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 /// The same over all the time since then, which `tick` and `now`, read together, end: the longer ago, the better it is
 /// known (after 10 ms to about a hundred-thousandth). As it was then, as long as no time has passed.
 [[nodiscard]] double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept;
+/// That rate, of so many nanoseconds from one tick to another; pure. As it was `first` where it differs from that by
+/// more than the tolerance: then the time stamps have begun anew in between (suspend, another machine).
+[[nodiscard]] double rate_between(double first, std::int64_t ns, std::uint64_t from, std::uint64_t to) noexcept;
+inline constexpr double kRateTolerance = 0.02;
 
 /// Processor time of the calling thread so far, in microseconds (clock_gettime(2)).
 [[nodiscard]] std::uint64_t thread_microseconds() noexcept;

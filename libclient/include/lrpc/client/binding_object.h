@@ -169,7 +169,7 @@ class BindingObject {
   std::atomic<bool> return_scheduled_{false};    ///< The watcher will look for unused secondary regions.
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
-  std::atomic<bool> trimming_{false};  ///< The watcher holds idle A-stacks for a moment.
+  std::atomic<std::uint32_t> trims_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};

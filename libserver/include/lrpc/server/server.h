@@ -41,7 +41,7 @@ struct ServerOptions {
   /// if that is shorter.
   std::size_t kept_estacks = 0;
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
-  /// the clerk.
+  /// the clerk. Taken as 1 ms to a day.
   std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
@@ -71,7 +71,7 @@ struct ServerOptions {
   /// which leaves those out, and E-stacks may be bound to their callers' processors: a thread that a procedure starts
   /// inherits that, as threads do, and sets its own (sched_setaffinity(2)) if it is to live on.
   unsigned pollers = 1;
-  /// How long a poller polls without a call before it parks.
+  /// How long a poller polls without a call before it parks. Taken as at most a second.
   std::chrono::microseconds poll_window{200};
 };
 
