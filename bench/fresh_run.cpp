@@ -128,6 +128,7 @@ int be_client(UniqueFd end, Gate gate, const Situation& situation, unsigned firs
               nanoseconds length, Desk& desk) {
   ImportOptions options;
   options.gate = gate;
+  if (situation.started != 0) options.supply = AStackSupply::grow;  // more than the interface has A-stacks
   auto client = ::Bench::Client::import_over(std::move(end), options);
   if (!client) return 1;
   std::atomic<bool> failed{false};

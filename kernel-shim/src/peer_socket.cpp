@@ -6,18 +6,23 @@
 #include <utility>
 
 #include "aside.h"
+#include "lrpc/shim/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {
 
-/// Takes everything out of a socket that is shut down and that nobody else reads from. False: there is a message with
-/// descriptors, and it is still there.
+/// More than a queue holds.
+constexpr int kMostMessages = 100'000;
+
+/// Takes everything out of a socketpair's end that is shut down and that nobody else reads from. False: there is a
+/// message with descriptors, and it is still there; or this is something else.
 bool read_out(int socket) noexcept {
+  if (!is_socket_pair_end(socket)) return false;
   // Credentials tell a packet of no bytes from the end, which has none.
   constexpr int kOn = 1;
   (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
   bool was_reset = false;
-  for (;;) {
+  for (int i = 0; i < kMostMessages; ++i) {
     alignas(cmsghdr) char credentials[CMSG_SPACE(sizeof(ucred))];  // no room for a descriptor: none is received
     char byte = 0;
     iovec data{&byte, 1};
@@ -34,6 +39,7 @@ bool read_out(int socket) noexcept {
     if (header.msg_controllen == 0) return true;
     (void)::recv(socket, &byte, 1, MSG_DONTWAIT);
   }
+  return false;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "closed_aside.h"
 #include "eventually.h"
 
 namespace testing_lrpc {
@@ -14,9 +15,13 @@ namespace testing_lrpc {
 struct Holdings {
   std::size_t regions = 0;
   std::size_t descriptors = 0;
-  friend bool operator==(const Holdings&, const Holdings&) = default;
+  /// No more than `before`, in which there may have been something that was just being closed.
+  [[nodiscard]] bool within(const Holdings& before) const {
+    return regions <= before.regions && descriptors <= before.descriptors;
+  }
 
   static Holdings of(const std::string& process = "self") {
+    wait_for_what_is_closed_aside(process);
     Holdings now;
     std::ifstream maps("/proc/" + process + "/maps");
     for (std::string line; std::getline(maps, line);) now.regions += line.find("lrpc-region") != std::string::npos;
