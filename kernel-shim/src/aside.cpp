@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -36,7 +37,7 @@ class Threads {
  public:
   [[nodiscard]] bool room_for(uid_t user) const {
     const auto found = of_users_.find(user);
-    return in_all_ < kMostAside && (found == of_users_.end() || found->second < kMostAsideOfOne);
+    return found == of_users_.end() || (in_all_ < kMostAside && found->second < kMostAsideOfOne);
   }
   void add(uid_t user) {
     ++of_users_[user];
@@ -71,6 +72,7 @@ class Nursery {
   Thread::Body body_ = nullptr;  ///< To be started now; null: nothing.
   void* argument_ = nullptr;
   bool started_ = false;
+  bool waited_ = false;
   std::mutex one_at_a_time_;
 };
 
@@ -83,7 +85,10 @@ bool Nursery::start(Thread::Body body, void* argument) {
     thread.detach();
     state_ = State::coming;
   }
-  if (state_ == State::coming) changed_.wait_for(lock, kNurseryTime, [this] { return state_ != State::coming; });
+  // Once: it may wait for a file of the program's for good.
+  if (state_ == State::coming && !std::exchange(waited_, true)) {
+    changed_.wait_for(lock, kNurseryTime, [this] { return state_ != State::coming; });
+  }
   if (state_ != State::ready) return false;
   argument_ = argument;
   body_ = body;
@@ -100,6 +105,9 @@ void* Nursery::thread_main(void* self) {
 
 /// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.
 bool can_fetch() noexcept {
+#ifdef __SANITIZE_THREAD__
+  return false;  // ThreadSanitizer takes the numbers of one table for those of another
+#endif
   const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   if (!self) return errno == EMFILE;
   const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
@@ -132,23 +140,19 @@ struct Aside {
   void start_closers_locked() noexcept;
 };
 
-std::mutex aside_mutex;
-Aside* aside_now = nullptr;
+/// Without a lock, which a thread about to fork might wait for while it holds another's.
+std::atomic<Aside*> aside_now{nullptr};
 
 /// Never destroyed: its threads may outlive any static. A fork child has one of its own, for none of the threads is
 /// there.
 Aside& aside() {
-  const std::lock_guard lock(aside_mutex);
-  if (aside_now == nullptr) {
-    aside_now = new Aside;  // NOLINT: leaked on purpose, see above
-    static const int registered = pthread_atfork([] { aside_mutex.lock(); }, [] { aside_mutex.unlock(); },
-                                                 [] {
-                                                   aside_now = nullptr;
-                                                   aside_mutex.unlock();
-                                                 });
-    (void)registered;
-  }
-  return *aside_now;
+  Aside* now = aside_now.load(std::memory_order_acquire);
+  if (now != nullptr) return *now;
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { aside_now.store(nullptr); });
+  (void)registered;
+  auto made = std::make_unique<Aside>();
+  if (aside_now.compare_exchange_strong(now, made.get(), std::memory_order_acq_rel)) now = made.release();
+  return *now;
 }
 
 struct Closing {
@@ -195,7 +199,7 @@ void Aside::start_closers_locked() noexcept {
 }
 
 struct Work {
-  std::function<void(bool)> body;
+  std::function<void(Table)> body;
   bool apart = true;
 };
 
@@ -203,8 +207,8 @@ void* work_main(void* argument) {
   const NoCancellation never;
   const std::unique_ptr<Work> work(static_cast<Work*>(argument));
   // Not the nursery's either, which others of its children have.
-  if (work->apart) (void)::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE);
-  work->body(work->apart);
+  const bool alone = work->apart && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+  work->body(alone ? Table::own : work->apart ? Table::none : Table::shared);
   return nullptr;
 }
 
@@ -231,7 +235,7 @@ void close_aside(UniqueFd fd, Stranger stranger) noexcept {
   }
 }
 
-bool run_aside(uid_t user, std::function<void(bool apart)> work, std::chrono::milliseconds patience) noexcept {
+bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::milliseconds patience, bool apart) noexcept {
   try {
     Aside& all = aside();
     auto made = std::make_unique<Work>(Work{std::move(work)});
@@ -242,9 +246,10 @@ bool run_aside(uid_t user, std::function<void(bool apart)> work, std::chrono::mi
                                                return one.stranger.user;
                                              }) < kMostToClose;
       };
+      all.start_closers_locked();  // those for which there was no thread
       if (!all.closed.wait_for(lock, patience, room)) return false;
     }
-    if (all.nursery.start(&work_main, made.get())) {
+    if (apart && all.nursery.start(&work_main, made.get())) {
       (void)made.release();  // the thread's
       return true;
     }

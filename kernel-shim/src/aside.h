@@ -2,14 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 #include "lrpc/shim/peer_socket.h"
 
 namespace lrpc::shim {
 
-/// Threads that are held up at a time, by one user and by all, in closing what was received and in taking in. What is
-/// over that waits for its turn, or is not received.
+/// Threads that are held up at a time, by one user and by all, in closing what was received and in taking in; a user who
+/// holds up none has always one more. What is over that waits for its turn, or is not received.
 inline constexpr unsigned kMostAsideOfOne = 4;
 inline constexpr unsigned kMostAside = 64;
 /// Descriptors of one user that wait to be closed: with more of them, nothing of its is received.
@@ -19,12 +20,14 @@ inline constexpr unsigned kMostToClose = 256;
 /// for that, both stay for good: better than to wait here. Thread-safe.
 void close_aside(UniqueFd fd, Stranger stranger) noexcept;
 
-/// Runs `work` at once on a thread of its own. `apart`: the thread's table of descriptors is not the process's, but empty
-/// and its own; otherwise this kernel, a sandbox or a lack of something does not let it have one. False: this user holds up
-/// too much already, or there is no memory for it. Thread-safe.
-/// Waits for `patience` at most for what this user holds up.
-[[nodiscard]] bool run_aside(uid_t user, std::function<void(bool apart)> work,
-                             std::chrono::milliseconds patience) noexcept;
+/// What a thread's table of descriptors is: empty and its own, that of the process, or neither could be had.
+enum class Table : std::uint8_t { own, shared, none };
+
+/// Runs `work` at once on a thread of its own, which has a table of its own if that is wanted (`apart`) and if this
+/// kernel and sandbox let it. Waits at most `patience` for what this user holds up. False: that is too much, or there is
+/// no memory for it. Thread-safe.
+[[nodiscard]] bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::milliseconds patience,
+                             bool apart) noexcept;
 
 /// While it lives, the thread that has it counts as held up by the user.
 class HeldUp {

@@ -1,5 +1,6 @@
 #include "lrpc/shim/bell.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -7,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "lrpc/shim/binder_protocol.h"
 #include "small_message.h"
@@ -55,10 +57,16 @@ Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client) {
   if (!received->has_value()) return std::optional<BellNews>();
   SmallMessage& came = **received;
   BellNews news{.message = static_cast<BellMessage>(came.bytes[0])};
+  const bool is_memory = came.fd && ::fcntl(came.fd.get(), F_GET_SEALS) >= 0;
+  if (is_memory) {  // of any size: to give that back takes its time, too
+    std::vector<UniqueFd> memory;
+    memory.push_back(std::move(came.fd));
+    close_strangers(std::move(memory), client);
+  }
   const bool is_listener = came.fd && !is_socket_pair_end(came.fd.get());
   const bool wants_listener = news.message == BellMessage::trap;
   const bool offers = news.message >= BellMessage::callback && news.message <= BellMessage::grow;
-  const bool fits = !came.fds_refused && (!came.fd || (offers && is_listener == wants_listener));
+  const bool fits = !came.fds_refused && !is_memory && (!came.fd || (offers && is_listener == wants_listener));
   if (is_listener) {
     news.listener = std::move(came.fd);
   } else {
@@ -78,6 +86,14 @@ Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds
   const auto until = Clock::now() + patience;
   for (;;) {
     char word = 0;
+    iovec data{&word, 1};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    // Looked at first, without room for a descriptor: one that came is not for us to receive, or to close.
+    if (recvmsg(kept, &header, MSG_PEEK | MSG_DONTWAIT) >= 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
+      return Error{Errc::peer_gone, "the server answers an offer with descriptors"};
+    }
     const ssize_t got = recv(kept, &word, 1, MSG_DONTWAIT);
     if (got == 1 && word == static_cast<char>(message)) return {};
     if (got >= 0 || (errno != EAGAIN && errno != EINTR)) {

@@ -50,7 +50,7 @@ class Porter {
     numbers_.reserve(2 * (kMostInMessage + 1));
   }
 
-  void run(bool apart) noexcept;
+  void run(Table table) noexcept;
   Intake wait() noexcept {
     received_.acquire();
     return std::move(intake_);
@@ -103,7 +103,8 @@ void Porter::look_at(const cmsghdr& control) noexcept {
   for (std::size_t i = 0; i < count && numbers_.size() < numbers_.capacity(); ++i) {
     int number = -1;
     std::memcpy(&number, CMSG_DATA(&control) + i * sizeof number, sizeof number);
-    // Whoever made the socket can have the kernel add a pidfd to each message.
+    if (number < 0) continue;  // why the kernel could not add a pidfd
+    // Whoever made the socket can have the kernel add one to each message.
     numbers_.push_back(control.cmsg_type == kPidfdMessage ? ~number : number);
   }
 }
@@ -178,8 +179,9 @@ bool Porter::hand_over() noexcept {
   return false;
 }
 
-void Porter::run(bool apart) noexcept {
-  if (apart && !fetch_sockets()) {
+void Porter::run(Table table) noexcept {
+  const bool apart = table == Table::own;
+  if (table == Table::none || (apart && !fetch_sockets())) {
     intake_.err = ENOSYS;
   } else {
     work();
@@ -223,16 +225,20 @@ bool take_over(int handover, std::vector<UniqueFd>& fds) {
 Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger, std::chrono::milliseconds patience) {
   const auto handover = make_socket_pair();
   const int there = handover ? handover->second.get() : -1;
-  std::vector<UniqueFd> fds;
-  fds.reserve(kMaxBinderFds);
-  const auto porter = std::make_shared<Porter>(socket, there, room, stranger);
-  if (!run_aside(
-          stranger.user, [porter](bool apart) { porter->run(apart); }, patience))
-    return {.err = ENOBUFS};
-  Intake intake = porter->wait();
-  if (porter->handed_over() && !take_over(handover->first.get(), fds)) intake.fds_lost = true;
-  porter->let_go(!intake.fds_refused && !intake.fds_lost);
-  intake.fds = std::move(fds);
+  Intake intake;
+  for (const bool apart : {true, false}) {
+    std::vector<UniqueFd> fds;
+    fds.reserve(kMaxBinderFds);
+    const auto porter = std::make_shared<Porter>(socket, there, room, stranger);
+    if (!run_aside(
+            stranger.user, [porter](Table table) { porter->run(table); }, patience, apart))
+      return {.err = ENOBUFS};
+    intake = porter->wait();
+    if (porter->handed_over() && !take_over(handover->first.get(), fds)) intake.fds_lost = true;
+    porter->let_go(!intake.fds_refused && !intake.fds_lost);
+    intake.fds = std::move(fds);
+    if (intake.err != ENOSYS) break;  // nothing has been received: once more, in the process's own table
+  }
   return intake;
 }
 

@@ -16,10 +16,11 @@ Result<UniqueFd> Binding::offer_callback() {
     return sent.error();
   // From here the server alone has that end: an offer that it drops is seen as the end of the pair.
   ends->second.reset();
+  // The server may have put anything into ours.
+  shim::PeerSocket kept(std::move(ends->first), shim::PeerSocket::Made::here, {object_->server().uid});
   // Until it has accepted, a procedure that wants to call back could be running already and find nothing.
-  if (Status taken = shim::await_acceptance(ends->first.get(), shim::BellMessage::callback); !taken)
-    return taken.error();
-  return std::move(ends->first);
+  if (Status taken = shim::await_acceptance(kept.get(), shim::BellMessage::callback); !taken) return taken.error();
+  return kept.release();
 }
 
 }  // namespace lrpc

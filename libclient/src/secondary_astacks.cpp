@@ -235,7 +235,11 @@ bool SecondaryAStacks::return_unused() noexcept {
   if (binding_.revoked()) return false;  // they go with the binding, as the primary region does
   {
     const std::unique_lock lock(asking_, std::try_to_lock);
-    if (lock.owns_lock() && asked_) (void)receive(milliseconds(0));
+    try {
+      if (lock.owns_lock() && asked_) (void)receive(milliseconds(0));
+    } catch (const std::bad_alloc&) {
+      asked_.reset();
+    }
   }
   std::vector<Secondary> unused;
   unused.reserve(places_.size());

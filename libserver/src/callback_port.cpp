@@ -4,6 +4,8 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -42,6 +44,11 @@ CallbackPort::Attempt::Attempt(CallbackPort& wanted) : port(wanted) {
 }
 
 CallbackPort::Attempt::~Attempt() {
+  if (socket) {  // not used; it may be the last by now
+    std::vector<UniqueFd> left;
+    left.push_back(std::move(socket));
+    shim::close_strangers(std::move(left), {});
+  }
   if (!binding) return;
   std::lock_guard lock(port.mutex_);
   port.binding_ = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,17 @@ namespace {
 
 /// Rings taken off a bell before its A-stacks are looked at.
 constexpr int kRingsPerLook = 64;
+/// An offer takes as long as so many of them, and more.
+constexpr int kRingsPerOffer = 15;
+
+/// Without memory for its news a binding is as good as gone.
+Result<std::optional<shim::BellNews>> receive_or_end(const ServedBinding& binding) {
+  try {
+    return shim::receive_bell(binding.bell(), binding.stranger());
+  } catch (const std::bad_alloc&) {
+    return Errc::peer_gone;
+  }
+}
 
 /// What a binding holds for as long as it is there: its bell and its client's process; with callbacks, what the client
 /// offers for them, and the same of the binding that is then made to it.
@@ -196,8 +208,9 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
   // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
   bool ended = event.hung_up;
   for (int i = 0; i < kRingsPerLook && !ended; ++i) {
-    auto news = shim::receive_bell(binding->bell(), binding->stranger());
+    auto news = receive_or_end(*binding);
     if (news && !news->has_value()) break;
+    if (!news || (*news)->message != shim::BellMessage::ring) i += kRingsPerOffer;
     ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
     if (!news) continue;
     if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));

@@ -199,6 +199,7 @@ class Core {
   /// until they are read, or the peer's end is closed.
   struct LeftUnread {
     shim::PeerSocket socket;
+    std::weak_ptr<const void> open;
     uid_t user;
     std::size_t fds;
   };

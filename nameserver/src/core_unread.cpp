@@ -58,14 +58,19 @@ void Core::leave_unread(Connection& peer) {
   refresh_in_flight(peer);
   if (peer.fds_in_flight == 0) return;
   peer.socket.hang_up();  // what closing would tell the peer
-  left_unread_.push_back({std::move(peer.socket), peer.peer.uid, peer.fds_in_flight});
+  left_unread_.push_back({std::move(peer.socket), peer.open, peer.peer.uid, peer.fds_in_flight});
   look_for_unread_soon();
 }
 
 void Core::forget_what_was_read() {
-  std::erase_if(left_unread_, [this](const LeftUnread& one) {
+  std::erase_if(left_unread_, [this](LeftUnread& one) {
     if (unread_bytes(one.socket.get()) > 0) return false;
     accounts_.give(one.user, Quota::descriptors_in_flight, one.fds);
+    one.socket.reset();
+    if (!one.open.expired()) {  // something is to be waited for: it counts again
+      accounts_.take(one.user, Quota::connections);
+      closing_.emplace_back(one.user, one.open);
+    }
     return true;
   });
 }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "conformance.client.h"
 #include "closed_aside.h"
+#include "conformance.client.h"
 #include "eventually.h"
 
 namespace testing_lrpc {

@@ -45,7 +45,7 @@ class Closing : public testing::TestWithParam<Slow> {
   bool send_one(int socket, char byte) {
     SlowToClose* const slow = make_one();
     const bool sent = slow != nullptr && send_with(socket, byte, slow->get());
-    if (sent) slow->give_away();
+    if (sent) slow->give_away_meanwhile();
     return sent;
   }
   static bool send_with(int socket, char byte, int fd) {
@@ -154,7 +154,7 @@ class ToAClient : public Closing {
     setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);  // as import_over() does
     const std::array<int, 2> fds{region, bell};
     if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
-    if (slow != nullptr) slow->give_away();
+    if (slow != nullptr) slow->give_away_meanwhile();
     return Conformance::Client::import_over(std::move(ends->first));
   }
 };

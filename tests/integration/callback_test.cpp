@@ -225,7 +225,7 @@ TEST_F(Callbacks, are_not_made_over_what_is_no_socket_pair) {
   }
   for (auto& file : files) file.reset();
   EXPECT_TRUE(bystander->Ping());
-  EXPECT_TRUE(eventually([&] { return open_descriptors() == before; }))
+  EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }))
       << before << " were open, now " << open_descriptors();
   ASSERT_TRUE(listen()) << "garbage does not use the offer up";
   EXPECT_EQ(ask(), Errc::ok);

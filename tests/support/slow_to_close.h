@@ -34,11 +34,23 @@ class SlowToClose {
   SlowToClose& operator=(const SlowToClose&) = delete;
   virtual ~SlowToClose() = default;
   [[nodiscard]] int get() const noexcept { return fd_.get(); }
-  /// Closes the test's own copy, when somebody else has one.
+  /// Closes the test's own copy, while somebody else is sure to have one.
   virtual void give_away() { fd_.reset(); }
+  /// The same in a thread that may wait: another thread or process may close its copy first.
+  void give_away_meanwhile() {
+    if (fd_) closer_ = std::thread([fd = std::move(fd_)]() mutable { fd.reset(); });
+  }
 
  protected:
+  /// Once nothing waits any more.
+  void close_the_rest() {
+    if (closer_.joinable()) closer_.join();
+    fd_.reset();
+  }
   lrpc::UniqueFd fd_;
+
+ private:
+  std::thread closer_;
 };
 
 /// A TCP connection with unsent data, whose other end reads nothing, and which lingers.
@@ -66,7 +78,7 @@ class LingeringConnection : public SlowToClose {
   }
   ~LingeringConnection() override {
     peer_.reset();  // with what it has not read: the connection is reset
-    fd_.reset();
+    close_the_rest();
   }
 
  private:
@@ -86,7 +98,7 @@ class LadenSocket : public SlowToClose {
   }
   ~LadenSocket() override {
     inner_.reset();  // resets the connection, so that the rest does not wait
-    fd_.reset();
+    close_the_rest();
   }
   /// One message with `fd`.
   static bool send(int socket, int fd) {
@@ -142,13 +154,10 @@ class StuckFile : public SlowToClose {
       kill(daemon_, SIGKILL);
       waitpid(daemon_, nullptr, WNOHANG);
     }
-    if (closer_.joinable()) closer_.join();
-    fd_.reset();
+    close_the_rest();
   }
   /// In a thread: this file waits for its FLUSH whoever else has it.
-  void give_away() override {
-    if (fd_) closer_ = std::thread([fd = std::move(fd_)]() mutable { fd.reset(); });
-  }
+  void give_away() override { give_away_meanwhile(); }
 
  private:
   [[noreturn]] void serve() {
@@ -203,7 +212,6 @@ class StuckFile : public SlowToClose {
   lrpc::UniqueFd device_;
   std::string path_ = "/tmp/lrpc-stuck-XXXXXX";
   pid_t daemon_ = -1;
-  std::thread closer_;
 };
 
 /// The kinds, for parameterised tests.

@@ -24,7 +24,7 @@ enum class BellMessage : std::uint8_t {
 struct BellNews {
   BellMessage message = BellMessage::ring;
   PeerSocket offered = {};  ///< With `callback` and `grow`; empty if this process was out of descriptors.
-  UniqueFd listener = {};   ///< With `trap`; the same. A seccomp listener, or a memfd: TrapListener::take() tells.
+  UniqueFd listener = {};   ///< With `trap`; the same. A seccomp listener.
 };
 
 /// Rings: one byte, never blocks, never fails visibly. A full bell has woken the clerk already.
