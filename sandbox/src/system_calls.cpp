@@ -130,7 +130,7 @@ Rules threads() {
       // clone3's flags are behind a pointer, where no filter looks. The C library then takes clone.
       {"clone3", {}, ENOSYS},
       {"clone", {equal_but_for(0, kOfThread, kThread)}},
-      {"pidfd_getfd", {}, EPERM},  // asked by shim::take_in(), which does without
+      {"pidfd_getfd", {}, ENOSYS},  // asked by shim::take_in(), which does without
       {"membarrier", {equal(0, MEMBARRIER_CMD_GLOBAL_EXPEDITED)}},
   };
   for (const char* const name : {"sched_setaffinity", "sched_setscheduler", "sched_getscheduler", "sched_setparam",
