@@ -4,19 +4,15 @@
 
 #include <cmath>
 
+#include "count_of.h"
+
 namespace lrpc::bench {
 namespace {
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 TEST(Strips, a_square_for_each_window_with_calls) {
   const std::string svg = strips_svg("title", {{"a & b", {100, std::nan(""), 100}}, {"", {1'000}}}, 100);
-  EXPECT_EQ(count(svg, "<title>"), 3U);
-  EXPECT_EQ(count(svg, "a &amp; b"), 1U);
+  EXPECT_EQ(count_of("<title>", svg), 3U);
+  EXPECT_EQ(count_of("a &amp; b", svg), 1U);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 

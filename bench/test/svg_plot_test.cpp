@@ -4,14 +4,10 @@
 
 #include <limits>
 
+#include "count_of.h"
+
 namespace lrpc::bench {
 namespace {
-
-std::size_t count(const std::string& text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
 
 TEST(SvgPlot, a_line_goes_from_corner_to_corner_of_the_axes) {
   SvgPlot plot("t", {"x"}, {"y"});
@@ -29,7 +25,7 @@ TEST(SvgPlot, what_an_axis_cannot_show_breaks_the_line) {
   SvgPlot plot("t", {"x"}, {"y", true});
   const double none = std::numeric_limits<double>::quiet_NaN();
   plot.add({"line", {{0, 1}, {1, 10}, {2, 0}, {3, 10}, {4, 10}, {5, none}, {6, 1}}});
-  EXPECT_EQ(count(plot.str(), R"(stroke-width="1.5")"), 3U);
+  EXPECT_EQ(count_of(R"(stroke-width="1.5")", plot.str()), 3U);
 }
 
 TEST(SvgPlot, texts_are_escaped) {
@@ -52,7 +48,7 @@ TEST(SvgPlot, an_empty_one_is_a_picture_too) {
 TEST(SvgPlot, dashed_lines_are_dashed) {
   SvgPlot plot("t", {"x"}, {"y"});
   plot.add({"line", {{0, 0}, {1, 1}}, true});
-  EXPECT_EQ(count(plot.str(), R"(stroke-dasharray="6 4")"), 1U);
+  EXPECT_EQ(count_of(R"(stroke-dasharray="6 4")", plot.str()), 1U);
 }
 
 TEST(SvgPlot, every_line_has_its_place_in_the_legend) {
