@@ -122,7 +122,7 @@ source tests/runner.sh
 # ---- sources ----
 
 sources() { # the C++ sources, one a line
-  find cmake command-line kernel-shim libclient libserver nameserver sealed stubgen tools netrpc bench tests examples \
+  find cmake command-line kernel-shim libclient libserver nameserver reserve sandbox sealed stubgen tools netrpc bench tests examples \
     \( -name '*.h' -o -name '*.cpp' \) -not -path '*/golden/*' 2>/dev/null | sort
 }
 

@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "lrpc/shim/cancellation.h"
 #include "lrpc/shim/thread.h"
@@ -26,6 +26,17 @@ namespace {
 constexpr std::size_t kStack = 256 * 1024;
 /// How long the first who wants a thread apart waits for the nursery, which may have to flush files of the program's.
 constexpr std::chrono::milliseconds kNurseryTime{200};
+
+/// True: the thread has its argument.
+bool start(const char* name, Thread::Body body, void* argument) noexcept {
+  Thread thread;
+  if (!thread.start({.name = name, .stack_size = kStack}, body, argument)) return false;
+  thread.detach();
+  return true;
+}
+
+/// Descriptors that can wait to be closed, of all users, while there is no memory.
+constexpr std::size_t kMostWithoutMemory = 1024;
 
 struct ToClose {
   Stranger stranger;
@@ -80,9 +91,7 @@ bool Nursery::start(Thread::Body body, void* argument) {
   const std::lock_guard turn(one_at_a_time_);
   std::unique_lock lock(mutex_);
   if (state_ == State::none) {
-    Thread thread;
-    if (!thread.start({.name = "lrpc-nursery", .stack_size = kStack}, &Nursery::thread_main, this)) return false;
-    thread.detach();
+    if (!shim::start("lrpc-nursery", &Nursery::thread_main, this)) return false;
     state_ = State::coming;
   }
   // Once: it may wait for a file of the program's for good.
@@ -121,9 +130,7 @@ void Nursery::run() {
   changed_.notify_all();
   while (empty) {
     changed_.wait(lock, [this] { return body_ != nullptr; });
-    Thread thread;
-    started_ = static_cast<bool>(thread.start({.name = "lrpc-porter", .stack_size = kStack}, body_, argument_));
-    if (started_) thread.detach();
+    started_ = shim::start("lrpc-porter", body_, argument_);
     body_ = nullptr;
     changed_.notify_all();
   }
@@ -133,10 +140,11 @@ struct Aside {
   std::mutex mutex;
   Threads closers;
   Threads porters;
-  std::deque<ToClose> waiting;
+  std::vector<ToClose> waiting;    ///< Has room for many from the beginning: there may be no memory when they come.
   std::condition_variable closed;  ///< Signalled when something is that was waited for.
   Nursery nursery;
 
+  Aside() { waiting.reserve(kMostWithoutMemory); }
   void start_closers_locked() noexcept;
 };
 
@@ -184,13 +192,11 @@ void Aside::start_closers_locked() noexcept {
       auto closing = std::make_unique<Closing>(Closing{*this, {}});
       closers.add(user);
       closing->one = std::move(*at);
-      Thread thread;
-      if (!thread.start({.name = "lrpc-unread", .stack_size = kStack}, &close_main, closing.get())) {
+      if (!start("lrpc-unread", &close_main, closing.get())) {
         closers.remove(user);
         *at = std::move(closing->one);  // until the next one comes
         return;
       }
-      thread.detach();
       (void)closing.release();  // the thread's
       at = waiting.erase(at);
     }
@@ -223,6 +229,8 @@ union ForGood {
 
 }  // namespace
 
+void prepare_to_close_aside() { (void)aside(); }
+
 void close_aside(UniqueFd fd, Stranger stranger) noexcept {
   ToClose one{std::move(stranger), std::move(fd)};
   try {
@@ -249,17 +257,13 @@ bool run_aside(uid_t user, std::function<void(Table)> work, std::chrono::millise
       all.start_closers_locked();  // those for which there was no thread
       if (!all.closed.wait_for(lock, patience, room)) return false;
     }
-    if (apart && all.nursery.start(&work_main, made.get())) {
-      (void)made.release();  // the thread's
-      return true;
+    bool started = apart && all.nursery.start(&work_main, made.get());
+    if (!started) {
+      made->apart = false;
+      started = start("lrpc-porter", &work_main, made.get());
     }
-    made->apart = false;
-    Thread thread;
-    if (thread.start({.name = "lrpc-porter", .stack_size = kStack}, &work_main, made.get())) {
-      thread.detach();
-      (void)made.release();
-      return true;
-    }
+    if (started) (void)made.release();  // the thread's
+    return started;
   } catch (const std::bad_alloc&) {
   }
   return false;

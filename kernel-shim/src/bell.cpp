@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <span>
 #include <utility>
-#include <vector>
 
+#include "control_message.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "small_message.h"
 
@@ -58,11 +59,7 @@ Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client) {
   SmallMessage& came = **received;
   BellNews news{.message = static_cast<BellMessage>(came.bytes[0])};
   const bool is_memory = came.fd && ::fcntl(came.fd.get(), F_GET_SEALS) >= 0;
-  if (is_memory) {  // of any size: to give that back takes its time, too
-    std::vector<UniqueFd> memory;
-    memory.push_back(std::move(came.fd));
-    close_strangers(std::move(memory), client);
-  }
+  if (is_memory) close_aside(std::move(came.fd), client);  // of any size: to give that back takes its time, too
   const bool is_listener = came.fd && !is_socket_pair_end(came.fd.get());
   const bool wants_listener = news.message == BellMessage::trap;
   const bool offers = news.message >= BellMessage::callback && news.message <= BellMessage::grow;
@@ -86,12 +83,8 @@ Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds
   const auto until = Clock::now() + patience;
   for (;;) {
     char word = 0;
-    iovec data{&word, 1};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    // Looked at first, without room for a descriptor: one that came is not for us to receive, or to close.
-    if (recvmsg(kept, &header, MSG_PEEK | MSG_DONTWAIT) >= 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
+    // A descriptor that came is not for us to receive, or to close.
+    if (peek(kept, std::as_writable_bytes(std::span(&word, 1)), MSG_DONTWAIT, false).laden) {
       return Error{Errc::peer_gone, "the server answers an offer with descriptors"};
     }
     const ssize_t got = recv(kept, &word, 1, MSG_DONTWAIT);

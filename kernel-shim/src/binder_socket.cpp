@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "aside.h"
+#include "control_message.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "take_in.h"
 
@@ -64,21 +64,12 @@ Error send_error(int err) {
 /// Takes the descriptors and credentials out of what recvmsg delivered. All descriptors end up in `message`.
 void take_control(msghdr& header, BinderMessage& message) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
-    if (control->cmsg_level != SOL_SOCKET) continue;
-    const std::size_t size = control->cmsg_len - CMSG_LEN(0);
-    constexpr int kPidfd = 4;  // SCM_PIDFD, Linux 6.5: nobody sent it
-    const bool fds = control->cmsg_type == SCM_RIGHTS || control->cmsg_type == kPidfd;
-    for (std::size_t at = 0; fds && at + sizeof(int) <= size; at += sizeof(int)) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(control) + at, sizeof number);
+    for_each_descriptor(*control, [&](int number, bool sent) {
       UniqueFd fd(number);
-      if (control->cmsg_type == SCM_RIGHTS) message.fds.push_back(std::move(fd));
-    }
-    if (control->cmsg_type == SCM_CREDENTIALS && control->cmsg_len >= CMSG_LEN(sizeof(ucred))) {
-      ucred sender{};
-      std::memcpy(&sender, CMSG_DATA(control), sizeof sender);
-      message.sender = Credentials{sender.pid, sender.uid, sender.gid};
-    }
+      if (sent) message.fds.push_back(std::move(fd));
+    });
+    if (const auto sender = credentials_in(*control))
+      message.sender = Credentials{sender->pid, sender->uid, sender->gid};
   }
 }
 
@@ -172,18 +163,9 @@ Status send(int socket, const BinderMessage& message, bool wait, std::optional<C
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   ControlBuffer control;
-  if (!message.fds.empty()) {
-    header.msg_control = control.bytes.data();
-    header.msg_controllen = CMSG_SPACE(message.fds.size() * sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(message.fds.size() * sizeof(int));
-    for (std::size_t i = 0; i < message.fds.size(); ++i) {
-      const int fd = message.fds[i].get();
-      std::memcpy(CMSG_DATA(rights) + i * sizeof fd, &fd, sizeof fd);
-    }
-  }
+  std::array<int, kMaxBinderFds> fds{};
+  std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
+  attach(header, control.bytes, std::span(fds).first(message.fds.size()));
   for (;;) {
     if (::sendmsg(socket, &header, MSG_NOSIGNAL | (wait && !deadline ? 0 : MSG_DONTWAIT)) >= 0) return {};
     if (errno == EINTR) continue;
@@ -217,10 +199,16 @@ using Received = Result<std::optional<BinderMessage>>;
 
 Received receive_now(int socket, Attachments attachments, int how, int& err) {
   // How long it is, if there is one: most messages are a thousandth of what one may be. Nothing attached is received.
-  const ssize_t waiting = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | how);
+  const bool none = attachments == Attachments::none;
+  const bool credentials = none && passes_credentials(socket);
+  const Peeked next = peek(socket, {}, MSG_TRUNC | how, credentials);
   err = errno;
-  if (waiting < 0) return std::optional<BinderMessage>();
-  const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(waiting), 1, kMaxBinderMessage);
+  if (next.size < 0) return std::optional<BinderMessage>();
+  // The same message is there for us to take: where there is nothing to bring nobody else reads.
+  if (none && next.laden) {
+    return Error{Errc::bad_message, "bad binder message: it brings descriptors, where there are none to bring"};
+  }
+  const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(next.size), 1, kMaxBinderMessage);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
   iovec part{buffer.get(), room};
   ControlBuffer control;
@@ -228,23 +216,13 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control.bytes.data();
-  header.msg_controllen = control.bytes.size();
-  const bool none = attachments == Attachments::none;
-  if (none) {
-    // With room for the credentials alone, if there are some. The same message is there for us to take: nobody else
-    // reads.
-    const std::size_t credentials = passes_credentials(socket) ? CMSG_SPACE(sizeof(ucred)) : 0;
-    header.msg_controllen = credentials;
-    if (::recvmsg(socket, &header, MSG_PEEK | how) >= 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
-      return Error{Errc::bad_message, "bad binder message: it brings descriptors, where there are none to bring"};
-    }
-    header.msg_controllen = credentials;
-  }
+  header.msg_controllen = !none ? control.bytes.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
+  BinderMessage envelope;
+  if (next.laden) envelope.fds.reserve(kMaxBinderFds + 1);  // before they are ours, so that none is lost
   const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);
   err = errno;
   if (received < 0) return std::optional<BinderMessage>();
   err = 0;
-  BinderMessage envelope;
   take_control(header, envelope);
   return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
 }
@@ -293,6 +271,11 @@ Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::mi
     if (!ready) return ready.error();
     if (!*ready) return std::optional<BinderMessage>();
   }
+}
+
+Stranger stranger_at(int socket) {
+  const auto peer = peer_credentials(socket);
+  return peer ? Stranger{peer->uid} : Stranger{};
 }
 
 void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexcept {

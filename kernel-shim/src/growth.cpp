@@ -100,7 +100,10 @@ Status grant_growth(int line, std::uint16_t count, int region) {
   return send_on_line(line, encode_answer(count, Errc::ok), region);
 }
 
-void refuse_growth(int line, Errc why) noexcept { (void)send_on_line(line, encode_answer(0, why), -1); }
+void refuse_growth(int line, Errc why) noexcept {
+  const std::string answer = encode_answer(0, why);  // too short for an allocation
+  (void)send_small(line, std::as_bytes(std::span(answer)), -1);
+}
 
 AStackClass class_that_fits(AStackClass declared, std::uint16_t count, std::uint64_t most_bytes) {
   declared.count = std::min(count, kMostAStacksInSecondary);

@@ -3,9 +3,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <utility>
 
-#include "aside.h"
+#include "control_message.h"
 #include "lrpc/shim/binder_protocol.h"
 
 namespace lrpc::shim {
@@ -23,20 +24,14 @@ bool read_out(int socket) noexcept {
   (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
   bool was_reset = false;
   for (int i = 0; i < kMostMessages; ++i) {
-    alignas(cmsghdr) char credentials[CMSG_SPACE(sizeof(ucred))];  // no room for a descriptor: none is received
-    char byte = 0;
-    iovec data{&byte, 1};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = credentials;
-    header.msg_controllen = sizeof credentials;
-    if (::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT) < 0) {
+    std::byte byte{};
+    const Peeked next = peek(socket, {&byte, 1}, MSG_DONTWAIT, true);
+    if (next.size < 0) {
       if (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))) continue;
       return false;
     }
-    if ((header.msg_flags & MSG_CTRUNC) != 0) return false;
-    if (header.msg_controllen == 0) return true;
+    if (next.laden) return false;
+    if (!next.carries) return true;
     (void)::recv(socket, &byte, 1, MSG_DONTWAIT);
   }
   return false;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <system_error>
 
 namespace lrpc {
@@ -52,8 +53,12 @@ std::string_view describe(Errc code) noexcept {
 
 std::string Error::message() const { return text.empty() ? std::string(describe(code)) : text; }
 
-Error system_error(std::string_view what, int err) {
-  return {Errc::system_error, std::string(what) + ": " + std::generic_category().message(err)};
+Error system_error(std::string_view what, int err) noexcept {
+  try {
+    return {Errc::system_error, std::string(what) + ": " + std::generic_category().message(err)};
+  } catch (const std::bad_alloc&) {
+    return {Errc::system_error, {}};
+  }
 }
 
 namespace detail {

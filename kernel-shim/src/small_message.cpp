@@ -8,34 +8,17 @@
 #include <string>
 #include <utility>
 
-#include "aside.h"
+#include "control_message.h"
 #include "take_in.h"
 
 namespace lrpc::shim {
-namespace {
-
-union OneDescriptor {
-  char bytes[CMSG_SPACE(sizeof(int))];
-  cmsghdr align;
-};
-
-}  // namespace
-
 bool send_small(int socket, std::span<const std::byte> bytes, int fd) noexcept {
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  OneDescriptor control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
-  if (fd >= 0) {
-    header.msg_control = control.bytes;
-    header.msg_controllen = CMSG_SPACE(sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  }
+  attach(header, control, {&fd, fd >= 0 ? 1U : 0U});
   while (sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno != EINTR) return false;
   }
@@ -52,15 +35,10 @@ Result<std::optional<SmallMessage>> receive_small(int socket, std::size_t longes
   };
   bool attached = made == PeerSocket::Made::by_peer;
   if (!attached) {
-    // Without room for a descriptor nothing is received, and nothing closed: the message still has it.
-    iovec data{room.data(), room.size()};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    const ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_PEEK);
-    if (got < 0) return nothing(errno);
-    attached = (header.msg_flags & MSG_CTRUNC) != 0;
-    received.size = static_cast<std::size_t>(got);
+    const Peeked next = peek(socket, room, MSG_DONTWAIT, false);
+    if (next.size < 0) return nothing(errno);
+    attached = next.laden;
+    received.size = static_cast<std::size_t>(next.size);
   }
   if (!attached) {
     (void)recv(socket, room.data(), room.size(), MSG_DONTWAIT);  // the same, for nobody else reads

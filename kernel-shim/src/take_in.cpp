@@ -7,29 +7,18 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <semaphore>
-#include <string_view>
 #include <utility>
 
 #include "aside.h"
+#include "control_message.h"
+#include "lrpc/shim/trap.h"
 
 namespace lrpc::shim {
 namespace {
 
 constexpr std::size_t kMostInMessage = 253;  // SCM_MAX_FD
-constexpr int kPidfdMessage = 4;             // SCM_PIDFD, Linux 6.5
-
-/// By the name that the kernel gives it: an ioctl could be answered by whoever made the file, in its own time.
-bool is_seccomp_listener(int fd) noexcept {
-  std::array<char, 48> link{};
-  std::snprintf(link.data(), link.size(), "/proc/thread-self/fd/%d", fd);
-  std::array<char, 64> target{};
-  const ssize_t size = ::readlink(link.data(), target.data(), target.size());
-  return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:seccomp notify";
-}
 
 /// Nothing here asks the file's own driver, which could wait: the kernel looks at what kind of file it is.
 bool is_wanted(int fd) noexcept {
@@ -94,19 +83,10 @@ bool Porter::fetch_sockets() noexcept {
 }
 
 void Porter::look_at(const cmsghdr& control) noexcept {
-  if (control.cmsg_level != SOL_SOCKET) return;
-  if (control.cmsg_type == SCM_CREDENTIALS && control.cmsg_len >= CMSG_LEN(sizeof(ucred))) {
-    std::memcpy(&intake_.sender.emplace(), CMSG_DATA(&control), sizeof(ucred));
-  }
-  if (control.cmsg_type != SCM_RIGHTS && control.cmsg_type != kPidfdMessage) return;
-  const std::size_t count = (control.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  for (std::size_t i = 0; i < count && numbers_.size() < numbers_.capacity(); ++i) {
-    int number = -1;
-    std::memcpy(&number, CMSG_DATA(&control) + i * sizeof number, sizeof number);
-    if (number < 0) continue;  // why the kernel could not add a pidfd
-    // Whoever made the socket can have the kernel add one to each message.
-    numbers_.push_back(control.cmsg_type == kPidfdMessage ? ~number : number);
-  }
+  if (const auto sender = credentials_in(control)) intake_.sender = sender;
+  for_each_descriptor(control, [this](int number, bool sent) {
+    if (numbers_.size() < numbers_.capacity()) numbers_.push_back(sent ? number : ~number);
+  });
 }
 
 ssize_t Porter::receive(msghdr& header, int flags) noexcept {
@@ -167,13 +147,7 @@ bool Porter::hand_over() noexcept {
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(rights), wanted.data(), count * sizeof(int));
+  attach(header, control, std::span(wanted).first(count));
   if (handover_ >= 0 && ::sendmsg(handover_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return true;
   intake_.fds_lost = true;
   return false;
@@ -209,11 +183,7 @@ bool take_over(int handover, std::vector<UniqueFd>& fds) {
   header.msg_controllen = control.size();
   if (::recvmsg(handover, &header, MSG_CMSG_CLOEXEC) != 1) return false;
   if (const cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr) {
-    for (std::size_t at = 0; at + sizeof(int) <= rights->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(rights) + at, sizeof number);
-      fds.emplace_back(number);
-    }
+    for_each_descriptor(*rights, [&](int number, bool) { fds.emplace_back(number); });
   }
   if ((header.msg_flags & MSG_CTRUNC) == 0) return true;
   fds.clear();  // the porter still has them

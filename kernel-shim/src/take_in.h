@@ -18,10 +18,9 @@ namespace lrpc::shim {
 
 /// What a message brought.
 struct Intake {
-  ssize_t size =
-      -1;  ///< Bytes in the room given; -1: nothing was received, and `err` says why (EAGAIN: there is none).
-  int err = 0;
-  bool cut = false;  ///< It had more bytes than there was room.
+  ssize_t size = -1;  ///< Bytes in the room given; -1: nothing was received.
+  int err = 0;        ///< Why: EAGAIN, there is none.
+  bool cut = false;   ///< It had more bytes than there was room.
   std::optional<ucred> sender = {};
   /// At most kMaxBinderFds, each an end of a SEQPACKET socketpair, a memfd or a seccomp listener. The sockets among them
   /// belong into a PeerSocket (Made::by_peer) before anything can go wrong.
@@ -35,8 +34,8 @@ struct Intake {
 /// been looked at. Blocks for that thread's work up to there, none of which waits for the stranger; to close what is not
 /// wanted is its own affair. May throw std::bad_alloc; then nothing has been received.
 ///
-/// ENOBUFS: too much of this user's is being closed, and was not after `patience`, or more came than RLIMIT_NOFILE has room for. The message is not
-/// touched.
+/// ENOBUFS: too much of this user's is being closed, and still was after `patience`, or more came than RLIMIT_NOFILE has
+/// room for. The message is not touched.
 ///
 /// With RLIMIT_NOFILE below kLeastDescriptors the message is looked at before it is received; a peer that has a copy of
 /// this end could put another in its place between the two, and hold this thread up.

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -21,21 +23,16 @@
 #endif
 
 namespace lrpc::shim {
-namespace {
-
-/// By the name that the kernel gives it. Asked of the descriptor by ioctl alone, a file of the peer's own making
-/// could answer.
-bool is_listener(int fd) noexcept {
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+bool is_seccomp_listener(int fd) noexcept {
+  std::array<char, 48> link{};
+  std::snprintf(link.data(), link.size(), "/proc/thread-self/fd/%d", fd);
   std::array<char, 64> target{};
-  const ssize_t size = readlink(link.c_str(), target.data(), target.size());
+  const ssize_t size = readlink(link.data(), target.data(), target.size());
   return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:seccomp notify";
 }
 
-}  // namespace
-
 Result<TrapListener> TrapListener::take(UniqueFd fd) {
-  if (!fd || !is_listener(fd.get()))
+  if (!fd || !is_seccomp_listener(fd.get()))
     return Error{Errc::bad_message, "what was offered as a trap is no seccomp listener"};
   TrapListener listener(std::move(fd));
   seccomp_notif_sizes sizes{};

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,9 +25,31 @@
 #include "lrpc/shim/thread.h"
 
 namespace lrpc::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Before something is tried again for which there was no memory.
+constexpr std::chrono::milliseconds kMemoryPause{1};
+
+}  // namespace
+
+struct Watcher::Task::Work {
+  using Queue = std::multimap<Clock::time_point, std::shared_ptr<Work>>;
+
+  explicit Work(std::function<void()> function) : run(std::move(function)) {
+    Queue made;
+    place = made.extract(made.emplace(Clock::time_point(), nullptr));
+  }
+
+  const std::function<void()> run;
+  // Under the watcher's lock.
+  Queue::node_type place;  ///< In the queue, while it is not posted.
+  Queue::iterator posted;  ///< Where it is, while it is.
+};
 
 struct Watcher::Impl {
-  using Clock = std::chrono::steady_clock;
+  using Work = Task::Work;
   struct Watch {
     int fd;
     Callback callback;
@@ -43,6 +66,7 @@ struct Watcher::Impl {
   }
   void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
   int run_due_work(std::unique_lock<std::mutex>& lock);
+  void post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept;
   void dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events);
 
   static constexpr Id kWakeupId = 0;
@@ -54,7 +78,7 @@ struct Watcher::Impl {
   UniqueFd epoll_;
   UniqueFd wakeup_;
   std::map<Id, std::shared_ptr<Watch>> watches_;
-  std::multimap<Clock::time_point, std::function<void()>> work_;
+  Work::Queue work_;
   Id next_id_ = 1;
   Id running_ = 0;  ///< The watch whose callback runs now.
   bool stop_ = false;
@@ -89,14 +113,36 @@ int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(first->first - now);
       return static_cast<int>(std::min<std::int64_t>(left.count(), 60'000));
     }
-    auto work = std::move(first->second);
-    work_.erase(first);
+    Work::Queue::node_type place = work_.extract(first);
+    std::shared_ptr<Work> work = std::move(place.mapped());
+    work->place = std::move(place);
     lock.unlock();
-    work();
+    bool again = false;
+    try {
+      work->run();
+    } catch (const std::bad_alloc&) {
+      again = true;
+    }
+    if (again) {
+      lock.lock();
+      post_locked(work, Clock::now() + kMemoryPause);
+      lock.unlock();
+    }
     work = nullptr;  // what it holds may use this watcher in its destructor
     lock.lock();
   }
   return -1;
+}
+
+void Watcher::Impl::post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept {
+  if (work->place.empty()) {
+    if (work->posted->first <= when) return;
+    work->place = work_.extract(work->posted);
+  }
+  work->place.key() = when;
+  work->place.mapped() = work;
+  work->posted = work_.insert(std::move(work->place));
+  wake();
 }
 
 void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events) {
@@ -105,8 +151,12 @@ void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uin
   auto watch = found->second;
   running_ = id;
   lock.unlock();
-  watch->callback(
-      {.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+  try {
+    watch->callback(
+        {.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+  } catch (const std::bad_alloc&) {
+    std::this_thread::sleep_for(kMemoryPause);
+  }
   watch.reset();  // the last, if it was unwatched meanwhile: what it holds may use this watcher in its destructor
   lock.lock();
   running_ = 0;
@@ -157,16 +207,21 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback, For what) {
   std::lock_guard lock(impl_->mutex_);
   if (Status started = impl_->start_locked(); !started) return started.error();
   const Id id = impl_->next_id_++;
-  impl_->watches_.emplace(id, made);
-  epoll_event event{};
-  event.events = what == For::news ? EPOLLIN | EPOLLRDHUP : 0;  // EPOLLHUP in any case
-  event.data.u64 = id;
-  if (epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    const int err = errno;
+  drop_in_fork_children(fd);
+  int err = ENOMEM;
+  try {
+    impl_->watches_.emplace(id, made);
+    epoll_event event{};
+    event.events = what == For::news ? EPOLLIN | EPOLLRDHUP : 0;  // EPOLLHUP in any case
+    event.data.u64 = id;
+    err = epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+  } catch (const std::bad_alloc&) {
+  }
+  if (err != 0) {
     impl_->watches_.erase(id);
+    keep_in_fork_children(fd);
     return system_error("epoll_ctl", err);
   }
-  drop_in_fork_children(fd);
   return id;
 }
 
@@ -184,13 +239,27 @@ void Watcher::unwatch(Id id) {
   if (!on_watcher_thread()) impl_->idle_.wait(lock, [&] { return impl_->running_ != id; });
 }
 
+Watcher::Task::Task(std::function<void()> work) : work_(std::make_shared<Work>(std::move(work))) {}
+
 Status Watcher::post(std::function<void()> work, std::uint32_t delay_ms) {
   if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  const Task once(std::move(work));
   std::lock_guard lock(impl_->mutex_);
   if (Status started = impl_->start_locked(); !started) return started;
-  impl_->work_.emplace(Impl::Clock::now() + std::chrono::milliseconds(delay_ms), std::move(work));
-  impl_->wake();
+  impl_->post_locked(once.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
   return {};
+}
+
+bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept {
+  if (inert() || task.work_ == nullptr) return false;
+  try {
+    std::lock_guard lock(impl_->mutex_);
+    if (!impl_->start_locked()) return false;
+    impl_->post_locked(task.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
+    return true;
+  } catch (const std::bad_alloc&) {  // what start_locked() has to say
+    return false;
+  }
 }
 
 bool Watcher::on_watcher_thread() const noexcept { return impl_->thread_id_.load() == std::this_thread::get_id(); }

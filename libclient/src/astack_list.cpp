@@ -1,5 +1,6 @@
 #include "lrpc/client/astack_list.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -37,19 +38,22 @@ class ThreadNumbers {
 };
 constinit std::atomic<std::uint32_t> ThreadNumbers::used_{0};
 
+void give_number_back(void* /*marked*/) noexcept {
+  const unsigned number = shim::calling_thread.number;
+  shim::calling_thread.number = kLeasingThreads;
+  ThreadNumbers::release(number);
+}
+
+/// The thread's end gives the number back. By a key: to register a thread_local's destructor takes memory, and without
+/// it the C library ends the process.
 void number_this_thread() noexcept {
-  struct Holder {
-    Holder() noexcept {
-      if (shim::have_asymmetric_fence) shim::calling_thread.number = ThreadNumbers::acquire();
-    }
-    ~Holder() {
-      const unsigned number = shim::calling_thread.number;
-      shim::calling_thread.number = kLeasingThreads;
-      ThreadNumbers::release(number);
-    }
-  };
-  thread_local const Holder holder;
-  (void)holder;
+  static pthread_key_t key;
+  static const bool have_key = pthread_key_create(&key, &give_number_back) == 0;
+  if (!have_key || !shim::have_asymmetric_fence || shim::calling_thread.number != kLeasingThreads) return;
+  const unsigned number = ThreadNumbers::acquire();
+  if (number == kLeasingThreads) return;
+  shim::calling_thread.number = number;
+  if (pthread_setspecific(key, &key) != 0) give_number_back(nullptr);
 }
 
 }  // namespace
@@ -188,13 +192,18 @@ shim::LinkageRecord* AStackList::take_from(Lease& lease) noexcept {
   return lease.remove();
 }
 
-std::vector<shim::LinkageRecord*> AStackList::take_idle() {
-  std::vector<shim::LinkageRecord*> idle;
-  while (shim::LinkageRecord* record = pop()) idle.push_back(record);
+void AStackList::take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept {
+  const auto take_all = [&idle](auto&& next) {  // nothing is taken that would have to be put back for want of memory
+    while (idle.size() != idle.capacity()) {
+      shim::LinkageRecord* const record = next();
+      if (record == nullptr) return;
+      idle.push_back(record);
+    }
+  };
+  take_all([this] { return pop(); });
   std::ranges::reverse(idle);
-  while (shim::LinkageRecord* record = pop_secondary()) idle.push_back(record);
-  while (shim::LinkageRecord* record = end_a_lease()) idle.push_back(record);
-  return idle;
+  take_all([this] { return pop_secondary(); });
+  take_all([this] { return end_a_lease(); });
 }
 
 void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept {

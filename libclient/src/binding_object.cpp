@@ -107,7 +107,8 @@ BindingObject::BindingObject(BindingParts parts)
       owner_(getpid()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
-  (void)shim::ticks_per_microsecond();    // measure now, not in the first call
+  (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+  shim::prepare_to_close_aside();
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
@@ -116,7 +117,10 @@ BindingObject::BindingObject(BindingParts parts)
   }
   const auto classes = parts_.region.layout().classes();
   lists_ = std::make_unique<AStackList[]>(classes.size());
-  if (parts_.supply == AStackSupply::grow) secondary_ = std::make_unique<SecondaryAStacks>(*this);
+  if (parts_.supply == AStackSupply::grow) {
+    secondary_ = std::make_unique<SecondaryAStacks>(*this);
+    return_ = shim::Watcher::Task([this] { return_unused(); });
+  }
   const SecondaryRecords* secondary = secondary_ != nullptr ? &secondary_->records() : nullptr;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     lists_[i].fill(records_, classes[i].first_astack, classes[i].declared.count, secondary);
@@ -377,33 +381,41 @@ void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
   if (tails_used_.exchange(true)) return;
   const shim::NoCancellation never;
   if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
-  (void)Library::get().watcher.post(
-      [this, delay_ms] {
-        Library& library = Library::get();
-        std::lock_guard lock(library.mutex);
-        if (!library.bindings.contains(this)) return;
-        // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
-        // again.
-        if (!trim_idle_tails()) schedule_trim(std::min(2 * delay_ms, kLongestTrimDelayMs));
-      },
-      delay_ms);
+  trim_delay_ms_ = delay_ms;
+  if (!Library::of_living_binding().watcher.post(trim_, delay_ms))
+    tails_used_.store(false);  // the next one tries again
+}
+
+/// On the watcher's thread, when this may be gone.
+void BindingObject::trim() {
+  Library& library = Library::of_living_binding();
+  std::lock_guard lock(library.mutex);
+  if (!library.bindings.contains(this)) return;
+  // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
+  // again.
+  const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
+  if (!trim_idle_tails()) schedule_trim(next);
 }
 
 void BindingObject::schedule_return() noexcept {
   if (return_scheduled_.exchange(true)) return;
-  const auto posted = Library::of_living_binding().watcher.post(
-      [this] {
-        Library& library = Library::of_living_binding();
-        std::lock_guard lock(library.mutex);
-        if (!library.bindings.contains(this)) return;
-        return_scheduled_.store(false);
-        if (secondary_ != nullptr && secondary_->return_unused()) schedule_return();
-      },
-      static_cast<std::uint32_t>(parts_.grown_idle.count()));
-  if (!posted) return_scheduled_.store(false);  // the next growth tries again
+  const auto delay = static_cast<std::uint32_t>(parts_.grown_idle.count());
+  // Else the next growth tries again.
+  if (!Library::of_living_binding().watcher.post(return_, delay)) return_scheduled_.store(false);
 }
 
-bool BindingObject::trim_idle_tails() noexcept {
+/// On the watcher's thread, when this may be gone.
+void BindingObject::return_unused() {
+  Library& library = Library::of_living_binding();
+  std::lock_guard lock(library.mutex);
+  if (!library.bindings.contains(this)) return;
+  return_scheduled_.store(false);
+  if (secondary_ != nullptr && secondary_->return_unused()) schedule_return();
+}
+
+bool BindingObject::trim_idle_tails() {
+  std::vector<shim::LinkageRecord*> idle;
+  idle.reserve(records_.size() + (secondary_ != nullptr ? secondary_->count() : 0));
   tails_used_.store(false);
   trims_.fetch_add(1, std::memory_order_seq_cst);
   const auto classes = parts_.region.layout().classes();
@@ -411,7 +423,8 @@ bool BindingObject::trim_idle_tails() noexcept {
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
     // Whoever is not in a call now, out of everybody's reach: nobody writes a tail that is being punched.
-    const auto idle = lists_[i].take_idle();
+    idle.clear();
+    lists_[i].take_idle(idle);
     for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);
     lists_[i].put_idle(idle);
     all_idle &= idle.size() >= classes[i].declared.count;

@@ -69,6 +69,7 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
   {
     std::lock_guard lock(mutex_);
     if (!thread_.running()) {
+      waits_.reserve(shim::kMostFutexWaits);
       const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
       if (!started) return started.error();
     }
@@ -149,7 +150,7 @@ void* CompletionQueue::thread_main(void* queue) {
 
 void CompletionQueue::sleep_on_words() {
   using Clock = std::chrono::steady_clock;
-  std::vector<shim::FutexWait> waits;
+  std::vector<shim::FutexWait>& waits = waits_;
   auto checked = Clock::now();
   for (;;) {
     bool news = false;
@@ -165,7 +166,8 @@ void CompletionQueue::sleep_on_words() {
         if (call.ready) continue;
         if (call.look()) {
           call.ready = news = true;
-          ready_.push_back(linkage);
+          call.place.front() = linkage;
+          ready_.splice(ready_.end(), call.place);
         } else if (waits.size() == shim::kMostFutexWaits) {
           crowded = true;
         } else {

@@ -143,8 +143,7 @@ Status client::check_options(const ImportOptions& options, bool sealed) {
 Result<Binding> client::bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                              std::vector<AStackClass>* bound_classes) {
   if (Status sound = check_options(options, options.gate == Gate::trap); !sound) return sound.error();
-  shim::Stranger server;
-  if (const auto peer = shim::peer_credentials(socket); wish.is_private && peer) server.user = peer->uid;
+  shim::Stranger server = wish.is_private ? shim::stranger_at(socket) : shim::Stranger{};
   auto answer = ask(socket, name, wish, options, server);
   if (!answer) return answer.error();
   if (const auto* bound = std::get_if<shim::Bound>(&answer->body); !wish.is_private && bound != nullptr) {
@@ -202,11 +201,8 @@ Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const Impo
   }
   auto bound = client::bind(socket.get(), "", wish_of(pdl, true), options);
   // Whoever made the pair may have left something in it. No end of the pair for others who hold this one, too.
-  shim::Stranger server;
-  if (const auto peer = shim::peer_credentials(socket.get())) server.user = peer->uid;
-  std::vector<UniqueFd> left;
-  left.push_back(std::move(socket));
-  shim::close_strangers(std::move(left), server);
+  shim::Stranger server = shim::stranger_at(socket.get());
+  shim::close_aside(std::move(socket), std::move(server));
   return bound;
 }
 

@@ -231,7 +231,14 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
   }
 }
 
-bool SecondaryAStacks::return_unused() noexcept {
+std::size_t SecondaryAStacks::count() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t all = 0;
+  for (const Secondary& one : places_) all += one.count;
+  return all;
+}
+
+bool SecondaryAStacks::return_unused() {
   if (binding_.revoked()) return false;  // they go with the binding, as the primary region does
   {
     const std::unique_lock lock(asking_, std::try_to_lock);
@@ -243,6 +250,8 @@ bool SecondaryAStacks::return_unused() noexcept {
   }
   std::vector<Secondary> unused;
   unused.reserve(places_.size());
+  std::vector<LinkageRecord*> idle;
+  idle.reserve(binding_.records_.size() + count());
   for (std::uint16_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) {
     bool any = false;
     {
@@ -253,7 +262,8 @@ bool SecondaryAStacks::return_unused() noexcept {
     AStackList& list = binding_.lists_[i];
     (void)binding_.release_quarantined(list);
     binding_.trims_.fetch_add(1, std::memory_order_seq_cst);
-    auto idle = list.take_idle();
+    idle.clear();
+    list.take_idle(idle);
     take_unused(i, idle, unused);
     // The first places on top: so the last ones come to rest first. Primary A-stacks in the order they had.
     std::ranges::stable_sort(idle, std::ranges::greater(), [&](const LinkageRecord* record) {

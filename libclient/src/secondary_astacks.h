@@ -51,7 +51,9 @@ class SecondaryAStacks {
   void forget_after_fork() noexcept;
   /// Gives the regions back that nobody has used since the last time. True: there is something left to look after.
   /// On the watcher's thread, under the library's lock.
-  [[nodiscard]] bool return_unused() noexcept;
+  [[nodiscard]] bool return_unused();
+  /// A-stacks in the regions there are now.
+  [[nodiscard]] std::size_t count() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -91,7 +93,7 @@ class SecondaryAStacks {
   Clock::time_point not_before_{};
   bool distrusted_ = false;  ///< The clerk has answered nonsense once: it is not asked again.
 
-  std::mutex mutex_;  ///< Never held while anything is waited for.
+  mutable std::mutex mutex_;  ///< Never held while anything is waited for.
   std::array<Secondary, shim::kMostSecondaryRegions> places_;
 };
 

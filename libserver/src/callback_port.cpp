@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -44,11 +43,7 @@ CallbackPort::Attempt::Attempt(CallbackPort& wanted) : port(wanted) {
 }
 
 CallbackPort::Attempt::~Attempt() {
-  if (socket) {  // not used; it may be the last by now
-    std::vector<UniqueFd> left;
-    left.push_back(std::move(socket));
-    shim::close_strangers(std::move(left), {});
-  }
+  if (socket) shim::close_aside(std::move(socket), {});  // not used; it may be the last by now
   if (!binding) return;
   std::lock_guard lock(port.mutex_);
   port.binding_ = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "answer_time.h"
@@ -37,9 +38,18 @@ Error why_not(const shim::BinderMessage& answer) {
   return {Errc::bad_message, "the nameserver's answer to an export makes no sense"};
 }
 
+/// With its text, if there is memory for that.
+Error copy_of(const Error& error) noexcept {
+  try {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {error.code, {}};
+  }
+}
+
 }  // namespace
 
-Clerk::Clerk(Domain& domain) noexcept : domain_(domain), pause_(kFirstPause) {}
+Clerk::Clerk(Domain& domain) : domain_(domain), pause_(kFirstPause) {}
 
 // ---- Requests to the nameserver, from the program's threads ----
 
@@ -58,7 +68,7 @@ Result<std::shared_ptr<Clerk::Link>> Clerk::linked() {
   std::lock_guard lock(mutex_);
   if (link_ != nullptr) return link_;  // somebody was faster
   if (Status adopted = adopt_locked(*std::move(socket)); !adopted) return adopted.error();
-  if (anything_missing_locked()) (void)domain_.watcher().post([this] { register_missing(); });
+  if (anything_missing_locked()) (void)domain_.watcher().post(register_);
   return link_;
 }
 
@@ -66,6 +76,9 @@ Status Clerk::adopt_locked(UniqueFd socket) {
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   auto link = std::make_shared<Link>();
   link->fd = std::move(socket);
+  link->flush = shim::Watcher::Task([this, hold = std::weak_ptr(link)] {
+    if (const auto held = hold.lock()) flush(held);
+  });
   auto watched = domain_.watcher().watch(link->fd.get(),
                                          [this, link](shim::Watcher::Event event) { on_nameserver(link, event.id); });
   if (!watched) return watched.error();
@@ -85,7 +98,14 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
     answer =
         asked_.emplace(request.request, Asked{export_id, std::promise<Answer>()}).first->second.waiting->get_future();
   }
-  const Status sent = shim::send_message(link.fd.get(), request, answer_time);
+  Status sent;
+  try {
+    sent = shim::send_message(link.fd.get(), request, answer_time);
+  } catch (const std::bad_alloc&) {
+    std::lock_guard lock(mutex_);
+    asked_.erase(request.request);
+    throw;
+  }
   // With peer_gone the watcher's thread hears of the end too, and perhaps of its reason.
   const bool on_its_way = sent || sent.code() == Errc::peer_gone;
   if (on_its_way && answer.wait_until(until) == std::future_status::ready) return answer.get();
@@ -149,10 +169,19 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
     id = ++last_export_;
     exports_.emplace(id, std::move(exported));
   }
-  auto answer = ask(**link, id, std::move(request));  // B1
-  if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
-  std::lock_guard lock(mutex_);
-  exports_.erase(id);
+  Answer answer = Errc::limit_reached;
+  try {
+    answer = ask(**link, id, std::move(request));  // B1
+    if (answer && std::holds_alternative<shim::Exported>(answer->body)) return ExportId{id};
+  } catch (const std::bad_alloc&) {
+    std::lock_guard lock(mutex_);
+    exports_.erase(id);
+    throw;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    exports_.erase(id);
+  }
   return answer ? why_not(*answer) : answer.error();
 }
 
@@ -171,17 +200,22 @@ Status Clerk::withdraw(ExportId id) {
     // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see
     // on_answer().
     if (found->second.registered != 0) link = link_;
-    withdrawn = exports_.extract(found);
     for (auto& [number, asked] : asked_) {
-      if (asked.export_id == withdrawn.key()) asked.leaving = withdrawn.mapped().name;
+      if (asked.export_id == found->first) asked.leaving = found->second.name;
     }
-    if (link != nullptr && domain_.watcher().on_watcher_thread()) {
-      withdraw_soon_locked(link, withdrawn.mapped().registered, withdrawn.mapped().name);
-      return {};
-    }
+    const bool soon = link != nullptr && domain_.watcher().on_watcher_thread();
+    if (soon) withdraw_soon_locked(link, found->second.registered, found->second.name);
+    withdrawn = exports_.extract(found);
+    if (soon) return {};
   }
   if (link == nullptr) return {};
-  auto answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
+  Answer answer = Errc::limit_reached;
+  try {
+    answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
+  } catch (const std::bad_alloc&) {
+    ::shutdown(link->fd.get(), SHUT_RDWR);  // as below
+    throw;
+  }
   if (answer) {
     if (auto* failed = std::get_if<shim::Failed>(&answer->body)) return Error{failed->code, failed->text};
     return {};
@@ -210,7 +244,17 @@ void Clerk::close() {
 
 // ---- The nameserver's messages, on the watcher's thread ----
 
+/// Without memory for what the nameserver says, a new connection is better than this one.
 void Clerk::on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch) {
+  try {
+    hear(link, watch);
+  } catch (const std::bad_alloc&) {
+    ::shutdown(link->fd.get(), SHUT_RDWR);
+    throw;  // so that we are called again, and find the end
+  }
+}
+
+void Clerk::hear(const std::shared_ptr<Link>& link, shim::Watcher::Id watch) {
   auto received = shim::receive_message(link->fd.get(), std::chrono::milliseconds(0));
   if (!received) {
     // The end, or garbage. Either way a new connection is better than this one.
@@ -232,6 +276,7 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
   const auto* failed = std::get_if<shim::Failed>(&message.body);
   const auto* done = std::get_if<shim::Exported>(&message.body);
   std::vector<News> news;
+  news.reserve(1);
   {
     std::lock_guard lock(mutex_);
     const auto found = asked_.find(message.request);
@@ -240,9 +285,7 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
       if (failed != nullptr && message.request == 0) link->last_words = Error{failed->code, failed->text};
       return;
     }
-    Asked asked = std::move(found->second);
-    asked_.erase(found);
-    if (!asked.leaving.empty()) left_.notify_all();  // unless a withdrawal follows, which is asked for under this lock
+    Asked& asked = found->second;  // until all is done: who waits for it must not wait in vain
     if (done != nullptr) {
       // Known before the next message is read, which may be a bind request for it.
       on_exported_locked(link, asked, done->export_id, news);
@@ -253,6 +296,9 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
       retry_later_locked();
     }
     if (asked.waiting) asked.waiting->set_value(std::move(message));
+    if (!asked.leaving.empty())
+      left_.notify_all();  // unless a withdrawal has followed, which is asked for under this lock
+    asked_.erase(found);
   }
   tell(news);
   register_missing();
@@ -276,16 +322,20 @@ void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& a
 
 // B16
 void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why) {
+  std::vector<News> news;
+  {
+    std::lock_guard lock(mutex_);
+    news.reserve(exports_.size());  // what follows needs no memory, but for the text
+  }
   domain_.watcher().unwatch(watch);
   ::shutdown(link->fd.get(), SHUT_RDWR);
   domain_.grant().detach();  // nobody rules any more
-  std::vector<News> news;
   {
     std::lock_guard lock(mutex_);
     if (link_ != link) return;  // close() was faster
     link_.reset();
     for (auto& [number, asked] : asked_) {
-      if (asked.waiting) asked.waiting->set_value(why);
+      if (asked.waiting) asked.waiting->set_value(copy_of(why));
     }
     asked_.clear();
     left_.notify_all();
@@ -295,7 +345,9 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
       exported.registered = 0;
       exported.asked = false;
       exported.refused = false;
-      change_locked(exported, Error{Errc::peer_gone, why.message()}, news);
+      Error told = copy_of(why);
+      told.code = Errc::peer_gone;
+      change_locked(exported, std::move(told), news);
     }
     retry_later_locked();
   }
@@ -308,7 +360,12 @@ void Clerk::withdraw_soon_locked(const std::shared_ptr<Link>& link, std::uint64_
   request.request = ++last_request_;
   request.body = shim::WithdrawRequest{registered};
   asked_.emplace(request.request, Asked{.export_id = 0, .waiting = std::nullopt, .leaving = std::move(name)});
-  send_soon(link, std::move(request));
+  try {
+    send_soon(link, std::move(request));
+  } catch (const std::bad_alloc&) {
+    ::shutdown(link->fd.get(), SHUT_RDWR);  // the end answers it
+    throw;
+  }
 }
 
 /// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
@@ -321,13 +378,17 @@ void Clerk::send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage mes
 
 void Clerk::flush(const std::shared_ptr<Link>& link) {
   while (!link->outbox.empty()) {
-    const Status sent = shim::send_message(link->fd.get(), link->outbox.front(), false);
-    if (sent.code() == Errc::limit_reached &&
-        domain_.watcher().post([this, link] { flush(link); }, static_cast<std::uint32_t>(link->outbox_pause.count()))) {
+    Errc sent = Errc::system_error;
+    try {
+      sent = shim::send_message(link->fd.get(), link->outbox.front(), false).code();
+    } catch (const std::bad_alloc&) {  // others would wait for what cannot be said
+    }
+    if (sent == Errc::limit_reached &&
+        domain_.watcher().post(link->flush, static_cast<std::uint32_t>(link->outbox_pause.count()))) {
       link->outbox_pause = std::min(link->outbox_pause * 2, kLongestOutboxPause);
       return;
     }
-    if (!sent) {  // the end, of which on_nameserver() hears
+    if (sent != Errc::ok) {  // the end, of which on_nameserver() hears
       ::shutdown(link->fd.get(), SHUT_RDWR);
       link->outbox.clear();
       return;
@@ -344,10 +405,9 @@ bool Clerk::anything_missing_locked() const {
                              [](const auto& one) { return one.second.established && one.second.registered == 0; });
 }
 
-void Clerk::retry_later_locked() {
+void Clerk::retry_later_locked() noexcept {
   if (retry_posted_ || closed_ || !anything_missing_locked()) return;
-  retry_posted_ =
-      domain_.watcher().post([this] { on_retry(); }, static_cast<std::uint32_t>(pause_.count())).has_value();
+  retry_posted_ = domain_.watcher().post(retry_, static_cast<std::uint32_t>(pause_.count()));
   pause_ = std::min(pause_ * 2, kLongestPause);
 }
 
@@ -383,16 +443,24 @@ void Clerk::register_missing() {
     if (!exported.established || exported.registered != 0 || exported.asked || exported.refused) continue;
     if (++under_way > kExportsAtOnce) return;
     const auto request = export_request(++last_request_, exported);
-    if (!shim::send_message(link_->fd.get(), request, false)) return retry_later_locked();
+    const auto asked = asked_.emplace(request.request, Asked{.export_id = id, .waiting = std::nullopt}).first;
+    Errc sent = Errc::limit_reached;
+    try {
+      sent = shim::send_message(link_->fd.get(), request, false).code();
+    } catch (const std::bad_alloc&) {
+    }
+    if (sent != Errc::ok) {
+      asked_.erase(asked);
+      return retry_later_locked();
+    }
     exported.asked = true;
-    asked_.emplace(request.request, Asked{.export_id = id, .waiting = std::nullopt});
   }
 }
 
-/// What has become of a name: told once.
-void Clerk::change_locked(Export& exported, Status status, std::vector<News>& news) {
-  if (std::exchange(exported.told, status.code()) == status.code()) return;
-  if (exported.interface->options.on_registration) news.push_back({exported.interface, std::move(status)});
+/// What has become of a name (`why`: Errc::ok, it is there): told once. `news` has room.
+void Clerk::change_locked(Export& exported, Error why, std::vector<News>& news) noexcept {
+  if (std::exchange(exported.told, why.code) == why.code || !exported.interface->options.on_registration) return;
+  news.push_back({exported.interface, why.code == Errc::ok ? Status() : Status(std::move(why))});
 }
 
 void Clerk::tell(const std::vector<News>& news) noexcept {
@@ -403,9 +471,13 @@ void Clerk::tell(const std::vector<News>& news) noexcept {
 
 // ---- The processor allocator, on the watcher's thread ----
 
-void Clerk::on_poller_page(shim::BinderMessage message) {
+void Clerk::on_poller_page(shim::BinderMessage message) noexcept {
   // What is no page, or cannot be mapped, leaves this server to its own rule: it polls for its calls all the same.
-  if (message.fds.size() == 1) (void)domain_.grant().attach(std::move(message.fds.front()));
+  if (message.fds.size() != 1) return;
+  try {
+    (void)domain_.grant().attach(std::move(message.fds.front()));
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Clerk::wake_allocator() {
@@ -428,7 +500,11 @@ std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
 // B11
 void Clerk::on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
   auto& request = std::get<shim::BindRequest>(message.body);
-  const Status bound = bind(request, message);
+  Status bound = Errc::limit_reached;
+  try {
+    bound = bind(request, message);
+  } catch (const std::bad_alloc&) {
+  }
   shim::BinderMessage reply;
   reply.request = message.request;
   reply.body = shim::BindReply{request.binding_id, bound.code(), bound ? std::string() : bound.error().message()};

@@ -30,7 +30,7 @@ class Domain;
 /// a growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
 class Clerk {
  public:
-  explicit Clerk(Domain& domain) noexcept;
+  explicit Clerk(Domain& domain);
   Clerk(const Clerk&) = delete;
   Clerk& operator=(const Clerk&) = delete;
 
@@ -53,6 +53,7 @@ class Clerk {
     Error last_words{Errc::peer_gone, "the nameserver hung up"};
     std::deque<shim::BinderMessage> outbox;  ///< What the nameserver was not ready to take.
     std::chrono::milliseconds outbox_pause{1};
+    shim::Watcher::Task flush;  ///< When the nameserver is to be asked again whether it takes the next one.
   };
   /// A name of this server. It is here from the first request until it is withdrawn, whether a nameserver has it or
   /// not.
@@ -89,6 +90,7 @@ class Clerk {
 
   // The nameserver's side: on the watcher's thread.
   void on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch);
+  void hear(const std::shared_ptr<Link>& link, shim::Watcher::Id watch);
   void on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage message);
   void on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered,
                           std::vector<News>& news);
@@ -98,16 +100,18 @@ class Clerk {
   void hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why);
   void register_missing();
   void on_retry();
-  void retry_later_locked();
+  void retry_later_locked() noexcept;
   [[nodiscard]] bool anything_missing_locked() const;
-  static void change_locked(Export& exported, Status status, std::vector<News>& news);
+  static void change_locked(Export& exported, Error why, std::vector<News>& news) noexcept;
   static void tell(const std::vector<News>& news) noexcept;
-  void on_poller_page(shim::BinderMessage message);
+  void on_poller_page(shim::BinderMessage message) noexcept;
   void on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message);
   Status bind(shim::BindRequest& request, shim::BinderMessage& message);
   [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
 
   Domain& domain_;
+  const shim::Watcher::Task retry_{[this] { on_retry(); }};
+  const shim::Watcher::Task register_{[this] { register_missing(); }};
   std::mutex mutex_;
   std::shared_ptr<Link> link_;        ///< Null: not connected.
   std::vector<std::string> sockets_;  ///< Where to look for a nameserver again; the environment is read only once.

@@ -22,15 +22,6 @@ constexpr int kRingsPerLook = 64;
 /// An offer takes as long as so many of them, and more.
 constexpr int kRingsPerOffer = 15;
 
-/// Without memory for its news a binding is as good as gone.
-Result<std::optional<shim::BellNews>> receive_or_end(const ServedBinding& binding) {
-  try {
-    return shim::receive_bell(binding.bell(), binding.stranger());
-  } catch (const std::bad_alloc&) {
-    return Errc::peer_gone;
-  }
-}
-
 /// What a binding holds for as long as it is there: its bell and its client's process; with callbacks, what the client
 /// offers for them, and the same of the binding that is then made to it.
 std::size_t descriptors_of(const ServedInterface& interface) noexcept {
@@ -54,15 +45,17 @@ constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
 Domain::Domain(ServerOptions options)
     : options_(sound(std::move(options))),
-      grant_([this] { (void)watcher_.post([this] { clerk_.wake_allocator(); }); }),
+      grant_([this] { (void)watcher_.post(wake_allocator_); }),
       poller_(options_, processors_, grant_),
-      estacks_(options_, processors_, poller_, [this] { (void)watcher_.post([this] { estacks_.supply(); }); }),
+      estacks_(options_, processors_, poller_,
+               [this](std::uint32_t later) { (void)watcher_.post(supply_estacks_, later); }),
       traps_(options_, descriptors_),
       secondary_(options_, watcher_, estacks_, descriptors_),
       clerk_(*this),
       private_sockets_(*this),
       watcher_("lrpc-clerk") {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+  shim::prepare_to_close_aside();
 }
 
 Domain::~Domain() {
@@ -122,57 +115,88 @@ Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) cons
                                         " (max_region_bytes_per_user)"};
 }
 
-Status Domain::add_binding(ServedParts parts) {
-  processors_.refer_to_this_thread();
+void Domain::forget_if_none_locked(const shim::Credentials& client) noexcept {
+  const auto of_process = bindings_of_.find(client.pid);
+  if (of_process != bindings_of_.end() && of_process->second == 0) bindings_of_.erase(of_process);
+  const auto of_user = bindings_of_user_.find(client.uid);
+  if (of_user != bindings_of_user_.end() && of_user->second.count == 0) bindings_of_user_.erase(of_user);
+}
+
+std::shared_ptr<ServedBinding> Domain::make_binding(ServedParts parts) {
+  const shim::Credentials client = parts.client;
+  const std::uint64_t id = parts.id;
   parts.descriptors = std::make_shared<const DescriptorAccount::Share>(
-      DescriptorAccount::take(descriptors_, parts.client.uid, descriptors_of(*parts.interface)));
-  {
-    std::lock_guard lock(mutex_);
-    auto& counted = bindings_of_user_[parts.client.uid].handles;
-    if (counted == nullptr) counted = std::make_shared<HandleCount>(options_.max_handles_per_user);
-    parts.handles = counted;
-  }
-  auto binding = std::make_shared<ServedBinding>(std::move(parts));
-  {
-    std::lock_guard lock(mutex_);
-    bindings_.emplace(binding->id(), binding);
-    if (is_one_process(binding->client().pid)) ++bindings_of_[binding->client().pid];
-    UserBindings& of_user = bindings_of_user_[binding->client().uid];
+      DescriptorAccount::take(descriptors_, client.uid, descriptors_of(*parts.interface)));
+  std::shared_ptr<ServedBinding> binding;  // if it comes to nothing it goes outside the lock: that unmaps
+  std::lock_guard lock(mutex_);
+  try {
+    UserBindings& of_user = bindings_of_user_[client.uid];
+    if (of_user.handles == nullptr) of_user.handles = std::make_shared<HandleCount>(options_.max_handles_per_user);
+    parts.handles = of_user.handles;
+    std::size_t* const of_process = is_one_process(client.pid) ? &bindings_of_[client.pid] : nullptr;
+    shim::Watcher::Task unbound;
+    if (parts.interface->options.on_unbound) {
+      unbound = shim::Watcher::Task(
+          [interface = parts.interface, id] { call_program([&] { interface->options.on_unbound(id); }); });
+    }
+    binding = std::make_shared<ServedBinding>(std::move(parts));
+    binding->unbound = std::move(unbound);
+    bindings_.emplace(id, binding);
+    estacks_.admit(*binding);
     ++of_user.count;
     of_user.region_bytes += binding->region_bytes();
+    if (of_process != nullptr) ++*of_process;
+    return binding;
+  } catch (const std::bad_alloc&) {
+    bindings_.erase(id);
+    forget_if_none_locked(client);
+    throw;
   }
+}
+
+Status Domain::watch(const std::shared_ptr<ServedBinding>& binding) {
   auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
-  if (!bell) {
-    remove(binding->id());
-    return bell.error();
-  }
+  if (!bell) return bell.error();
   binding->bell_watch = *bell;
   auto pidfd =
       watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end_binding(id); });
-  if (!pidfd) {
-    remove(binding->id());
-    return pidfd.error();
-  }
+  if (!pidfd) return pidfd.error();
   binding->pidfd_watch = *pidfd;
+  return {};
+}
+
+Status Domain::add_binding(ServedParts parts) {
+  processors_.refer_to_this_thread();
+  const auto binding = make_binding(std::move(parts));
+  Status watched;
+  try {
+    watched = watch(binding);
+  } catch (const std::bad_alloc&) {
+    watched = Errc::limit_reached;
+  }
+  if (!watched) {
+    remove(binding->id());
+    return watched;
+  }
   if (const auto& told = binding->interface().options.on_bound)
     call_program([&] { told(binding->id(), binding->client()); });
   return {};
 }
 
 // B17
-void Domain::end_binding(std::uint64_t id) {
+void Domain::end_binding(std::uint64_t id) noexcept {
   const auto binding = remove(id);
   if (binding == nullptr) return;
-  if (!binding->interface().options.on_unbound) return;
-  const auto tell = [binding, id] { call_program([&] { binding->interface().options.on_unbound(id); }); };
+  const auto& told = binding->interface().options.on_unbound;
+  if (!told) return;
   if (watcher_.on_watcher_thread()) {
-    tell();
+    call_program([&] { told(id); });
   } else {
-    (void)watcher_.post(tell);
+    (void)watcher_.post(binding->unbound);
   }
 }
 
-std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
+std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) noexcept {
   std::shared_ptr<ServedBinding> binding;
   {
     std::lock_guard lock(mutex_);
@@ -180,18 +204,17 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) {
     if (found == bindings_.end()) return nullptr;
     binding = std::move(found->second);
     bindings_.erase(found);
-    if (is_one_process(binding->client().pid)) {
-      const auto counted = bindings_of_.find(binding->client().pid);
-      if (--counted->second == 0) bindings_of_.erase(counted);
-    }
-    const auto of_user = bindings_of_user_.find(binding->client().uid);
-    of_user->second.region_bytes -= binding->region_bytes();
-    if (--of_user->second.count == 0) bindings_of_user_.erase(of_user);
+    const shim::Credentials& client = binding->client();
+    if (is_one_process(client.pid)) --bindings_of_[client.pid];
+    UserBindings& of_user = bindings_of_user_[client.uid];
+    of_user.region_bytes -= binding->region_bytes();
+    --of_user.count;
+    forget_if_none_locked(client);
   }
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);
   binding->revoke();
-  estacks_.forget(*binding);
+  estacks_.dismiss(*binding);
   traps_.end(*binding);
   secondary_.end(*binding);
   binding->handles().close_all();
@@ -204,28 +227,33 @@ std::shared_ptr<ServedBinding> Domain::find(std::uint64_t id) {
   return found != bindings_.end() ? found->second : nullptr;
 }
 
-void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) {
+/// Without memory for its news a binding is as good as gone: what it has rung for is lost.
+void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept {
+  try {
+    if (!event.hung_up && hear(binding)) return;
+  } catch (const std::bad_alloc&) {
+  }
+  end_binding(binding->id());
+}
+
+bool Domain::hear(const std::shared_ptr<ServedBinding>& binding) {
   // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
-  bool ended = event.hung_up;
-  for (int i = 0; i < kRingsPerLook && !ended; ++i) {
-    auto news = receive_or_end(*binding);
+  for (int i = 0; i < kRingsPerLook; ++i) {
+    auto news = shim::receive_bell(binding->bell(), binding->stranger());
     if (news && !news->has_value()) break;
     if (!news || (*news)->message != shim::BellMessage::ring) i += kRingsPerOffer;
-    ended = news.code() == Errc::peer_gone;  // garbage is as good as a ring
-    if (!news) continue;
+    if (news.code() == Errc::peer_gone) return false;
+    if (!news) continue;  // garbage is as good as a ring
     if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
     if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->listener));
     if ((*news)->message == shim::BellMessage::grow) secondary_.grow(binding, std::move((*news)->offered));
   }
-  if (ended) {
-    end_binding(binding->id());
-    return;
-  }
-  if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
+  if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return true;
   LRPC_STEP("T13");
   associate_callers(binding, binding->astacks());
   for (const auto& region : binding->secondary())
     associate_callers(SecondaryRegion::as_binding(region), region->astacks());
+  return true;
 }
 
 /// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none.

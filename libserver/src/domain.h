@@ -35,11 +35,12 @@ class Domain {
   /// its user has as much as the options allow. On the watcher's thread.
   [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface,
                                 std::uint64_t region_bytes, bool remote = false);
-  /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
+  /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok. Throws
+  /// std::bad_alloc; then there is none.
   Status add_binding(ServedParts parts);
   /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
   /// the watcher's thread, later if this is another). Any thread.
-  void end_binding(std::uint64_t id);
+  void end_binding(std::uint64_t id) noexcept;
   [[nodiscard]] std::uint64_t next_binding_id() noexcept { return next_id_.fetch_add(1) + 1; }
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
 
@@ -52,12 +53,20 @@ class Domain {
 
  private:
   [[nodiscard]] Status room_for_user_locked(uid_t user, std::uint64_t region_bytes) const;
+  /// A binding that find() finds and that is counted. Throws std::bad_alloc.
+  std::shared_ptr<ServedBinding> make_binding(ServedParts parts);
+  void forget_if_none_locked(const shim::Credentials& client) noexcept;
+  Status watch(const std::shared_ptr<ServedBinding>& binding);
   /// Takes the binding out and ends it; null if that has been done.
-  std::shared_ptr<ServedBinding> remove(std::uint64_t id);
-  void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event);
+  std::shared_ptr<ServedBinding> remove(std::uint64_t id) noexcept;
+  /// False: it has ended.
+  [[nodiscard]] bool hear(const std::shared_ptr<ServedBinding>& binding);
+  void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept;
   void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks);
 
   const ServerOptions options_;
+  const shim::Watcher::Task wake_allocator_{[this] { clerk_.wake_allocator(); }};
+  const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
   const std::shared_ptr<DescriptorAccount> descriptors_ = std::make_shared<DescriptorAccount>();
   DomainProcessors processors_;
   PollerGrant grant_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "call_path.h"
@@ -23,6 +24,9 @@ namespace {
 /// shorter.
 constexpr std::chrono::milliseconds kIdleLife{5'000};
 
+/// Before another E-stack is tried, in ms, where the system had no thread or memory for one.
+constexpr std::uint32_t kNoThreadPause = 100;
+
 /// Whose calls are counted together. All callers of other hosts are one.
 uid_t user_of(const ServedBinding& binding) noexcept { return binding.client().uid; }
 
@@ -40,7 +44,8 @@ void EStack::run() {
 void EStack::serve_astack() {
   if (const auto& scheduling = astack_->binding->interface().options.scheduling) {
     spent_ = true;
-    (void)shim::schedule_this_thread(*scheduling);  // was allowed at export; if no longer, calls go on with ours
+    call_program([&] { (void)shim::schedule_this_thread(*scheduling); });  // was allowed at export; if no longer, calls
+                                                                           // go on with ours
   }
   policy_ = {};
   say_attached();
@@ -181,7 +186,7 @@ void EStack::detach() {
 // ---- EStackPool ----
 
 EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
-                       std::function<void()> ask_clerk)
+                       std::function<void(std::uint32_t)> ask_clerk)
     : options_(options), poller_(poller), processors_(processors), ask_clerk_(std::move(ask_clerk)), shares_(options) {}
 
 void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
@@ -204,15 +209,20 @@ void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBindi
 }
 
 bool EStackPool::start_locked(EStack*& estack) {
-  estacks_.push_back(std::make_unique<EStack>(*this, poller_));
-  estack = estacks_.back().get();
-  shim::Thread thread;
-  if (!thread.start(procedure_thread("lrpc-estack", options_.estack_size), &EStackPool::thread_main, estack)) {
-    estacks_.pop_back();
-    return false;
+  const std::size_t before = estacks_.size();
+  try {
+    idle_.reserve(before + 1);
+    estacks_.push_back(std::make_unique<EStack>(*this, poller_));
+    estack = estacks_.back().get();
+    shim::Thread thread;
+    if (thread.start(procedure_thread("lrpc-estack", options_.estack_size), &EStackPool::thread_main, estack)) {
+      thread.detach();  // stop() waits for the E-stack, which is more than its thread
+      return true;
+    }
+  } catch (const std::bad_alloc&) {
   }
-  thread.detach();  // stop() waits for the E-stack, which is more than its thread
-  return true;
+  estacks_.resize(before);
+  return false;
 }
 
 void* EStackPool::thread_main(void* estack) {
@@ -260,15 +270,21 @@ bool EStackPool::is_wanted(const EStack& estack) {
   return shares_.is_wanted(user_of(*estack.binding_));
 }
 
-void EStackPool::forget(ServedBinding& binding) {
-  const auto secondary = binding.secondary();  // so that none goes under the lock: that unmaps
+void EStackPool::admit(const ServedBinding& binding) {
+  std::lock_guard lock(mutex_);
+  shares_.admit(user_of(binding));
+}
+
+void EStackPool::dismiss(ServedBinding& binding) noexcept {
   const uid_t user = user_of(binding);
   std::lock_guard lock(mutex_);
-  if (!shares_.any_waiting(user)) return;
-  for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(user, astack);
-  for (const auto& region : secondary) {
-    for (ServedAStack& astack : region->astacks()) (void)shares_.remove(user, astack);
+  if (shares_.any_waiting(user)) {
+    for (ServedAStack& astack : binding.astacks()) (void)shares_.remove(user, astack);
+    binding.each_secondary([&](SecondaryRegion& region) {  // none of them goes now: that would unmap
+      for (ServedAStack& astack : region.astacks()) (void)shares_.remove(user, astack);
+    });
   }
+  shares_.dismiss(user);
 }
 
 void EStackPool::let_go(std::span<ServedAStack> astacks) {
@@ -303,7 +319,7 @@ bool EStackPool::next_assignment(EStack& estack) {
       if (!stop_ && (!timed_out || estacks_.size() <= options_.kept_estacks)) continue;
     }
     std::erase_if(estacks_, [&](const auto& owned) { return owned.get() == &estack; });  // `estack` is gone
-    if (shares_.any_waiting() && !stop_) ask_clerk_();  // it could not be used again: there is room for a new one
+    if (shares_.any_waiting() && !stop_) ask_clerk_(0);  // it could not be used again: there is room for a new one
     ended_.notify_all();
     return false;
   }
@@ -325,6 +341,8 @@ void EStackPool::supply_locked() {
       idle_.pop_back();
     } else if (!start_locked(estack)) {
       shares_.put_back(*std::move(next));
+      // Whoever waits for no return does not ring again.
+      ask_clerk_(kNoThreadPause);
       return;
     }
     assign_locked(*estack, next->binding, *next->astack);

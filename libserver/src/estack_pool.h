@@ -4,13 +4,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "domain_processors.h"
 #include "estack_policy.h"
@@ -64,10 +64,10 @@ class EStack {
 /// E-stack.
 class EStackPool {
  public:
-  /// The references must outlive it. `ask_clerk` has supply() called on the clerk's thread, whose scheduling is the
-  /// domain's; it runs on any thread, under the pool's lock.
+  /// The references must outlive it. `ask_clerk(ms)` has supply() called so much later on the clerk's thread, whose
+  /// scheduling is the domain's; it runs on any thread, under the pool's lock, and must not fail.
   EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
-             std::function<void()> ask_clerk);
+             std::function<void(std::uint32_t)> ask_clerk);
   EStackPool(const EStackPool&) = delete;
   EStackPool& operator=(const EStackPool&) = delete;
   ~EStackPool() { stop(); }
@@ -76,8 +76,10 @@ class EStackPool {
   /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never blocks on a
   /// running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
+  void admit(const ServedBinding& binding);
   /// The binding was revoked: its calls wait for E-stacks no longer.
-  void forget(ServedBinding& binding);
+  void dismiss(ServedBinding& binding) noexcept;
   /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
   /// unless associate() says so again.
   void let_go(std::span<ServedAStack> astacks);
@@ -112,12 +114,12 @@ class EStackPool {
   const ServerOptions options_;
   Poller& poller_;
   DomainProcessors& processors_;
-  const std::function<void()> ask_clerk_;
+  const std::function<void(std::uint32_t)> ask_clerk_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::unique_ptr<EStack>> estacks_;
-  std::deque<EStack*> idle_;  ///< Unassociated, most recently used last.
-  EStackShares shares_;       ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
+  std::vector<EStack*> idle_;  ///< Unassociated, most recently used last. Has room for all.
+  EStackShares shares_;        ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
   std::atomic<std::uint64_t> poller_misses_{0};
   std::atomic<std::uint64_t> released_{0};
   std::atomic<std::uint64_t> moves_{0};

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "lrpc/server/server.h"
@@ -28,24 +28,21 @@ namespace lrpc::server {
   return chosen == 0 ? most : std::min(chosen, most);
 }
 
-/// An A-stack with a call and no E-stack to be had.
-struct WaitingCall {
-  uid_t user = 0;
-  std::shared_ptr<ServedBinding> binding;  ///< Or its secondary region: holds the A-stack.
-  ServedAStack* astack = nullptr;
-  std::uint64_t number = 0;  ///< When it came, see EStackShares::add().
-};
-
 /// Who has how many and whose calls wait; who may have one more: at once, or from whom. Not thread-safe: under the
 /// pool's lock, but for what is said to be read without it.
 ///
 /// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most.
+/// And nothing but admit() needs memory for a user that has been admitted.
 class EStackShares {
  public:
   explicit EStackShares(const ServerOptions& options)
       : most_(most_estacks(options)), most_of_user_(most_estacks_of_user(options)) {}
   EStackShares(const EStackShares&) = delete;
   EStackShares& operator=(const EStackShares&) = delete;
+
+  /// The user has one binding more, or one less. admit() throws std::bad_alloc.
+  void admit(uid_t user) { ++users_[user].bindings; }
+  void dismiss(uid_t user) noexcept;
 
   /// The user has one more. Whether calls of its own wait for an E-stack: may be read without the lock until that one
   /// is given back.
@@ -73,7 +70,7 @@ class EStackShares {
   [[nodiscard]] bool may_have_another(uid_t user) const { return held(user) < most_of_user_; }
   /// What each of those who have or want any may have when there are not enough.
   [[nodiscard]] std::size_t share() const {
-    return std::max<std::size_t>(most_ / std::max<std::size_t>(users_.size(), 1), 1);
+    return std::max<std::size_t>(most_ / std::max<std::size_t>(sharers_, 1), 1);
   }
   /// Whether an E-stack of `holder` that executes nothing is to leave its A-stack for a call of `user`. Between users:
   /// whoever has more than its share loses it to anybody, and whoever has less may take it from anybody.
@@ -85,23 +82,28 @@ class EStackShares {
 
  private:
   struct User {
+    std::size_t bindings = 0;
     std::size_t held = 0;
-    std::map<std::uint64_t, WaitingCall> waiting;  ///< By number: in the order in which they came.
-    std::atomic<bool> waits{false};                ///< There are some.
+    std::list<WaitingCall> waiting;  ///< In the order in which they came.
+    std::atomic<bool> waits{false};  ///< There are some.
+    bool shares = false;             ///< It has or wants any.
+    bool eligible = false;           ///< It wants some and may have another.
   };
-  using Users = std::map<uid_t, User>;  ///< Whoever has or wants any.
+  using Users = std::map<uid_t, User>;
 
   [[nodiscard]] bool may_take_from_other(std::size_t has, std::size_t holder_has) const {
     return has < most_of_user_ && (holder_has > share() || has < share());
   }
-  [[nodiscard]] bool is_eligible(const User& user) const { return !user.waiting.empty() && user.held < most_of_user_; }
-  /// After each change to a user that was eligible before it or not.
-  void changed(Users::iterator user, bool was_eligible);
+  /// After each change to a user.
+  void changed(Users::iterator user);
+  /// Back to its A-stack.
+  [[nodiscard]] WaitingCall take_out(User& user, ServedAStack& astack);
 
   const std::size_t most_;
   const std::size_t most_of_user_;
   Users users_;
   std::size_t waiting_ = 0;   ///< Of all users.
+  std::size_t sharers_ = 0;   ///< Users that have or want any.
   std::size_t eligible_ = 0;  ///< Users that wait and may have another.
   std::atomic<bool> eligible_wait_{false};
   std::uint64_t last_number_ = 0;

@@ -1,5 +1,6 @@
 #include "lrpc/server/handle_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lrpc::server {
@@ -10,6 +11,8 @@ std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::s
   std::uint32_t slot = 0;
   if (free_.empty()) {
     slot = static_cast<std::uint32_t>(entries_.size());
+    if (entries_.size() == entries_.capacity()) entries_.reserve(std::max<std::size_t>(2 * entries_.size(), 8));
+    free_.reserve(entries_.capacity());  // to give one back needs no memory
     entries_.emplace_back();
   } else {
     slot = free_.back();

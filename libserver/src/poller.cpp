@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "call_path.h"
@@ -49,7 +50,13 @@ void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& 
 
 bool Poller::start_locked() {
   if (thread_.running()) return true;
-  if (thread_.start(procedure_thread("lrpc-poller", stack_size_), &Poller::thread_main, this)) return true;
+  try {
+    offers_.reserve(kHotSet);
+    taken_.reserve(kHotSet);
+    remembered_.reserve(kHotSet);
+    if (thread_.start(procedure_thread("lrpc-poller", stack_size_), &Poller::thread_main, this)) return true;
+  } catch (const std::bad_alloc&) {
+  }
   // The system is out of threads or memory: the E-stacks serve all calls, and we ask again later.
   not_before_.store(shim::ticks() + to_ticks(kNoThreadRetryUs), std::memory_order_relaxed);
   return false;
@@ -125,12 +132,11 @@ void Poller::wait_for_offers() {
 
 void Poller::take_offers(std::uint64_t now) {
   offers_seen_ = offered_.load(std::memory_order_acquire);  // P2: before the offers are taken
-  std::vector<Hot> taken;
   {
     std::lock_guard lock(mutex_);
-    taken.swap(offers_);
+    taken_.swap(offers_);
   }
-  for (Hot& offer : taken) {
+  for (Hot& offer : taken_) {
     if (hot_count_ == kHotSet || offer.binding->revoked()) {
       offer.astack->polled.store(false);
       continue;
@@ -139,6 +145,7 @@ void Poller::take_offers(std::uint64_t now) {
     if (polling_) say_polled(*offer.astack);
     hot_[hot_count_++] = std::move(offer);
   }
+  taken_.clear();
   if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
 }
 

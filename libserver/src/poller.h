@@ -96,7 +96,7 @@ class Poller {
   DomainProcessors& processors_;
   CallerProcessors callers_;
   std::mutex mutex_;
-  std::vector<Hot> offers_;
+  std::vector<Hot> offers_;                ///< This and the other two have room for the hot set when the thread starts.
   std::atomic<std::uint32_t> offered_{0};  ///< Futex word: counts offers; also tells the polling thread to look.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
@@ -114,6 +114,7 @@ class Poller {
     ServedAStack* astack = nullptr;
   };
   std::vector<Remembered> remembered_;
+  std::vector<Hot> taken_;  ///< Offers that are being looked at.
   std::uint32_t offers_seen_ = 0;
   PollerPolicy policy_;
   bool polling_ = false;                     ///< Within a stint: hints are on.

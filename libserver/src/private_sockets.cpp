@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -42,15 +43,23 @@ Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterfa
       PrivateSocket{shim::PeerSocket(std::move(socket), shim::PeerSocket::Made::here, {}), 0, std::move(interface)});
   std::lock_guard lock(mutex_);
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
-  auto watched = domain_.watcher().watch(shared->fd.get(),
-                                         [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
-  if (!watched) return watched.error();
-  shared->watch = *watched;
-  sockets_[shared->fd.get()] = shared;
-  return {};
+  const auto place = sockets_.insert_or_assign(shared->fd.get(), shared).first;
+  try {
+    auto watched = domain_.watcher().watch(
+        shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
+    if (watched) {
+      shared->watch = *watched;
+      return {};
+    }
+    sockets_.erase(place);
+    return watched.error();
+  } catch (const std::bad_alloc&) {
+    sockets_.erase(place);
+    throw;
+  }
 }
 
-void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
+void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept try {
   auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0), shim::Attachments::none);
   if (!received) {
     // Garbage or the end: either way there is nothing more to say. Bindings made over it live on.
@@ -64,6 +73,8 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   auto answer = bind(*socket, **received);
   const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
   (void)shim::send_message(socket->fd.get(), message, false);
+} catch (const std::bad_alloc&) {
+  hang_up(socket, watch);  // as an answer: no bindings are made over it any more
 }
 
 Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message) {

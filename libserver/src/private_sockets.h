@@ -32,7 +32,7 @@ class PrivateSockets {
     std::shared_ptr<ServedInterface> interface;
   };
 
-  void on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
+  void on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept;
   Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message);
   void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "lrpc/shim/binder_protocol.h"
@@ -87,15 +88,19 @@ void SecondaryRegion::revoke_words() noexcept {
 // ---- The clerk ----
 
 SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                                   std::shared_ptr<DescriptorAccount> descriptors) noexcept
+                                   std::shared_ptr<DescriptorAccount> descriptors)
     : options_(options), watcher_(watcher), estacks_(estacks), descriptors_(std::move(descriptors)) {}
 
 void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line) {
   if (!line) return;
-  Status granted = try_grow(binding, line);
-  if (granted) return;
+  Errc granted = Errc::limit_reached;
+  try {
+    granted = try_grow(binding, line).code();
+  } catch (const std::bad_alloc&) {  // as good as a limit
+  }
+  if (granted == Errc::ok) return;
   refused_.fetch_add(1, std::memory_order_relaxed);
-  if (line) shim::refuse_growth(line.get(), granted.code());
+  if (line) shim::refuse_growth(line.get(), granted);
 }
 
 Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line) {
@@ -141,7 +146,12 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   });
   if (!watched) return watched.error();
   region->line_watch = *watched;
-  if (!binding->add(region)) {  // G5: it has been revoked, or has something in that place
+  bool added = false;
+  try {
+    added = binding->add(region);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!added) {  // G5: the binding has been revoked, or has something in that place
     watcher_.unwatch(region->line_watch);
     return Errc::invalid_argument;
   }

@@ -86,7 +86,7 @@ class SecondaryRegions {
  public:
   /// The references must outlive it, but it may be constructed before them.
   SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                   std::shared_ptr<DescriptorAccount> descriptors) noexcept;
+                   std::shared_ptr<DescriptorAccount> descriptors);
 
   /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
   void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,12 +21,14 @@
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
+#include "lrpc/shim/watcher.h"
 
 namespace lrpc::server {
 
 class EStack;
 class SecondaryRegion;
 class ServedBinding;
+struct ServedAStack;
 
 /// Runs a callback of the program on a thread of this library, which an exception must not end: it is swallowed.
 template <class Callback>
@@ -65,6 +68,21 @@ struct ServedInterface {
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 
+/// An A-stack with a call and no E-stack to be had.
+struct WaitingCall {
+  uid_t user = 0;
+  std::shared_ptr<ServedBinding> binding;  ///< Or its secondary region: holds the A-stack.
+  ServedAStack* astack = nullptr;
+  std::uint64_t number = 0;  ///< When it came, see EStackShares::add().
+};
+
+/// Where an A-stack's call waits: with the A-stack, so that a call can wait where there is no memory.
+struct WaitingPlace {
+  /// `here` is empty while the call stands in its user's queue; under the pool's lock.
+  std::list<WaitingCall> here = std::list<WaitingCall>(1);
+  const std::list<WaitingCall>::iterator call = here.begin();
+};
+
 /// One A-stack as the server knows it; the private half of everything. Same index as in the region.
 /// What a call reads fills its first line.
 struct alignas(128) ServedAStack : ArgumentPlace {
@@ -79,8 +97,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
   std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
-  std::uint64_t waits_as = 0;                ///< Its call waits for an E-stack, by this number. Under the pool's lock.
-  std::uint64_t last_call = 0;               ///< ticks() of the last call an E-stack served; the E-stack's own.
+  const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< For an E-stack.
+  std::uint64_t last_call = 0;       ///< ticks() of the last call an E-stack served; the E-stack's own.
   std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); the poller's own.
   std::uint32_t slow = 0;            ///< Long calls in a row that the poller executed; the poller's own.
   std::atomic<std::uint16_t> caller{0xffff};  ///< The processor that it was last called from, as far as was looked.
@@ -137,7 +155,13 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] bool add(const std::shared_ptr<SecondaryRegion>& region);
   void take_out(const SecondaryRegion& region);
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary();
-  /// Copies: whoever touches an A-stack holds its region.
+  /// Calls `use` with each of them, which stay meanwhile; it takes no lock.
+  template <class Use>
+  void each_secondary(Use&& use) const {
+    const std::lock_guard lock(secondary_mutex_);
+    for (const auto& region : secondary_) use(*region);
+  }
+  /// Copies: whoever touches an A-stack holds its region. Throws std::bad_alloc.
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
   /// The region of the secondary A-stack with this number, and the A-stack in it; null: there is none.
   struct SecondaryAStack {
@@ -151,6 +175,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.
+  shim::Watcher::Task unbound;    ///< Tells the server of its end, if it wants to know.
   CallContext inline_context;     ///< For Gate::none: calls run in the caller's thread.
   bool inline_busy = false;       ///< One runs there now; one that its procedure makes has a context of its own.
   /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown,

@@ -42,19 +42,20 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (Status room = descriptors_->room(user, kDescriptors, most_descriptors_of_user(options_)); !room) return room;
   auto share = TrapAccount::take(account_, user);
   if (!share) return share.error();
-  listeners_.push_back(std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share),
-                                                  DescriptorAccount::take(descriptors_, user, kDescriptors)));
+  auto listener = std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share),
+                                             DescriptorAccount::take(descriptors_, user, kDescriptors));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
-  auto hold = std::make_unique<std::shared_ptr<Listener>>(listeners_.back());
+  auto hold = std::make_unique<std::shared_ptr<Listener>>(listener);
+  std::list<std::shared_ptr<Listener>> made(1, std::move(listener));
   shim::Thread thread;
   if (Status started =
           thread.start(procedure_thread("lrpc-trap", options_.estack_size), &TrapServer::thread_main, hold.get());
       !started) {
-    listeners_.pop_back();
     return started;
   }
   (void)hold.release();
   thread.detach();  // stop() waits for what it does, which is more than its thread
+  listeners_.splice(listeners_.end(), made);
   return {};
 }
 
@@ -118,15 +119,14 @@ void TrapServer::run(const std::shared_ptr<Listener>& listener) {
 
 /// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself
 /// abandoned.
-bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) {
+bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept {
   State expected = State::receiving;
   if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
-  abandoned.bindings.push_back(std::move((*at)->binding));
   abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
   return true;
 }
 
-void TrapServer::end(const ServedBinding& binding) {
+void TrapServer::end(const ServedBinding& binding) noexcept {
   Abandoned abandoned;  // let go of outside the lock
   std::lock_guard lock(mutex_);
   for (auto at = listeners_.begin(); at != listeners_.end();) {

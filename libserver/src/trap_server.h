@@ -7,7 +7,6 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "descriptor_account.h"
 #include "lrpc/server/call_context.h"
@@ -35,7 +34,7 @@ class TrapServer {
   /// or of all; those count whose threads have not ended. Or its user has too many descriptors.
   Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
   /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
-  void end(const ServedBinding& binding);
+  void end(const ServedBinding& binding) noexcept;
   /// Waits until running procedures have returned. Every binding must have been revoked before.
   void stop();
 
@@ -66,14 +65,16 @@ class TrapServer {
     CallContext context;
   };
 
-  /// What is let go of once the lock is.
+  /// What is let go of once the lock is, and their bindings with them: their threads may go on for long.
   struct Abandoned {
     std::list<std::shared_ptr<Listener>> listeners;
-    std::vector<std::shared_ptr<ServedBinding>> bindings;
+    ~Abandoned() {
+      for (const auto& listener : listeners) listener->binding.reset();
+    }
   };
 
   static void* thread_main(void* listener);
-  bool abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned);
+  bool abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept;
   void run(const std::shared_ptr<Listener>& listener);
   [[nodiscard]] static bool receive(Listener& listener, shim::Trap& trap) noexcept;
   [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;

@@ -101,6 +101,7 @@ void Core::admit(UniqueFd socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
   give_back_closed();
+  if (short_of_memory()) return;
   Status room = accounts_.room(who->uid, Quota::connections);
   if (!room && take_connection_back(*who)) room = accounts_.room(who->uid, Quota::connections);
   if (!room) {
@@ -155,7 +156,14 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
 void Core::on_message(Connection& peer, BinderMessage message) {
   std::visit(
       [&](auto&& body) {
-        if constexpr (kForNameserver<std::remove_cvref_t<decltype(body)>>) {
+        using Body = std::remove_cvref_t<decltype(body)>;
+        constexpr bool kStays = kOneOf<Body, shim::ExportRequest, shim::ImportRequest>;
+        if constexpr (kStays) {
+          if (short_of_memory()) {
+            return fail(peer, message.request, {Errc::limit_reached, "the nameserver is short of memory"});
+          }
+        }
+        if constexpr (kForNameserver<Body>) {
           on(peer, message.request, std::forward<decltype(body)>(body));
         } else {
           protocol_error(peer, message.request, "only a nameserver sends this message");

@@ -136,6 +136,7 @@ class Core {
   void doom(Connection& peer);
   void reap();
   void give_back_closed();
+  [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory && options_.short_of_memory(); }
   void log(LogLevel level, std::string_view line) const;
   void log_about(const shim::Credentials& peer, LogLevel level, std::string_view line);
 

@@ -20,6 +20,7 @@
 #include "lrpc/command_line.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/nameserver/policy_file.h"
+#include "lrpc/reserve.h"
 #include "lrpc/shim/daemon_descriptors.h"
 #include "lrpc/shim/fd.h"
 #include "policy_check.h"
@@ -190,6 +191,7 @@ int serve(CommandLine& line) {
   open_log(line, line.options);
   line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, lrpc::nameserver::descriptor_limit());
   policy->apply_to(line.options);
+  line.options.short_of_memory = &lrpc::reserve::short_of_memory;
   if (line.allocator == "off") line.options.allocator_tick = std::chrono::milliseconds(0);
   line.options.allocator_rules_always = line.allocator == "always";
   if (line.allocator != "off" && line.ebpf) watch_processors(line.options);

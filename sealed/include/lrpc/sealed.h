@@ -59,8 +59,8 @@ struct SealedOptions {
 class SealedDomain {
  public:
   /// Starts `arguments[0]` (looked up in $PATH if it has no slash), which must be linked statically: a sealed program
-  /// could not open its libraries. It inherits the environment that options.environment allows and descriptors 0, 1 and 2, nothing else. Returns when
-  /// the program runs, bound and sealed; blocks up to options.timeout for the name.
+  /// could not open its libraries. It inherits the environment that options.environment allows and descriptors 0, 1 and
+  /// 2, nothing else. Returns when the program runs, bound and sealed; blocks up to options.timeout for the name.
   /// Errors: invalid_argument (no such program, not static), not_supported (the kernel, or a filter with a listener
   /// that is in place already: Linux allows one), and those of Binding::import.
   static Result<SealedDomain> start(std::vector<std::string> arguments, SealedOptions options);

@@ -243,7 +243,9 @@ Result<std::optional<BinderMessage>> receive_message(int socket,
                                                      std::chrono::milliseconds timeout = std::chrono::milliseconds(-1),
                                                      Attachments attachments = Attachments::trusted,
                                                      const Stranger& stranger = {});
-/// Closes what was taken in, on another thread.
+/// Who is at the other end of a connected AF_UNIX socket, or has made the pair.
+Stranger stranger_at(int socket);
+/// Closes what was taken in, on other threads.
 void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexcept;
 
 /// A connected SEQPACKET pair, close-on-exec: the bell of a binding, or the two ends of a private one.

@@ -57,6 +57,13 @@ class PeerSocket {
   Stranger stranger_;
 };
 
+/// Makes what close_aside() needs, if it is not there. Throws std::bad_alloc. Thread-safe.
+void prepare_to_close_aside();
+/// Closes `fd` and then lets go of the account, on another thread, at some time. Does not wait, and is no end of the
+/// socket for others who hold it, too. Where there is no memory for a thread, both wait for the next one that is closed
+/// so; a thousand can. Any more stay for good: better than to wait here. Thread-safe.
+void close_aside(UniqueFd fd, Stranger stranger) noexcept;
+
 /// Has the kernel refuse descriptors to whoever sends one to this socket, or to those that it accepts (SO_PASSRIGHTS,
 /// Linux 6.16). False: this kernel cannot.
 bool refuse_descriptors(int socket) noexcept;

@@ -69,8 +69,8 @@ struct Error {
   [[nodiscard]] std::string message() const;
 };
 
-/// Builds Error{system_error, "<what>: <strerror(err)>"}.
-[[nodiscard]] Error system_error(std::string_view what, int err);
+/// Builds Error{system_error, "<what>: <strerror(err)>"}; without memory, no text.
+[[nodiscard]] Error system_error(std::string_view what, int err) noexcept;
 
 /// Stands for "no value" in Result<void>.
 struct Unit {

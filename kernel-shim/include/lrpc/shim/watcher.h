@@ -35,13 +35,30 @@ class Watcher {
   ~Watcher();  ///< Stops and joins the thread; must not run on it.
 
   /// Calls `callback` on the watcher's thread whenever `fd` is as wanted (level-triggered). Does not own
-  /// `fd`, which must stay open until unwatch() has returned. The callback must not throw.
+  /// `fd`, which must stay open until unwatch() has returned. The callback may throw std::bad_alloc and nothing else:
+  /// it is called again after a pause, while `fd` is still so. Throws std::bad_alloc; then nothing is watched.
   Result<Id> watch(int fd, Callback callback, For what = For::news);
   /// No callback of `id` runs after it has returned, and none is running, unless called from within that very callback.
   /// 0 is no watch and does nothing.
   void unwatch(Id id);
-  /// Runs `work` once on the watcher's thread, after `delay_ms` milliseconds.
+  /// Work that can be posted again and again, from where nothing may fail: the memory that this takes is here from the
+  /// beginning. It may throw std::bad_alloc and nothing else: it runs again after a pause. The task may go before its
+  /// work has run, and after its watcher. Shared like a pointer; posted to one watcher only.
+  class Task {
+   public:
+    Task() noexcept = default;  ///< None: to post it does nothing.
+    explicit Task(std::function<void()> work);
+
+   private:
+    friend Watcher;
+    struct Work;
+    std::shared_ptr<Work> work_;
+  };
+  /// Runs `work` once on the watcher's thread, after `delay_ms` milliseconds. Throws std::bad_alloc.
   Status post(std::function<void()> work, std::uint32_t delay_ms = 0);
+  /// The same. If it has been posted and has not begun to run, it runs once, at the sooner of the two times. False: in
+  /// a child of fork, or the thread could not be started.
+  bool post(const Task& task, std::uint32_t delay_ms = 0) noexcept;
   [[nodiscard]] bool on_watcher_thread() const noexcept;
   /// True in a child of fork, where the thread does not exist.
   [[nodiscard]] bool inert() const noexcept;

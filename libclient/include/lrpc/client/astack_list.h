@@ -152,9 +152,9 @@ class AStackList {
   /// Instead of put(), by the thread that took it: the A-stack leaves the list for now (quarantine). Some later put()
   /// by any thread brings it back.
   void give_up(const shim::LinkageRecord& record) noexcept;
-  /// Every A-stack that is not in a call, out of the list; ends all idle leases. The hottest last, secondary ones
-  /// anywhere.
-  [[nodiscard]] std::vector<shim::LinkageRecord*> take_idle();
+  /// Every A-stack that is not in a call, out of the list, as far as `idle` has room, which is empty; ends all idle
+  /// leases. The hottest last, secondary ones anywhere.
+  void take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.

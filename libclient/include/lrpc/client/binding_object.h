@@ -17,6 +17,7 @@
 #include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
 #include "lrpc/shim/step.h"
+#include "lrpc/shim/watcher.h"
 
 namespace lrpc {
 
@@ -101,8 +102,8 @@ class BindingObject {
   /// Step 2 when no A-stack is leased to the thread: any other, or by the binding's supply rule. Null: see
   /// why_not_taken().
   [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
-  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait), call_aborted or call_cancelled (it has
-  /// waited for call_timeout, or for as long as its scope lets it).
+  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait), call_aborted or
+  /// call_cancelled (it has waited for call_timeout, or for as long as its scope lets it).
   [[nodiscard]] Errc why_not_taken() const noexcept;
   /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.
   void quarantine(shim::LinkageRecord& record) noexcept;
@@ -146,8 +147,10 @@ class BindingObject {
   void wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
+  void trim();
+  void return_unused();
   /// False: some A-stacks with tails were in a call and keep theirs.
-  [[nodiscard]] bool trim_idle_tails() noexcept;
+  [[nodiscard]] bool trim_idle_tails();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
   [[nodiscard]] bool anybody_waits_for_sent() noexcept;
   /// Room for every record up to the last of a secondary region's place.
@@ -169,6 +172,9 @@ class BindingObject {
   std::atomic<bool> return_scheduled_{false};    ///< The watcher will look for unused secondary regions.
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
+  std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Of the one who has set tails_used_.
+  const shim::Watcher::Task trim_{[this] { trim(); }};
+  shim::Watcher::Task return_;           ///< None unless the supply may grow.
   std::atomic<std::uint32_t> trims_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;

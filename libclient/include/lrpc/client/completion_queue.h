@@ -6,15 +6,17 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "lrpc/client/pending.h"
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/futex.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/thread.h"
 
@@ -62,6 +64,8 @@ class CompletionQueue {
     std::chrono::steady_clock::time_point until;  ///< As in the linkage record, which is not touched here.
     std::shared_ptr<const shim::Cancellations> cancellations;
     bool ready = false;
+    /// Its place in ready_, until it is there: the thread needs no memory.
+    std::list<const shim::LinkageRecord*> place = std::list<const shim::LinkageRecord*>(1);
     [[nodiscard]] bool look() const noexcept;
   };
 
@@ -78,7 +82,8 @@ class CompletionQueue {
   std::atomic<std::uint32_t> changed_{0};  ///< Futex word of the thread: counts what it must look at.
   std::mutex mutex_;  ///< Held by whoever looks at the words: an unwatched one is not touched any more.
   std::map<const shim::LinkageRecord*, Watched> watched_;
-  std::deque<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
+  std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
+  std::vector<shim::FutexWait> waits_;           ///< The thread's own, with room for all.
   bool stop_ = false;
 };
 

@@ -58,8 +58,8 @@ class PendingCall {
   }
 
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
-  /// Why there is no call: no_astack, binding_revoked, call_aborted, call_cancelled, or what the starter found; invalid_argument once
-  /// it was finished or moved from.
+  /// Why there is no call: no_astack, binding_revoked, call_aborted, call_cancelled, or what the starter found;
+  /// invalid_argument once it was finished or moved from.
   [[nodiscard]] Errc error() const noexcept { return error_; }
   /// 3 and 6 · as in Call.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }

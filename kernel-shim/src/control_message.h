@@ -1,0 +1,73 @@
+// What travels with a message: looked at, taken out, attached.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace lrpc::shim {
+
+/// The message that is next in a socket, which stays there. Nothing is received of what it brings: that needs room, and
+/// there is none.
+struct Peeked {
+  ssize_t size = -1;     ///< As recvmsg(2) has it; -1: errno says why.
+  bool laden = false;    ///< It brings descriptors, or something else that nobody has asked for.
+  bool carries = false;  ///< It has credentials: with those switched on (SO_PASSCRED) this is a message and no end.
+};
+/// `credentials`: they are switched on, and room is made for them alone. Never raises; errno is recvmsg's.
+inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool credentials) noexcept {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+  iovec data{room.data(), room.size()};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (credentials) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  const ssize_t size = ::recvmsg(socket, &header, MSG_PEEK | flags);
+  return {size, size >= 0 && (header.msg_flags & MSG_CTRUNC) != 0, size >= 0 && header.msg_controllen != 0};
+}
+
+/// Calls `take(number, sent)` for every descriptor of one control message. `sent` is false for those that nobody sent:
+/// whoever made the socket can have the kernel add a pidfd to each message (SO_PASSPIDFD), and still has our end to
+/// switch that on. Where it could not make one, it says why instead; that is passed by.
+template <class Take>
+void for_each_descriptor(const cmsghdr& control, Take&& take) {
+  constexpr int kPidfd = 4;  // SCM_PIDFD, Linux 6.5
+  if (control.cmsg_level != SOL_SOCKET || (control.cmsg_type != SCM_RIGHTS && control.cmsg_type != kPidfd)) return;
+  const std::size_t size = control.cmsg_len - CMSG_LEN(0);
+  for (std::size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(&control) + at, sizeof number);
+    if (number >= 0) take(number, control.cmsg_type == SCM_RIGHTS);
+  }
+}
+
+/// The sender's, by the kernel's word, if this control message has them.
+inline std::optional<ucred> credentials_in(const cmsghdr& control) noexcept {
+  if (control.cmsg_level != SOL_SOCKET || control.cmsg_type != SCM_CREDENTIALS ||
+      control.cmsg_len < CMSG_LEN(sizeof(ucred)))
+    return std::nullopt;
+  ucred sender{};
+  std::memcpy(&sender, CMSG_DATA(&control), sizeof sender);
+  return sender;
+}
+
+/// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and have
+/// CMSG_SPACE of them.
+inline void attach(msghdr& header, std::span<char> buffer, std::span<const int> fds) noexcept {
+  if (fds.empty()) return;
+  header.msg_control = buffer.data();
+  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+}
+
+}  // namespace lrpc::shim

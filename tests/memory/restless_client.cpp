@@ -1,0 +1,119 @@
+// A client that does all that a client can, again and again: lrpc-restless-client NAMESERVER. Each step may fail, by an
+// error or by std::bad_alloc; it counts its lives where the test looks (allocation_faults.h).
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "allocation_faults.h"
+#include "chatter_service.h"
+#include "conformance.client.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace testing_lrpc;
+
+bool all_well = true;
+
+/// One thing to do. The program that std::bad_alloc reaches goes on.
+template <class Step>
+void attempt(Step&& step) {
+  bool done = false;
+  try {
+    done = static_cast<bool>(step());
+  } catch (const std::bad_alloc&) {
+  }
+  all_well = all_well && done;
+}
+
+void call(Conformance::Client& client) {
+  attempt([&] { return client.Greet("you"); });
+  std::array<std::byte, 3'000> bytes{};
+  attempt([&] { return client.Sum(bytes); });
+  attempt([&] { return client.Check(13).raised<Conformance::Refused>() != nullptr; });
+  attempt([&] {
+    const auto counter = client.Open(1);
+    return counter && client.Shut(*counter);
+  });
+  attempt([&] {
+    lrpc::Cancellation cancellation;
+    const lrpc::CallScope scope(4min, cancellation);
+    return client.SleepFor(1);
+  });
+  attempt([&] {
+    const lrpc::CallScope brief(1ms);
+    return client.SleepFor(3).code() == lrpc::Errc::call_aborted;
+  });
+  attempt([&] {
+    auto queue = lrpc::CompletionQueue::create();
+    if (!queue) return false;
+    auto first = client.start().SleepFor(1);
+    auto second = client.start().Add(1, 2);
+    const bool watched = (*queue)->watch(first) && (*queue)->watch(second);
+    std::size_t ready = 0;
+    while (watched && ready < 2) ready += (*queue)->wait(4min);
+    return first.finish() && second.finish();
+  });
+  attempt([&] {  // more calls than A-stacks: the supply grows
+    std::vector<decltype(client.start().SleepFor(1))> sleeping;
+    for (int i = 0; i < 12; ++i) sleeping.push_back(client.start().SleepFor(1));
+    bool slept = true;
+    for (auto& one : sleeping) slept = static_cast<bool>(one.finish()) && slept;
+    return slept;
+  });
+  attempt([&] { return client.binding().revocation_fd(); });
+  attempt([&] { return client.binding().when_revoked([] {}); });
+}
+
+void be_called_back(const std::string& nameserver) {
+  attempt([&] {
+    ChatterListener listener;
+    auto client = Chatter::Client::import("chatter", {.nameserver = nameserver});
+    if (!client) return false;
+    listener.server = &*client;
+    lrpc::Server own;
+    if (!client->serve_callbacks(own, listener)) return false;
+    const auto sum = client->Sum(10);
+    return sum && *sum == 90;
+  });
+}
+
+void live(const std::string& nameserver) {
+  attempt([&] {
+    auto client = Conformance::Client::import("memory", {.nameserver = nameserver, .supply = lrpc::AStackSupply::grow});
+    if (client) call(*client);
+    return client;
+  });
+  be_called_back(nameserver);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (argc != 2) return 64;
+  const int fd = open(std::getenv("LRPC_ALLOCATION_FAULTS"), O_RDWR | O_CLOEXEC);
+  void* const page = mmap(nullptr, sizeof(AllocationFaults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (page == MAP_FAILED) return 1;
+  close(fd);
+  auto& faults = *static_cast<AllocationFaults*>(page);
+  const std::string nameserver = argv[1];
+  std::puts("ready");
+  std::fflush(stdout);
+  for (;;) {
+    all_well = true;
+    live(nameserver);
+    if (all_well) faults.good.fetch_add(1);
+    faults.lives.fetch_add(1);
+  }
+}

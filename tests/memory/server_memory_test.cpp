@@ -1,0 +1,116 @@
+// A server for which there is no memory: a call or a binding ends, never the server.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "eventually.h"
+#include "faulty_process.h"
+#include "world.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace testing_lrpc;
+
+/// All that a client brings about in a server: calls of every kind, on A-stacks that have to be grown, on E-stacks that
+/// have to be made; handles; calls that are given up; two bindings. What fails, fails.
+void call_everything(const World& world, lrpc::Gate gate) {
+  auto client = world.import("memory", {.gate = gate, .supply = lrpc::AStackSupply::grow});
+  EXPECT_NE(client.code(), lrpc::Errc::timed_out) << "the clerk has left the nameserver without an answer";
+  if (!client) return;
+  (void)client->Null();
+  (void)client->Greet("you");
+  std::array<std::byte, 3'000> bytes{};
+  (void)client->Sum(bytes);
+  (void)client->Throw();
+  (void)client->Check(13);
+  if (const auto counter = client->Open(1)) (void)client->Advance(*counter, 2);
+  (void)client->OpenNote();
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 7; ++i) sleepers.emplace_back([&] { (void)client->SleepFor(1); });
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  auto other = world.import("memory", {.gate = gate});
+  if (other) {
+    auto started = client->start().Add(1, 2);
+    (void)other->Null();
+    (void)started.finish();
+  }
+  const lrpc::CallScope brief(1ms);
+  (void)client->SleepFor(3);
+}
+
+bool serves(const World& world) {
+  // A clerk that had no memory for a message has hung up on the nameserver, and is coming back.
+  return eventually([&] {
+    auto client = world.import("memory");
+    if (!client && client.code() == lrpc::Errc::name_unknown) return false;
+    const auto sum = client ? client->Add(1, 2) : lrpc::Result<std::int32_t>(client.error());
+    EXPECT_TRUE(sum) << sum.error().message();
+    return true;
+  });
+}
+
+class ServerWithoutMemory : public testing::TestWithParam<lrpc::Gate> {};
+
+TEST_P(ServerWithoutMemory, ends_a_call_or_a_binding_and_lives) {
+  const World world;
+  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "--estack-idle", "20", "memory"});
+  const auto life = [&] { call_everything(world, GetParam()); };
+  fail_each_and_leak_nothing(
+      server, life, [&] { return serves(world); }, 12);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryGate, ServerWithoutMemory,
+                         testing::Values(lrpc::Gate::adaptive, lrpc::Gate::exchange, lrpc::Gate::handoff));
+
+TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
+  bool imported = false;
+  for (std::uint64_t first = 1; !imported && first < 1'000; ++first) {
+    auto ends = lrpc::shim::make_socket_pair();
+    ASSERT_TRUE(ends);
+    FaultyProcess server({LRPC_TEST_SERVER, "--socket", std::to_string(ends->first.get())}, {ends->first.get()});
+    ends->first.reset();
+    server.fail(first, first);
+    auto client = Conformance::Client::import_over(std::move(ends->second));
+    imported = client && server.count() < first;
+    server.recover();
+    ASSERT_TRUE(server.alive()) << first;
+    // An E-stack that could not be had may be what has failed: this call, too, may end the binding.
+    if (client) (void)client->Null();
+    ASSERT_TRUE(server.alive()) << first;
+  }
+  EXPECT_TRUE(imported);
+}
+
+/// As a process that may have no more data: neither stacks nor anything else.
+TEST(ServerWithoutMemory, lives_while_many_calls_sleep) {
+  const World world;
+  const Process server = world.start_server({"memory"}, {"--max-bindings-per-client", "1000"});
+  ASSERT_TRUE(world.import("memory")->Null());
+  rlimit before{};
+  const rlimit none{1, RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &none, &before), 0);
+  {
+    std::vector<Conformance::Client> clients;
+    for (int i = 0; i < 400; ++i) {
+      auto client = world.import("memory");
+      if (client) clients.push_back(*std::move(client));
+    }
+    std::vector<decltype(clients.front().start().SleepFor(1))> sleeping;
+    for (auto& client : clients) sleeping.push_back(client.start().SleepFor(1));
+    std::this_thread::sleep_for(100ms);
+    ASSERT_EQ(::prlimit(server.pid(), RLIMIT_DATA, &before, nullptr), 0);
+    for (auto& call : sleeping) (void)call.finish();  // each ends, in one way or the other
+  }
+  EXPECT_TRUE(serves(world));
+}
+
+}  // namespace
