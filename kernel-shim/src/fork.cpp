@@ -14,6 +14,7 @@ namespace {
 struct Dropped {
   std::mutex mutex;
   std::multiset<int> fds;
+  std::multiset<int> of_parent;  ///< In a child: what was replaced there, and is nobody's affair any more.
 };
 
 /// Never destroyed: watchers in static storage may outlive any static.
@@ -46,9 +47,10 @@ void replace_all(const std::multiset<int>& fds) noexcept {
 
 void before_fork() { dropped().mutex.lock(); }
 void after_fork_in_parent() { dropped().mutex.unlock(); }
+/// Nothing is allocated or freed: an allocator that does not know of forks may be locked by a thread that is not here.
 void after_fork_in_child() {
   replace_all(dropped().fds);
-  dropped().fds.clear();
+  dropped().of_parent.merge(dropped().fds);
   dropped().mutex.unlock();
 }
 
@@ -63,6 +65,7 @@ void know_of_forks() {
 void drop_in_fork_children(int fd) {
   know_of_forks();
   const std::lock_guard lock(dropped().mutex);
+  dropped().of_parent.clear();
   dropped().fds.insert(fd);
 }
 
