@@ -143,7 +143,7 @@ bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
   if (shim::calling_thread.number >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr) return false;
   const std::unique_lock lock(ending_, std::try_to_lock);
   if (!lock.owns_lock() || leasing_ended_.load(std::memory_order_relaxed)) return false;
-  lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);
+  lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);  // L5
   return true;
 }
 
@@ -157,7 +157,7 @@ void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
 void AStackList::stop_leasing() noexcept {
   // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted`
   // stays set, so that each owner surrenders its own at its next call.
-  leasing_ended_.store(true, std::memory_order_release);
+  leasing_ended_.store(true, std::memory_order_release);  // L7
   for (Lease& lease : leases_) lease.set_wanted(true);
 }
 
@@ -167,7 +167,7 @@ shim::LinkageRecord* AStackList::end_a_lease() noexcept {
   for (Lease& lease : leases_) {
     const bool any = lease.leased() != nullptr || lease.spares.load(std::memory_order_relaxed) != nullptr;
     if (!any) continue;
-    lease.set_wanted(true);
+    lease.set_wanted(true);  // L6
     if (!shim::heavy_fence()) {
       stop_leasing();
       return nullptr;
@@ -214,7 +214,7 @@ void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcep
 
 void AStackList::surrender_own_lease() noexcept {
   Lease& lease = leases_[shim::calling_thread.number];
-  // Acquire: what others took from our lease before leasing ended, they took.
+  // L8. Acquire: what others took from our lease before leasing ended, they took.
   if (!leasing_ended_.load(std::memory_order_acquire)) return;
   while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
     lease.spares.store(spare->below, std::memory_order_relaxed);
@@ -262,6 +262,7 @@ shim::LinkageRecord* AStackList::pop_secondary() noexcept {
 
 bool AStackList::looks_empty() const noexcept {
   if (any_free()) return false;
+  if (leasing_ended_.load(std::memory_order_acquire)) return true;  // what is leased is its owner's alone
   for (const Lease& lease : leases_) {
     if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
     if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr)
@@ -270,15 +271,15 @@ bool AStackList::looks_empty() const noexcept {
   return true;
 }
 
-void AStackList::wait(std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept {
+void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
+                      std::span<const shim::FutexWait> also) noexcept {
   waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
   (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
-  const std::uint32_t seen = returns_.load(std::memory_order_seq_cst);
   if (looks_empty()) {
     if (also.empty()) {
-      (void)shim::futex_wait_private(returns_, seen, limit);
+      (void)shim::futex_wait_private(wakes_, seen, limit);
     } else {
-      std::array<shim::FutexWait, shim::kMostFutexWaits> words{{{&returns_, seen, false}}};
+      std::array<shim::FutexWait, shim::kMostFutexWaits> words{{{&wakes_, seen, false}}};
       const std::size_t count = std::min(also.size(), words.size() - 1);
       std::copy_n(also.begin(), count, words.begin() + 1);
       (void)shim::futex_wait_any(std::span(words).first(count + 1), limit);
@@ -288,8 +289,8 @@ void AStackList::wait(std::chrono::nanoseconds limit, std::span<const shim::Fute
 }
 
 void AStackList::wake_waiters() noexcept {
-  returns_.fetch_add(1, std::memory_order_seq_cst);
-  shim::futex_wake_private(returns_, INT_MAX);
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  shim::futex_wake_private(wakes_, INT_MAX);
 }
 
 }  // namespace lrpc::client

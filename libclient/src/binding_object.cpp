@@ -90,13 +90,13 @@ BindingParts::~BindingParts() = default;
 
 namespace {
 
-/// Waits for an A-stack to be put back, for `sent` to change, if it has a word, or for a cancellation.
-void wait_for_put(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit,
+/// Waits for an A-stack to be put back since `seen`, for `sent` to change, if it has a word, or for a cancellation.
+void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
                   const shim::FutexWait& sent) noexcept {
   std::array<shim::FutexWait, 1 + Waiting::kMostCancellations> words{sent};
   const std::size_t count = waiting.append(words, sent.word != nullptr ? 1 : 0);
   if (count == words.size()) limit = std::min<std::chrono::nanoseconds>(limit, Waiting::kCrowded);
-  list.wait(limit, std::span(words).first(count));
+  list.wait(seen, limit, std::span(words).first(count));
 }
 
 }  // namespace
@@ -195,6 +195,7 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
   waiting.at_most(parts_.call_timeout);
   for (;;) {
     LRPC_STEP("client 2 slow");
+    const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards
     if (revoked()) return nullptr;
     const std::uint32_t trims = trims_.load(std::memory_order_acquire);
     if (shim::LinkageRecord* record = list.take_any()) return record;
@@ -208,15 +209,15 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
     if (trimming) {
       // The watcher has the idle ones in its hands for a moment. Yielding would not do: it may have our processor alone
       // and less priority.
-      wait_for_put(list, waiting, std::min<std::chrono::nanoseconds>(limit, kTrimLook), {});
+      wait_for_put(list, seen, waiting, std::min<std::chrono::nanoseconds>(limit, kTrimLook), {});
       continue;
     }
     if (secondary_ != nullptr) limit = wait_for_growth(list, limit);
     if (limit.count() <= 0) continue;
     if (any_quarantined_.load(std::memory_order_acquire)) {
-      wait_for_sent(list, waiting, limit);
+      wait_for_sent(list, seen, waiting, limit);
     } else {
-      wait_for_put(list, waiting, limit, {});
+      wait_for_put(list, seen, waiting, limit, {});
     }
     if (!parts_.watched) check_server();
   }
@@ -268,7 +269,8 @@ std::size_t BindingObject::in_quarantine() noexcept {
   }));
 }
 
-void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept {
+void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
+                                  std::chrono::nanoseconds limit) noexcept {
   // The oldest call of this list that nobody waits for but that is not abandoned: one that was sent one-way.
   shim::AStackHead* head = nullptr;
   std::uint64_t generation = 0;
@@ -293,7 +295,7 @@ void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std:
       break;
     }
   }
-  if (head == nullptr) return wait_for_put(list, waiting, limit, {});
+  if (head == nullptr) return wait_for_put(list, seen, waiting, limit, {});
   for (std::uint32_t i = 0; i < exchange_looks_; ++i) {
     if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
     shim::poll_delay();
@@ -306,7 +308,7 @@ void BindingObject::wait_for_sent(AStackList& list, const Waiting& waiting, std:
     return;
   }
   const auto until = std::chrono::steady_clock::now() + limit;
-  wait_for_put(list, waiting, limit, sent);
+  wait_for_put(list, seen, waiting, limit, sent);
   if (std::chrono::steady_clock::now() < until) return;
   overrule_hints(*this, *head);
 }

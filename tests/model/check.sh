@@ -7,7 +7,7 @@
 #                                         the code that the docs' tables of transitions name for it
 #   check.sh --record [MODEL...]          writes down in `proved` that the models hold for what is here now
 #
-# All of them take about four minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a time.
+# All of them take about five minutes on two processors and at most 1 GB for each of them. JOBS=n runs n checks at a time.
 # DEEP=1 adds the larger configurations. ONLY=TEXT runs the lines that contain it.
 #
 # MODEL.checks has a line for each check: right or faulty, the kind, the definitions. `deep` before it: with DEEP=1 only.
@@ -30,7 +30,7 @@ sources_of() {
   printf '%s\n' "tests/model/$1.pml" "tests/model/$1.checks" tests/model/word.pml tests/model/check.sh
   awk -F'|' -v model="$home/$1.pml" '
     BEGIN { while ((getline line <model) > 0) text = text line "\n" }
-    $2 ~ /^ [TBGP][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
+    $2 ~ /^ [TBGPL][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
       gsub(/[ `]/, "", $2); gsub(/[ `]/, "", $3)
       if (text !~ "(^|[^A-Za-z0-9_])" $2 "($|[^A-Za-z0-9_])") next
       for (i = split($3, files, ","); i > 0; --i) print files[i]

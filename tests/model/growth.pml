@@ -155,6 +155,7 @@ proctype caller(byte me) {
     do
     :: atomic { n < CALLS -> n++ }
     take:
+      seen[me] = 1; /* before the look at the revocation: whoever revokes counts afterwards */
       if
       :: atomic { client_revoked -> goto over }
       :: atomic { !client_revoked && home[0] == LISTED -> r = 0; home[0] = IN_CALL; goto call }
@@ -252,13 +253,11 @@ proctype caller(byte me) {
       :: !ANY_LISTED
       fi;
       announced[me] = 1;
-      seen[me] = 1;
 #else
       announced[me] = 1;
-      seen[me] = 1;
       if
-      :: atomic { ANY_LISTED || client_revoked -> goto awake }
-      :: !ANY_LISTED && !client_revoked
+      :: ANY_LISTED -> goto awake
+      :: !ANY_LISTED
       fi;
 #endif
       atomic { asleep[me] = seen[me] }

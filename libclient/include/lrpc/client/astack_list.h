@@ -57,8 +57,8 @@ class SecondaryRecords {
 /// An A-stack that a thread has put back stays leased to it, on top, where the same thread finds it hot without a
 /// single locked instruction; but whoever finds the LIFO empty may end a lease that is not in a call, so an idle thread
 /// never starves another. Lease and its ending are a Dekker pair: the owner writes `in_call` and reads `wanted`, the
-/// other writes
-/// `wanted` and reads `in_call`; the owner's fence is free because the other's is a membarrier (asymmetric_fence.h).
+/// other writes `wanted` and reads `in_call`; the owner's fence is free because the other's is a membarrier
+/// (asymmetric_fence.h). The transitions L1 to L4 are here, the others in the .cpp (docs/MODELS.md).
 ///
 /// That one A-stack serves the thread's synchronous calls, which nest. Calls that are started and finished later take
 /// theirs from the thread's spares, a private stack under the same lease: it is guarded by `moving`, which the owner
@@ -88,6 +88,7 @@ class AStackList {
   /// the list is closed.
   [[nodiscard]] static shim::LinkageRecord* take_leased(Lease& lease) noexcept {
     LRPC_STEP("client 2");
+    // L1
     if (lease.in_call.load(std::memory_order_relaxed) != 0) [[unlikely]]
       return nullptr;
     lease.in_call.store(1, std::memory_order_relaxed);
@@ -107,9 +108,9 @@ class AStackList {
   void put(Lease* lease, shim::LinkageRecord& record) noexcept {
     if (lease == nullptr) [[unlikely]]
       return put_slow(record);
-    lease->in_call.store(0, std::memory_order_release);
-    shim::
-        light_fence();  // the A-stack is free before we look for waiters, who announce themselves before they look for it
+    lease->in_call.store(0, std::memory_order_release);  // L2
+    // The A-stack is free before we look for waiters, who announce themselves before they look for it.
+    shim::light_fence();
     if (waiters_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake_waiters();
   }
@@ -117,7 +118,7 @@ class AStackList {
   [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
     LRPC_STEP("client 2 started");
     Lease& lease = own_lease();
-    lease.moving.store(1, std::memory_order_relaxed);
+    lease.moving.store(1, std::memory_order_relaxed);  // L3
     shim::light_fence();
     shim::LinkageRecord* record = nullptr;
     if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] {
@@ -134,7 +135,7 @@ class AStackList {
     if (shim::calling_thread.number >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
     Lease& lease = own_lease();
-    lease.moving.store(1, std::memory_order_relaxed);
+    lease.moving.store(1, std::memory_order_relaxed);  // L4
     shim::light_fence();
     if (lease.wanted.load(std::memory_order_acquire) != 0) [[unlikely]] {
       lease.moving.store(0, std::memory_order_release);
@@ -157,10 +158,12 @@ class AStackList {
   void take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
-  /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.
-  void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, {}); }
-  /// The same, or for one of other words to change, fewer than kMostFutexWaits.
-  void wait(std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
+  /// A count that wake_waiters() raises. Whoever wants to wait reads it first, before the last look at anything else
+  /// that wake_waiters() tells of (the end of the binding).
+  [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }
+  /// Waits for an A-stack to be put back, at most `limit`, or for one of other words to change, fewer than
+  /// kMostFutexWaits. Not if somebody was woken since `seen` was read. May return early; look again.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit, std::span<const shim::FutexWait> also) noexcept;
   void wake_waiters() noexcept;
   /// Whether there is one that is in nobody's hands; a guess, while others take and put back.
   [[nodiscard]] bool any_free() const noexcept {
@@ -213,7 +216,7 @@ class AStackList {
   std::array<Lease, kLeasingThreads + 1> leases_{};
   std::atomic<std::uint64_t> top_{0};  ///< {tag: 32, index + 1: 32}; the tag makes a recycled top differ (ABA).
   std::atomic<std::uint32_t> waiters_{0};
-  std::atomic<std::uint32_t> returns_{0};  ///< Futex word of the waiters; counts puts that saw one.
+  std::atomic<std::uint32_t> wakes_{0};  ///< Futex word of the waiters.
   std::mutex ending_;
   std::atomic<bool> leasing_ended_{false};  ///< The kernel has begun to refuse heavy fences: no more leases.
   std::span<shim::LinkageRecord> all_;

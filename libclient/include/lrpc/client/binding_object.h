@@ -144,7 +144,8 @@ class BindingObject {
   void watcher_saw_end(std::uint64_t watch) noexcept;
   [[nodiscard]] Status watched() const;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
-  void wait_for_sent(AStackList& list, const Waiting& waiting, std::chrono::nanoseconds limit) noexcept;
+  void wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
+                     std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
   void trim();

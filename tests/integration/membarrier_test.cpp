@@ -1,0 +1,150 @@
+// Kernels and filters that refuse membarrier(2): from the start, and from some moment on.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <ctime>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gated_service.h"
+#include "lrpc/client/astack_list.h"
+#include "lrpc/server.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::CallDeadline;
+using lrpc::CallScope;
+using lrpc::Errc;
+using namespace std::chrono_literals;
+
+/// For all threads of this process, those that come and those of its children. Async-signal-safe.
+bool refuse_membarrier() noexcept {
+  std::array<sock_filter, 4> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+  sock_fprog program{code.size(), code.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+/// This program again, with only those tests.
+int run_without_membarrier(const char* tests) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!refuse_membarrier()) _exit(77);
+    execl("/proc/self/exe", "membarrier", tests, nullptr);
+    _exit(126);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(WithoutMembarrier, calls_of_every_gate_are_right) {
+  EXPECT_EQ(run_without_membarrier("--gtest_filter=conformance/*:gates/Growth.*:Supply.a_binding*"), 0);
+}
+
+/// Processor time of the calling thread.
+std::chrono::nanoseconds processor_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+/// A thread that calls when it is told to, and lives in between: so that it has an A-stack leased to it.
+class Caller {
+ public:
+  explicit Caller(Conformance::Client& client) : client_(client), thread_([this] { run(); }) {}
+  ~Caller() {
+    tell(kEnd);
+    thread_.join();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  void call() { tell(kCall); }
+  void call_and_wait() {
+    call();
+    wanted_.wait(kCall);
+  }
+
+ private:
+  static constexpr int kNothing = 0, kCall = 1, kEnd = 2;
+  void tell(int what) {
+    wanted_ = what;
+    wanted_.notify_all();
+  }
+  void run() {
+    for (;;) {
+      wanted_.wait(kNothing);
+      if (wanted_ == kEnd) return;
+      EXPECT_TRUE(client_.SleepFor(0));
+      tell(kNothing);
+    }
+  }
+  Conformance::Client& client_;
+  std::atomic<int> wanted_{kNothing};
+  std::thread thread_;
+};
+
+TEST(WithoutMembarrierFromNowOn, DISABLED_a_waiting_caller_sleeps_and_leases_go_back) {
+  constexpr int kAStacks = 5;
+  Gated service;
+  lrpc::Server server;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+  auto client = Conformance::Client::import_over(std::move(ends->second));
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<std::unique_ptr<Caller>> callers;
+  for (int i = 0; i < kAStacks; ++i) callers.push_back(std::make_unique<Caller>(*client));
+  for (auto& caller : callers) caller->call();
+  ASSERT_TRUE(service.wait_inside(kAStacks));  // each has an A-stack
+  service.let_all_go();
+  ASSERT_TRUE(service.wait_left(kAStacks));
+  for (auto& caller : callers) caller->call_and_wait();
+
+  ASSERT_TRUE(refuse_membarrier());
+  const auto began = processor_time();
+  {
+    const CallScope scope(CallDeadline(400ms));
+    EXPECT_EQ(client->SleepFor(0).code(), Errc::call_aborted) << "idle owners have all A-stacks";
+  }
+  EXPECT_LT(processor_time() - began, 200ms) << "it is waiting, not sleeping";
+  for (auto& caller : callers) caller->call_and_wait();  // each lets go of its lease
+  EXPECT_TRUE(client->SleepFor(0));
+}
+
+TEST(WithoutMembarrier, from_some_moment_on_a_waiting_caller_sleeps_and_leases_go_back) {
+  // In a process of its own: its threads are refused for good.
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "membarrier", "--gtest_filter=WithoutMembarrierFromNowOn.*",
+          "--gtest_also_run_disabled_tests", nullptr);
+    _exit(126);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(AStackList, lets_nobody_wait_who_was_woken_since_the_count_was_read) {
+  lrpc::client::AStackList list;
+  list.fill({}, 0, 0);
+  const std::uint32_t seen = list.wakes();
+  list.close();  // the binding is revoked here, after our look at it
+  list.wake_waiters();
+  list.wait(seen, 24h, {});
+}
+
+}  // namespace
+}  // namespace testing_lrpc
