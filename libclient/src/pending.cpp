@@ -24,6 +24,12 @@ constexpr auto kLongestTimeout =
 
 }  // namespace
 
+lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
+  // A call that was moved from has nothing more to say, whoever it was.
+  if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
+  return refused(error_, reinterpret_cast<const char*>(called_.bits()));  // NOLINT: address_of() has put it there
+}
+
 void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
   AStackList& list = binding_->astacks(astack_class);
   linkage_ = binding_->take_slow(list);
