@@ -4,16 +4,18 @@
 #include <utility>
 
 #include "lrpc/client/call.h"
+#include "lrpc/shim/told_text.h"
 
 namespace lrpc::client {
 namespace {
 
-/// "HEAD: WHAT"; without memory, no text.
+/// "HEAD: WHAT", or "WHAT" without a head; without memory, no text.
 detail::Failure with_text(Errc code, std::string_view head, std::string_view what) noexcept {
   try {
     Error error{code, {}};
     error.text.reserve(head.size() + 2 + what.size());
-    error.text.append(head).append(": ").append(what);
+    if (!head.empty()) error.text.append(head).append(": ");
+    error.text.append(what);
     return detail::Failure(std::move(error));
   } catch (...) {
     return code;
@@ -35,8 +37,12 @@ detail::Failure not_copied(Errc code, const char* what) noexcept {
   return refused(code, what);
 }
 
-detail::Failure failure_of(std::uint16_t status, const char* procedure) noexcept {
+detail::Failure failure_of(const shim::LinkageRecord& linkage, std::uint16_t status, const char* procedure) noexcept {
   const Errc code = Call::failure(status);
+  if (shim::call_status::told(status)) {
+    const shim::ToldText told = shim::take_told(shim::told_room(linkage.astack.image, linkage.astack.limit));
+    if (told.size != 0) return with_text(code, {}, told.view());
+  }
   switch (code) {
     case Errc::argument_out_of_range:
     case Errc::argument_too_long:

@@ -110,6 +110,7 @@ class Failure {
 
   [[nodiscard]] Errc code() const noexcept { return code_; }
   [[nodiscard]] Error error() const { return {code_, text_ ? *text_ : std::string()}; }
+  [[nodiscard]] const std::string* text() const noexcept { return text_.get(); }
 
  private:
   Errc code_;
@@ -125,6 +126,10 @@ class Failure {
 /// The value, unchecked. For generated stubs, on the call path. Precondition: has_value().
 template <class T, class... Raised>
 [[nodiscard]] const typename Result<T, Raised...>::value_type& checked_value(const Result<T, Raised...>& r) noexcept;
+
+/// The text of its error, or null. For generated stubs.
+template <class T, class... Raised>
+[[nodiscard]] const std::string* text_of(const Result<T, Raised...>& r) noexcept;
 
 template <class T>
 inline constexpr bool kIsResult = false;
@@ -208,6 +213,7 @@ class [[nodiscard]] Result {
 
  private:
   friend const value_type& detail::checked_value<T, Raised...>(const Result& r) noexcept;
+  friend const std::string* detail::text_of<T, Raised...>(const Result& r) noexcept;
 
   template <class... Where>
   [[gnu::always_inline]] void check(Where... place) const noexcept {
@@ -226,6 +232,12 @@ class [[nodiscard]] Result {
 template <class T, class... Raised>
 inline const typename Result<T, Raised...>::value_type& detail::checked_value(const Result<T, Raised...>& r) noexcept {
   return Result<T, Raised...>::held(r);
+}
+
+template <class T, class... Raised>
+inline const std::string* detail::text_of(const Result<T, Raised...>& r) noexcept {
+  const auto* const failure = std::get_if<1>(&r.held_);
+  return failure != nullptr ? failure->text() : nullptr;
 }
 
 using Status = Result<void>;

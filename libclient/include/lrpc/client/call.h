@@ -32,7 +32,8 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
 /// The same for what get_buffer() says of a result: only result_too_long is told in `what`.
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure not_copied(Errc code, const char* what) noexcept;
 /// See Call::failure(). `procedure`: "Files.Open", of static storage.
-[[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(std::uint16_t status,
+[[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(const shim::LinkageRecord& linkage,
+                                                                   std::uint16_t status,
                                                                    const char* procedure) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
@@ -154,10 +155,10 @@ class Call {
 
   /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
-  /// The same, as a stub returns it: the text names the procedure where the server has refused an argument, a handle or
-  /// a result, or where the procedure threw.
-  [[nodiscard]] static detail::Failure failure(std::uint16_t status, const char* procedure) noexcept {
-    return failure_of(status, procedure);
+  /// The same, as a stub returns it: with the text of the error that the procedure returned; or one that names the
+  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw.
+  [[nodiscard]] detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
+    return failure_of(*linkage_, status, procedure);
   }
 
  private:

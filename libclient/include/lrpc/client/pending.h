@@ -66,8 +66,8 @@ class PendingCall {
   /// The same, with a text where the starter has refused an argument.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::detail::Failure why_not_started() const noexcept;
   /// As in Call.
-  [[nodiscard]] static lrpc::detail::Failure failure(std::uint16_t status, const char* procedure) noexcept {
-    return failure_of(status, procedure);
+  [[nodiscard]] lrpc::detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
+    return failure_of(*linkage_, status, procedure);
   }
   /// 3 and 6 · as in Call.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
