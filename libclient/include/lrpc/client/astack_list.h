@@ -157,6 +157,8 @@ class AStackList {
   void take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
+  /// How many A-stacks are in no call: in the LIFO, leased, or spare. While nobody else uses the list.
+  [[nodiscard]] std::size_t count_idle() const noexcept;
   /// Waits for an A-stack to be put back, at most `limit`. May return early; look again.
   void wait(std::chrono::nanoseconds limit) noexcept { wait(limit, {}); }
   /// The same, or for one of other words to change, fewer than kMostFutexWaits.

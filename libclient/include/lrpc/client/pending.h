@@ -172,6 +172,8 @@ class PendingCall {
   [[nodiscard]] bool remote_ready() const noexcept;
   void wake_slow() noexcept;
   [[nodiscard]] std::uint16_t wait_slow() noexcept;
+  [[nodiscard]] std::uint16_t wait_for_status() noexcept;
+  void quarantine_if_let_go() noexcept;
   [[nodiscard]] bool poll_for_return() noexcept;
   void abandon() noexcept;
   void stop_watching() noexcept;
@@ -199,10 +201,11 @@ class PutBack {
 
 /// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated; `Outcome` knows the results.
 ///
-/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. The binding
-/// must outlive it. `in` arguments were copied when the call was started; what was passed by reference (inout
-/// arguments, buffers for results) must stay where it is until finish() or the destructor, and changes in finish()
-/// alone.
+/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. It may
+/// outlive its binding: then it gives its results if it has returned before, and call_failed otherwise. But no thread
+/// may be inside a member of it while the binding goes. `in` arguments were copied when the call was started; what was
+/// passed by reference (inout arguments, buffers for results) must stay where it is until finish() or the destructor,
+/// and changes in finish() alone.
 template <class Outcome>
 class [[nodiscard]] Pending {
  public:
