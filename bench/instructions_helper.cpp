@@ -56,7 +56,7 @@ inline lrpc::Result<void> null_in_halves(::Bench::Client& client, ServerHalf& se
   server.serve(astack);
   const std::uint16_t status = call.wait(0);
   if (status != 0) [[unlikely]]
-    return lrpc::client::Call::failure(status);
+    return call.failure(status, "Bench.Null");
   return {};
 }
 

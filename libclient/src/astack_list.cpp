@@ -260,6 +260,22 @@ shim::LinkageRecord* AStackList::pop_secondary() noexcept {
   return secondary_ != nullptr ? pop_from(secondary_top_, *secondary_) : nullptr;
 }
 
+std::size_t AStackList::count_idle() const noexcept {
+  std::size_t count = 0;
+  const auto count_stack = [&count](const std::atomic<std::uint64_t>& top, const auto& records) {
+    auto next = static_cast<std::uint32_t>(top.load(std::memory_order_acquire));
+    for (; next != 0; next = records[next - 1].next.load(std::memory_order_relaxed)) ++count;
+  };
+  count_stack(top_, all_);
+  if (secondary_ != nullptr) count_stack(secondary_top_, *secondary_);
+  for (const Lease& lease : leases_) {
+    if (lease.leased() != nullptr) ++count;
+    const shim::LinkageRecord* spare = lease.spares.load(std::memory_order_acquire);
+    for (; spare != nullptr; spare = spare->below) ++count;
+  }
+  return count;
+}
+
 bool AStackList::looks_empty() const noexcept {
   if (any_free()) return false;
   if (leasing_ended_.load(std::memory_order_acquire)) return true;  // what is leased is its owner's alone

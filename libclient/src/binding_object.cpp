@@ -161,22 +161,72 @@ Status BindingObject::watch() {
 // B20
 void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
   Library::get().watcher.unwatch(watch);
+  keepers_.fetch_add(1, std::memory_order_relaxed);  // whoever is told may let this go
   revoke();
   news_.tell();
+  release();
+}
+
+void BindingObject::end_watching() noexcept {
+  Library& library = Library::get();
+  library.watcher.unwatch(pidfd_watch_);
+  library.watcher.unwatch(bell_watch_);
+  parts_.bell.hang_up();  // a fork child may hold it, too; the server must see the end now
+}
+
+/// A-stacks that are neither idle nor among those in quarantine. Under the library's lock, under which the watcher
+/// trims; nobody else is at them.
+std::size_t BindingObject::count_started(std::size_t quarantined) const noexcept {
+  std::size_t count = records_.size() + (secondary_ != nullptr ? secondary_->count() : 0);
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) count -= lists_[i].count_idle();
+  return count - quarantined;
+}
+
+// Nothing of this is on the call path: a started call that outlives its binding finds it revoked, goes by the slow
+// halves, and comes to quarantine().
+void BindingObject::let_go() noexcept {
+  const shim::NoCancellation never;
+  if (owner_ != getpid()) return let_go_after_fork();
+  end_watching();
+  std::size_t started = 0;
+  {
+    const std::lock_guard lock(Library::get().mutex);
+    std::unique_lock quarantine(quarantine_mutex_);
+    const std::size_t quarantined = quarantined_.size();
+    quarantine.unlock();
+    started = count_started(quarantined);
+  }
+  if (started != 0) {
+    revoke();
+    keepers_.fetch_add(started, std::memory_order_relaxed);
+    let_go_.store(true, std::memory_order_release);
+  }
+  release();
+}
+
+/// In a fork child a lock may be held by nobody, and a call by a thread that is not here. What a started call may still
+/// look at stays for good.
+void BindingObject::let_go_after_fork() noexcept {
+  if (secondary_ != nullptr) return;
+  {
+    const std::unique_lock lock(quarantine_mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || count_started(quarantined_.size()) != 0) return;
+  }
+  delete this;
+}
+
+void BindingObject::release() noexcept {
+  if (keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
 BindingObject::~BindingObject() {
   if (owner_ != getpid()) return;  // in a fork child nothing of this is registered
   const shim::NoCancellation never;
-  {
-    Library& library = Library::get();
-    library.watcher.unwatch(pidfd_watch_);
-    library.watcher.unwatch(bell_watch_);
-    parts_.bell.hang_up();  // a fork child may hold it, too; the server must see the end now
-    // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
-    std::lock_guard lock(library.mutex);
-    library.bindings.erase(this);
-  }
+  end_watching();
+  // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
+  Library& library = Library::get();
+  std::lock_guard lock(library.mutex);
+  library.bindings.erase(this);
 }
 
 void BindingObject::forget_after_fork() noexcept {
@@ -241,6 +291,7 @@ std::chrono::nanoseconds BindingObject::wait_for_growth(AStackList& list, std::c
 void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
   record.quarantined = true;
   if (forgotten_) return;
+  if (has_been_let_go()) return release();  // the end of a call that outlived its binding
   std::lock_guard lock(quarantine_mutex_);
   quarantined_.push_back(&record);
   any_quarantined_.store(true, std::memory_order_release);

@@ -208,7 +208,13 @@ Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const Impo
 
 Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}
 Binding::Binding(Binding&&) noexcept = default;
-Binding& Binding::operator=(Binding&&) noexcept = default;
-Binding::~Binding() = default;
+Binding& Binding::operator=(Binding&& other) noexcept {
+  if (this == &other) return *this;
+  const Binding before(std::exchange(object_, std::move(other.object_)));
+  return *this;
+}
+Binding::~Binding() {
+  if (object_ != nullptr) object_.release()->let_go();
+}
 
 }  // namespace lrpc

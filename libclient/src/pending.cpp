@@ -24,6 +24,12 @@ constexpr auto kLongestTimeout =
 
 }  // namespace
 
+lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
+  // A call that was moved from has nothing more to say, whoever it was.
+  if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
+  return refused(error_, reinterpret_cast<const char*>(called_.bits()));  // NOLINT: address_of() has put it there
+}
+
 void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
   AStackList& list = binding_->astacks(astack_class);
   linkage_ = binding_->take_slow(list);
@@ -151,7 +157,18 @@ bool PendingCall::poll_for_return() noexcept {
   return false;
 }
 
+/// An A-stack whose binding has been let go has no list to go back to: put_back() is to go by quarantine().
+void PendingCall::quarantine_if_let_go() noexcept {
+  if (binding_->has_been_let_go()) linkage_->quarantined = true;
+}
+
 std::uint16_t PendingCall::wait_slow() noexcept {
+  const std::uint16_t status = wait_for_status();
+  quarantine_if_let_go();
+  return status;
+}
+
+std::uint16_t PendingCall::wait_for_status() noexcept {
   const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
@@ -202,6 +219,7 @@ void PendingCall::abandon() noexcept {
   }
   if (binding_->remote()) {  // the network domain has a copy of its own
     binding_->remote_path()->drop(linkage);
+    quarantine_if_let_go();
     return put_back();
   }
   // Only what has returned may go back (T16); until then it stays where nobody takes it.
@@ -209,6 +227,7 @@ void PendingCall::abandon() noexcept {
   if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr && !binding_->revoked())
     server.serve(server.server, linkage.index);  // nobody else declines it
   linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
+  quarantine_if_let_go();
   put_back();
 }
 

@@ -1,11 +1,13 @@
 #include "lrpc/client/raw_binding.h"
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "import.h"
 #include "lrpc/client/call_scope.h"
 #include "lrpc/client/pending.h"
+#include "lrpc/shim/told_text.h"
 #include "transfer.h"
 
 namespace lrpc::client {
@@ -25,6 +27,18 @@ Result<shim::Described> describe(int socket, std::string_view name) {
   if (auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, std::move(failed->text)};
   if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(*described);
   return Error{Errc::bad_message, "the answer to a question about a name makes no sense"};
+}
+
+/// The status of a call that failed, and, if the server's program has said why, the text as results.
+std::uint16_t fail_with_text(const shim::AStack& astack, std::uint16_t status, std::span<std::byte> results,
+                             std::size_t& size) noexcept {
+  if (!shim::call_status::told(status)) return status;
+  const shim::ToldText told = shim::take_told(shim::told_room(astack.image, astack.limit));
+  if (told.size == 0 || told.size > results.size())
+    return static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
+  std::memcpy(results.data(), told.bytes.data(), told.size);
+  size = told.size;
+  return status;
 }
 
 CallDeadline limit_of(std::chrono::milliseconds limit) noexcept {
@@ -74,7 +88,8 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   const std::uint16_t status = call.wait();
   const PutBack at_end(call);
   const auto shape = PackedShape::of_status(descriptor, status);
-  if (!shape) return (status & shim::call_status::kFailed) != 0 ? status : failed(Errc::call_failed);
+  if (!shape && (status & shim::call_status::kFailed) == 0) return failed(Errc::call_failed);
+  if (!shape) return fail_with_text(astack, status, results, size);
   const auto packed = pack(*shape, astack, results);
   if (!packed) return failed(Errc::bad_result);
   size = *packed;

@@ -15,6 +15,7 @@
 #include "lrpc/client/call_scope.h"
 #include "lrpc/client/remote_path.h"
 #include "lrpc/shim/packed_image.h"
+#include "lrpc/shim/told_text.h"
 #include "network_path.client.h"
 #include "sealed_import.h"
 #include "transfer.h"
@@ -161,6 +162,13 @@ class NetworkedPath final : public RemotePath {
     }
     if (result->ended) end();
     const std::uint16_t status = result->status;
+    if (shim::call_status::told(status)) {
+      const auto text = results.contents();
+      const shim::AStack& astack = linkage.astack;
+      const bool put = shim::put_told(shim::told_room(astack.image, astack.limit),
+                                      {reinterpret_cast<const char*>(text.data()), text.size()});
+      return put ? status : static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
+    }
     if ((status & shim::call_status::kFailed) != 0) return status;
     const auto shape = PackedShape::of_status(pdl_.procedures[procedure], status);
     if (!shape || !unpack(*shape, results.contents(), linkage.astack)) return failed(Errc::call_failed);
@@ -274,7 +282,8 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
                  refused->text.str()};
   }
   if (!path) return Error{Errc::remote_unavailable, "the network daemon did not bind: " + path.error().message()};
-  return make(*std::move(inner), *path, std::move(end), std::move(ends->first), pdl, options, call.size, result.size);
+  return make(*std::move(inner), *path, std::move(end), std::move(ends->first), pdl, options, call.size,
+              std::max<std::size_t>(result.size, shim::kMostTold));
 }
 
 }  // namespace lrpc::client

@@ -245,7 +245,7 @@ void quarantine_astack(BindingObject& binding, LinkageRecord& linkage) noexcept 
 }
 
 Errc Call::failure(std::uint16_t status) noexcept {
-  const auto code = static_cast<Errc>(status & ~shim::call_status::kFailed);
+  const auto code = static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold));
   switch (code) {
     case Errc::call_failed:
     case Errc::call_aborted:

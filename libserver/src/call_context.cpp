@@ -4,7 +4,9 @@
 #include <new>
 #include <stdexcept>
 
+#include "lrpc/server/run.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/told_text.h"
 #include "served_binding.h"
 
 namespace lrpc {
@@ -42,11 +44,20 @@ void Scratch::reset() noexcept {
   chunks_.clear();
 }
 
+std::uint16_t failed(const CallContext& context, Errc code, const std::string* text) noexcept {
+  using namespace shim::call_status;
+  // An Errc that a procedure has made of any number must not say that there is a text.
+  const auto status = static_cast<std::uint16_t>(failed(code) & ~kTold);
+  if (text == nullptr || !shim::put_told(context.told_room(), *text)) return status;
+  return status | kTold;
+}
+
 }  // namespace server
 
 const server::ServedAStack& CallContext::astack() const noexcept {
   return static_cast<const server::ServedAStack&>(*place_);
 }
+std::span<std::byte> CallContext::told_room() const noexcept { return shim::told_room(place_->image, astack().limit); }
 const shim::Credentials& CallContext::caller() const noexcept { return astack().binding->client(); }
 const shim::Principal* CallContext::remote() const noexcept { return astack().binding->principal(); }
 std::uint64_t CallContext::binding_id() const noexcept { return astack().binding->id(); }

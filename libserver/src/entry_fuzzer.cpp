@@ -165,8 +165,8 @@ void EntryFuzzer::Parts::note_handles(std::uint16_t identifier) {
 
 void EntryFuzzer::Parts::check(const ProcedureDescriptor& procedure, std::uint16_t status) {
   if ((status & shim::call_status::kFailed) != 0) {
-    require(exists(static_cast<Errc>(status & ~shim::call_status::kFailed)), procedure.name,
-            "a failure without a name");
+    require(exists(static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold))),
+            procedure.name, "a failure without a name");
     return;
   }
   const auto shape = shim::PackedShape::of_status(procedure, status);

@@ -8,6 +8,29 @@ namespace lrpc::stubgen {
 namespace {
 
 constexpr const char* kBadResult = "return lrpc::Errc::bad_result;";
+constexpr const char* kArgumentTooLong = "lrpc::Errc::argument_too_long";
+constexpr const char* kArgumentOutOfRange = "lrpc::Errc::argument_out_of_range";
+constexpr const char* kResultTooLong = "lrpc::Errc::result_too_long";
+
+/// What is wrong with a value of a constrained type that does not conform to it, for a person.
+std::string not_conforming(const Type& type, const std::string& value) {
+  const Type* with_range = &type;
+  while (with_range->kind == TypeKind::alias && !with_range->low && !with_range->high) with_range = with_range->target;
+  if (with_range->kind == TypeKind::alias) {
+    const IntegerKind& integer = with_range->resolved().integer;
+    return fmt::format("{} is not in {} .. {}", value, with_range->low.value_or(integer.lowest()).text(),
+                       with_range->high.value_or(integer.highest()).text());
+  }
+  switch (with_range->kind) {
+    case TypeKind::enumeration: return fmt::format("{} is no value of {}", value, with_range->name);
+    case TypeKind::array: {
+      const Type* element = with_range;
+      while (element->resolved().kind == TypeKind::array) element = element->resolved().target;
+      return not_conforming(*element, "an element of " + value);
+    }
+    default: return fmt::format("a field of {} does not conform to {}", value, with_range->name);
+  }
+}
 
 }  // namespace
 
@@ -93,9 +116,8 @@ void CallStub::emit_outcome() {
       std::ranges::any_of(all, &Parameter::is_out) ||
       std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
   const bool tail = std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
-  const std::string call = image ? call_ : fmt::format("/*{}*/", call_);
   code_.list("[[nodiscard]] Result_ operator()(",
-             {"std::uint16_t " + status_, "const lrpc::client::PendingCall& " + call}, ") const noexcept {");
+             {"std::uint16_t " + status_, "const lrpc::client::PendingCall& " + call_}, ") const noexcept {");
   code_.indent();
   find_image(image, tail);
   for (const Parameter* parameter : kept) {
@@ -112,7 +134,7 @@ void CallStub::emit_outcome() {
 void CallStub::emit_start() {
   head(fmt::format("lrpc::Pending<{}_outcome>", procedure_.name), ") const noexcept {");
   // 1, the remote bit, is for the ring: until then a remote call does just the same.
-  check_arguments();
+  check_arguments(Refusal::pending);
   take_astack("PendingCall", "object_");
   push_arguments();
   code_.line("// 4: ring. 5, 6, 7 are for Pending::finish().");
@@ -143,20 +165,28 @@ void CallStub::remote_bit() {
   code_.list(fmt::format("if ({}.remote()) [[unlikely]] return {}_remote(", object, procedure_.name), names, ");");
 }
 
-void CallStub::check_arguments() {
+void CallStub::check_arguments(Refusal how) {
   bool said = false;
   const auto say = [&] {
     if (!said) code_.line("// An argument that does not conform to its declared type stays here: nothing is rung.");
     said = true;
   };
+  const auto refusal = [&](const char* code, const std::string& what) {
+    const bool pending = how == Refusal::pending;
+    return fmt::format("return {}{},\n\"{}: {}\"{};", pending ? "{" : "lrpc::client::refused(", code, called_, what,
+                       pending ? "}" : ")");
+  };
   for (const Parameter* parameter : procedure_.arguments()) {
+    const std::string quoted = fmt::format("'{}'", parameter->name);
     if (parameter->variable()) {
       say();
       code_.guard(fmt::format("{}.size() > {}.bound", parameter->name, constant(*parameter)),
-                  "return lrpc::Errc::argument_too_long;");
+                  refusal(kArgumentTooLong,
+                          fmt::format("{} is longer than {} bytes", quoted, parameter->type->resolved().bound)));
     } else if (parameter->type->constrained) {
       say();
-      push_.check(*parameter->type, parameter->name, "return lrpc::Errc::argument_out_of_range;");
+      push_.check(*parameter->type, parameter->name,
+                  refusal(kArgumentOutOfRange, not_conforming(*parameter->type, quoted)));
     }
   }
 }
@@ -220,7 +250,7 @@ void CallStub::send() {
 }
 
 void CallStub::judge_status() {
-  const std::string failure = fmt::format("return lrpc::client::Call::failure({});", status_);
+  const std::string failure = fmt::format("return {}.failure({},\n\"{}\");", call_, status_, called_);
   if (procedure_.raises.empty()) return code_.guard(fmt::format("{} != 0", status_), failure);
   code_.open(fmt::format("if ({} != 0) [[unlikely]] {{", status_));
   const std::string raised = local_("raised");
@@ -236,7 +266,7 @@ void CallStub::judge_status() {
     code_.line("return lrpc::raise({});", raised);
     code_.close();
   }
-  code_.line("{}", failure);
+  code_.list(fmt::format("return {}.failure(", call_), {status_, fmt::format("\"{}\"", called_)}, ");");
   code_.close();
 }
 
@@ -285,17 +315,23 @@ void CallStub::copy_fixed(const Parameter& parameter, const std::string& target)
 
 /// Buffers are written last, when nothing else can fail; several of them only when each is known to fit.
 void CallStub::copy_buffers(const std::vector<const Parameter*>& buffers) {
+  const auto does_not_fit = [&](const Parameter& buffer) {
+    return fmt::format("{}: '{}' does not fit the caller's buffer", called_, buffer.name);
+  };
   if (buffers.size() == 1) {
     const std::string copied = local_("copied");
     code_.line("const lrpc::Errc {} = lrpc::get_buffer<lrpc::CopyCode::F>({}, {}, {}, {});", copied, image_, tail_,
                constant(*buffers.front()), buffers.front()->name);
-    return code_.line("if ({0} != lrpc::Errc::ok) [[unlikely]] return {0};", copied);
+    return code_.guard(
+        fmt::format("{} != lrpc::Errc::ok", copied),
+        fmt::format("return lrpc::client::not_copied({},\n\"{}\");", copied, does_not_fit(*buffers.front())));
   }
   for (const Parameter* buffer : buffers) {
     const std::string found = local_(buffer->name + "_found");
     code_.line("const auto {} = lrpc::locate_variable({}, {}, {});", found, image_, tail_, constant(*buffer));
     code_.guard(fmt::format("!{}", found), kBadResult);
-    code_.guard(fmt::format("{}->size() > {}.capacity()", found, buffer->name), "return lrpc::Errc::result_too_long;");
+    code_.guard(fmt::format("{}->size() > {}.capacity()", found, buffer->name),
+                fmt::format("return lrpc::client::refused({},\n\"{}\");", kResultTooLong, does_not_fit(*buffer)));
   }
   for (const Parameter* buffer : buffers) {
     const std::string found = local_(buffer->name + "_found");

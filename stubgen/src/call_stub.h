@@ -1,6 +1,7 @@
 // The parts that a procedure's client side is emitted from, in the order in which a stub runs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +19,14 @@ namespace lrpc::stubgen {
 /// Emits what a procedure becomes at its client: its synchronous call stub, or its starter and what finishes the call.
 class CallStub {
  public:
-  CallStub(Code& code, const Procedure& procedure, std::size_t identifier)
+  CallStub(Code& code, const Interface& interface, std::size_t identifier)
       : code_(code),
-        procedure_(procedure),
+        procedure_(interface.procedures[identifier]),
+        called_(interface.name + "." + procedure_.name),
         identifier_(identifier),
-        local_(locals_of(procedure)),
+        local_(locals_of(procedure_)),
         image_(local_("image")),
-        tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")),
+        tail_(procedure_.tail_size == 0 ? "nullptr" : local_("tail")),
         call_(local_("call")),
         status_(local_("status")),
         push_(code, "lrpc::CopyCode::A", "layout::", local_),
@@ -43,7 +45,9 @@ class CallStub {
  private:
   void head(const std::string& type, std::string_view tail);
   void remote_bit();
-  void check_arguments();
+  /// How a stub refuses an argument, which it does before there is a call.
+  enum class Refusal : std::uint8_t { returned, pending };
+  void check_arguments(Refusal how = Refusal::returned);
   void take_astack(std::string_view kind, std::string_view from);
   void find_image(bool image, bool tail);
   void push_arguments();
@@ -67,6 +71,7 @@ class CallStub {
 
   Code& code_;
   const Procedure& procedure_;
+  std::string called_;  ///< "Files.Open", for the texts of errors.
   std::size_t identifier_;
   Locals local_;
   std::string image_, tail_, call_, status_;

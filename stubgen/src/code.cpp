@@ -1,5 +1,6 @@
 #include "code.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,9 +67,17 @@ void Code::close(std::string_view text) {
 
 void Code::guard(std::string_view condition, std::string_view action) {
   const std::string head = fmt::format("if ({}) [[unlikely]] ", condition);
-  if (indent_ + head.size() + action.size() <= kWidth) return line(head + std::string(action));
+  std::string whole(action);
+  std::ranges::replace(whole, '\n', ' ');
+  if (indent_ + head.size() + whole.size() <= kWidth) return line(head + whole);
   open(head + "{");
-  line(action);
+  const std::size_t broken = action.find('\n');
+  if (broken == std::string_view::npos || indent_ + whole.size() <= kWidth) {
+    line(whole);
+  } else {
+    line(action.substr(0, broken));
+    line("    " + std::string(action.substr(broken + 1)));
+  }
   close();
 }
 

@@ -30,7 +30,8 @@ class Code {
   void close(std::string_view text = "}");
   /// What follows is a block, opened by the line before.
   void indent() { indent_ += 2; }
-  /// `if (condition) [[unlikely]] action`, on one line or as a block.
+  /// `if (condition) [[unlikely]] action`, on one line or as a block. An action that is too long for a line is broken
+  /// where it has a '\n', which is a space otherwise.
   void guard(std::string_view condition, std::string_view action);
   /// `// text`, broken at word ends.
   void comment(std::string_view text);

@@ -62,7 +62,7 @@ void emit_serve_callbacks(Code& code) {
 /// What calls are started with: an outcome a procedure, then class Starter. One-way procedures need neither.
 void emit_starter(Code& code, const Interface& interface) {
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    if (!interface.procedures[i].one_way) CallStub(code, interface.procedures[i], i).emit_outcome();
+    if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_outcome();
   }
   code.line(
       "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
@@ -75,7 +75,7 @@ void emit_starter(Code& code, const Interface& interface) {
   code.line("explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
   code.line();
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    if (!interface.procedures[i].one_way) CallStub(code, interface.procedures[i], i).emit_start();
+    if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_start();
   }
   code.close(" private:");
   code.indent();
@@ -98,11 +98,11 @@ void emit_client_class(Code& code, const Interface& interface) {
   code.open(" public:");
   emit_binding(code, interface);
   if (interface.callback != nullptr) emit_serve_callbacks(code);
-  for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface.procedures[i], i).emit_call();
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_call();
   code.close(" private:");
   code.open("  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    CallStub(code, interface.procedures[i], i).emit_remote();
+    CallStub(code, interface, i).emit_remote();
   }
   code.line("lrpc::Binding binding_;");
   code.close("};");

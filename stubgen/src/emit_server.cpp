@@ -196,8 +196,10 @@ void EntryStub::run() {
 }
 
 void EntryStub::raise() {
+  const std::string failed = fmt::format("return lrpc::server::failed({}, {}.code(), lrpc::detail::text_of({}));",
+                                         context_, outcome_, outcome_);
   if (procedure_.raises.empty()) {
-    return code_.line("if (!{0}) [[unlikely]] return lrpc::server::failed({0}.code());", outcome_);
+    return code_.guard("!" + outcome_, failed);
   }
   code_.open(fmt::format("if (!{}) [[unlikely]] {{", outcome_));
   const std::string raised = local_("raised");
@@ -213,7 +215,7 @@ void EntryStub::raise() {
     code_.line("return {};", i + 1);
     code_.close();
   }
-  code_.line("return lrpc::server::failed({}.code());", outcome_);
+  code_.line(failed);
   code_.close();
 }
 

@@ -94,6 +94,45 @@ TEST_F(Stubs, refuse_arguments_that_do_not_conform_before_they_ring) {
   EXPECT_EQ(binding().calls, 1U);
 }
 
+TEST_F(Stubs, name_the_procedure_and_the_argument_that_they_refuse) {
+  T::Sparse sparse = T::Sparse::None;
+  T::Month month = 1;
+  T::Outer a = sample(1);
+  T::Outer b = sample(2);
+  a.inner[1].when = 0;
+  std::array<std::array<std::uint16_t, 3>, 2> grid{};
+  const auto small = static_cast<T::Small>(3);
+  for (const bool remote : {false, true}) {
+    binding().remote_bit = remote;
+    EXPECT_EQ(client().Enums(small, sparse, T::Wide::First).error().message(), "Types.Enums: 'a' is no value of Small");
+    EXPECT_EQ(client().Ranges(101, month, -1, 0, 1).error().message(), "Types.Ranges: 'a' is not in 0 .. 100");
+    EXPECT_EQ(client().Ranges(1, month, 0, 0, 1).error().message(),
+              "Types.Ranges: 'c' is not in -9223372036854775808 .. -1");
+    EXPECT_EQ(client().Records(a, b).error().message(), "Types.Records: a field of 'a' does not conform to Outer");
+    EXPECT_EQ(client().Arrays({}, grid, {1, 13, 1}, {}, {}, {}).error().message(),
+              "Types.Arrays: an element of 'c' is not in 1 .. 12");
+    EXPECT_EQ(client().Arrays({}, grid, {1, 1, 1}, {{{T::Small::One, small}, {}}}, {}, {}).error().message(),
+              "Types.Arrays: an element of 'd' is no value of Small");
+    EXPECT_EQ(client().Upper("eleven long").error().message(), "Types.Upper: 'a' is longer than 10 bytes");
+  }
+  EXPECT_EQ(client().start().Upper("eleven long").finish().error().message(),
+            "Types.Upper: 'a' is longer than 10 bytes");
+  EXPECT_EQ(client().start().Ranges(101, month, -1, 0, 1).finish().error().message(),
+            "Types.Ranges: 'a' is not in 0 .. 100");
+  EXPECT_EQ(binding().calls, 0U);
+}
+
+TEST_F(Stubs, name_the_buffer_that_is_too_small) {
+  std::vector<std::byte> room(3000);
+  std::array<std::byte, 1> no_room{};
+  for (const bool large : {false, true}) {
+    lrpc::Buffer b(large ? std::span<std::byte>(room) : std::span<std::byte>(no_room));
+    const auto echoed = client().Echo(pattern(2), b);
+    EXPECT_EQ(echoed.has_value(), large);
+    EXPECT_EQ(echoed.error().message(), large ? "ok" : "Types.Echo: 'b' does not fit the caller's buffer");
+  }
+}
+
 TEST_F(Stubs, carry_records_of_everything) {
   const T::Outer a = sample(1);
   T::Outer b = sample(2);

@@ -12,6 +12,7 @@
 #include "bystander.h"
 #include "garbage.h"
 #include "length.h"
+#include "lrpc/shim/told_text.h"
 #include "raw_binding.h"
 #include "world.h"
 
@@ -135,7 +136,13 @@ class Conduct {
     }
     return share.code();
   }
-  static Errc null(Conformance::Client& client) { return client.Null().code(); }
+  /// What its error says is short and holds nothing but text.
+  static Errc null(Conformance::Client& client) {
+    const lrpc::Error error = client.Null().error();
+    EXPECT_LE(error.text.size(), lrpc::shim::kMostTold);
+    EXPECT_TRUE(std::ranges::none_of(error.text, [](unsigned char c) { return c < ' ' || c == 0x7f; })) << error.text;
+    return error.code;
+  }
 
   static constexpr std::array<CallOne, 14> kCalls{add,         flip,  next_colour, halve, mirror,
                                                   integers,    greet, concatenate, fill,  reverse,

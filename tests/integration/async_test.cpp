@@ -97,6 +97,35 @@ TEST_P(StartedCalls, say_at_the_finish_why_they_could_not_be_started) {
   EXPECT_EQ(refused.finish().code(), Errc::argument_too_long);
 }
 
+TEST_P(StartedCalls, carry_the_text_of_an_error_that_a_procedure_returns_as_synchronous_ones_do) {
+  const auto fail = [&](bool started, Errc code, const std::string& text) {
+    const auto number = static_cast<std::uint16_t>(code);
+    return (started ? client_.start().Fail(number, text).finish() : client_.Fail(number, text)).error();
+  };
+  for (const bool started : {false, true}) {
+    const lrpc::Error known = fail(started, Errc::invalid_argument, "the file is a directory");
+    EXPECT_EQ(known.code, Errc::invalid_argument);
+    EXPECT_EQ(known.text, "the file is a directory");
+    EXPECT_EQ(known.message(), "the file is a directory");
+    const lrpc::Error unknown = fail(started, Errc::system_error, "open: No such file");
+    EXPECT_EQ(unknown.code, Errc::call_failed) << "not a code of calls";
+    EXPECT_EQ(unknown.text, "open: No such file");
+    EXPECT_EQ(fail(started, static_cast<Errc>(0xffff), "any number").code, Errc::call_failed);
+    EXPECT_EQ(fail(started, Errc::limit_reached, std::string(300, 'x')).text, std::string(200, 'x'));
+    EXPECT_EQ(fail(started, Errc::limit_reached, "one\ntwo\x1b[31m").text, "one?two?[31m");
+    EXPECT_EQ(fail(started, Errc::limit_reached, std::string(199, 'x') + "€").text, std::string(199, 'x'));
+    EXPECT_EQ(fail(started, Errc::limit_reached, "").message(), "limit reached");
+    EXPECT_EQ(fail(started, static_cast<Errc>(0x4000 | 45), "").message(), "invalid argument")
+        << "a code that looks like a text is none";
+    // The smallest slot has room for so many bytes.
+    const auto code = static_cast<std::uint16_t>(Errc::limit_reached);
+    const std::string part(32, 'y');
+    EXPECT_EQ(client_.FailBriefly(code, part, 3).error().text, std::string(96, 'y'));
+    EXPECT_EQ(client_.start().FailBriefly(code, part, 4).finish().error().text, std::string(102, 'y'));
+    EXPECT_EQ(client_.Add(1, 2).value(), 3);
+  }
+}
+
 TEST_P(StartedCalls, give_their_astack_back_when_they_are_dropped) {
   for (int i = 0; i < 200; ++i) {
     auto dropped = client_.start().Add(i, i);

@@ -95,6 +95,30 @@ TEST_P(EveryGate, refuses_an_argument_over_its_bound_before_anything_is_rung) {
   EXPECT_TRUE(client_->Null());
 }
 
+TEST_P(EveryGate, names_the_procedure_and_the_argument_that_it_refuses) {
+  EXPECT_EQ(client_->Greet(std::string(256, 'x')).error().message(),
+            "argument too long: Conformance.Greet: 'name' is longer than 255 bytes");
+  EXPECT_EQ(client_->start().Greet(std::string(256, 'x')).finish().error().message(),
+            "argument too long: Conformance.Greet: 'name' is longer than 255 bytes");
+  EXPECT_EQ(client_->Halve(0, 11).error().message(),
+            "argument out of range: Conformance.Halve: 'offset' is not in -10 .. 10");
+  const auto no_colour = static_cast<Conformance::Colour>(3);
+  auto started = client_->start().NextColour(no_colour);
+  auto moved = std::move(started);
+  EXPECT_EQ(moved.finish().error().message(),
+            "argument out of range: Conformance.NextColour: 'colour' is no value of Colour");
+  EXPECT_EQ(started.finish().error().text, "") << "it was moved from";
+}
+
+TEST_P(EveryGate, names_the_procedure_for_which_the_server_refuses_a_handle_or_catches_an_exception) {
+  EXPECT_EQ(client_->Advance(Conformance::Counter{12345}, 1).error().message(),
+            "handle is not open in this binding, or of another type: Conformance.Advance");
+  EXPECT_EQ(client_->start().Throw().finish().error().message(),
+            "call failed: an exception escaped the procedure: Conformance.Throw");
+  EXPECT_EQ(client_->BadResult().error().message(),
+            "call failed: a result does not conform to its type: Conformance.BadResult");
+}
+
 TEST_P(EveryGate, carries_bytes_of_every_size_class) {
   for (const std::size_t size : {0UL, 1UL, 64UL, 1400UL, 1500UL, 5000UL, 65'536UL, 4'194'304UL}) {
     std::vector<std::byte> data(size);
@@ -129,7 +153,9 @@ TEST_P(EveryGate, reverses_an_inout_buffer_of_any_size) {
 TEST_P(EveryGate, says_result_too_long_when_the_callers_buffer_is_too_small) {
   std::array<std::byte, 10> room{};
   lrpc::Buffer small{std::span(room)};
-  EXPECT_EQ(client_->Fill(11, 1, small).code(), Errc::result_too_long);
+  const auto refused = client_->Fill(11, 1, small);
+  EXPECT_EQ(refused.code(), Errc::result_too_long);
+  EXPECT_EQ(refused.error().message(), "result too long: Conformance.Fill: 'data' does not fit the caller's buffer");
   ASSERT_TRUE(client_->Fill(10, 1, small));
   EXPECT_EQ(small.size(), 10U);
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "tasks.client.h"
@@ -43,6 +44,14 @@ class TasksService {
   lrpc::Result<std::uint32_t, Tasks::Refused> Check(CallContext&, std::uint32_t value) {
     if (value == 13) return lrpc::raise(Tasks::Refused{.code = 7});
     return value * 2;
+  }
+  lrpc::Result<void> Fail(CallContext&, std::uint16_t code, const lrpc::String<300>& text) {
+    return lrpc::Error{static_cast<lrpc::Errc>(code), text.str()};
+  }
+  lrpc::Result<void> FailBriefly(CallContext&, std::uint16_t code, const lrpc::String<32>& text, std::uint16_t times) {
+    std::string whole;
+    for (std::uint16_t i = 0; i < times; ++i) whole += text.view();
+    return lrpc::Error{static_cast<lrpc::Errc>(code), whole};
   }
   void Log(CallContext&, std::uint32_t number, const lrpc::String<200>& /*text*/) { ++logged_[number % kNumbers]; }
   void LogSlowly(CallContext& call, std::uint32_t number, std::uint32_t milliseconds) {

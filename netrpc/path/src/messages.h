@@ -8,6 +8,7 @@
 //             prologue   u64 server's boot id · u64 hash · u64 binding id · 16 bytes nonce · u16 procedure · u16 flags
 //                        (1 one-way) · u32 remaining ms (0: no limit) · u32 length of the image · u32 zero
 //             reply      u16 call status · u16 flags (1 the binding has ended) · u32 length · packed image of the results
+//                        of an error that the procedure returned with a text (status 0xc000 | code): the text
 //   command 3, UNBIND    u64 server's boot id · u64 binding id · 16 bytes nonce
 //             reply      empty
 //   command 4, PING      u64 client's boot id · u16 number · u64 binding id each

@@ -47,6 +47,32 @@ TEST_F(TwoHosts, carry_every_kind_of_parameter_as_within_one_machine) {
   EXPECT_EQ(shape.name.view(), "tri");
 }
 
+TEST_F(TwoHosts, name_the_procedure_and_the_argument_that_are_refused) {
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  const auto too_long = "argument too long: Conformance.Greet: 'name' is longer than 255 bytes";
+  EXPECT_EQ(client->Greet(std::string(256, 'x')).error().message(), too_long);
+  EXPECT_EQ(client->start().Greet(std::string(256, 'x')).finish().error().message(), too_long);
+  EXPECT_EQ(client->Throw().error().message(), "call failed: an exception escaped the procedure: Conformance.Throw");
+}
+
+TEST_F(TwoHosts, finish_started_calls_that_outlive_their_client) {
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  auto sum = client->start().Add(40, 2);
+  ASSERT_TRUE(eventually([&] { return sum.ready(); }));
+  auto nap = client->start().SleepFor(100);
+  { auto dropped = client->start().SleepFor(100); }
+  auto moved = std::make_unique<decltype(nap)>(client->start().SleepFor(100));
+  { const auto gone = *std::move(client); }
+  EXPECT_EQ(sum.finish().value(), 42);
+  EXPECT_TRUE(nap.ready());
+  moved.reset();
+  const Errc end = nap.finish().code();
+  EXPECT_TRUE(end == Errc::call_failed || end == Errc::ok) << lrpc::describe(end) << ": it may have returned by then";
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
+}
+
 TEST_F(TwoHosts, carry_strings_and_bytes_up_to_their_bounds) {
   auto client = import();
   ASSERT_TRUE(client) << client.error().message();

@@ -31,6 +31,11 @@ class ChattyService {
     caller = call.caller();
     return {.last = last, .count = count};
   }
+  lrpc::Result<std::uint8_t> Refuse(lrpc::CallContext&, std::uint32_t times) {
+    std::string text;
+    for (std::uint32_t i = 0; i < times; ++i) text += "not today; ";
+    return lrpc::Error{Errc::not_permitted, text};
+  }
   std::int32_t Ask(lrpc::CallContext&) { return 0; }
 
   std::mutex mutex;
@@ -42,6 +47,23 @@ class ChattyService {
 struct Answers {
   std::int32_t Question(lrpc::CallContext&) { return 42; }
 };
+
+TEST_F(TwoHosts, carry_the_text_of_an_error_that_a_procedure_returns) {
+  ChattyService chatty;
+  lrpc::Server server({.nameserver = there_->socket()});
+  ASSERT_TRUE(Chatty::export_to(server, "chatty", chatty));
+  auto client = Chatty::Client::import("chatty@10.0.0.2", import_options());
+  ASSERT_TRUE(client) << client.error().message();
+  for (const bool started : {false, true}) {
+    const auto once = started ? client->start().Refuse(1).finish() : client->Refuse(1);
+    EXPECT_EQ(once.code(), Errc::not_permitted);
+    EXPECT_EQ(once.error().text, "not today; ");
+    const std::string all = (started ? client->start().Refuse(100).finish() : client->Refuse(100)).error().text;
+    EXPECT_EQ(all.size(), 102U) << "what the smallest slot has room for";
+    EXPECT_TRUE(all.starts_with("not today; not today; "));
+    EXPECT_EQ((started ? client->start().Refuse(0).finish() : client->Refuse(0)).error().text, "");
+  }
+}
 
 TEST_F(TwoHosts, send_one_way_calls_and_say_that_there_are_no_callbacks) {
   ChattyService chatty;

@@ -104,10 +104,16 @@ class CallWord {
 ///   0            the procedure returned
 ///   1 .. 0xff    it raised the error with this index (from 1) in its `raises` list
 ///   0x8000 | e   it did not return: Errc e (the check ladder refused, an exception escaped, ...)
+///   0xc000 | e   it returned Errc e with a text, which lies on the A-stack (told_text.h)
 namespace call_status {
 inline constexpr std::uint16_t kReturned = 0;
 inline constexpr std::uint16_t kMaxRaised = 0xff;
 inline constexpr std::uint16_t kFailed = 0x8000;
+inline constexpr std::uint16_t kTold = 0x4000;  ///< Only together with kFailed.
+/// Whether a text is said to lie on the A-stack.
+[[nodiscard]] constexpr bool told(std::uint16_t status) noexcept {
+  return (status & (kFailed | kTold)) == (kFailed | kTold);
+}
 }  // namespace call_status
 
 /// The head of every A-stack slot in the pairwise region; the argument image follows at offset sizeof(AStackHead).

@@ -60,7 +60,8 @@ enum class Errc : std::uint16_t {
 /// A short, stable English phrase for an error code, e.g. "call failed". Never null, never allocates.
 [[nodiscard]] std::string_view describe(Errc code) noexcept;
 
-/// An error: a code, and a text where there is more to say than the code does (bind errors; never on the call path).
+/// An error: a code, and a text where there is more to say than the code does. Of calls, only failures that are off the
+/// call path have one: an argument that is refused, for example.
 struct Error {
   Errc code = Errc::ok;
   std::string text;
@@ -92,7 +93,7 @@ class Result;
 
 namespace detail {
 
-/// An Error as a Result holds it: on the call path there is no text, and a pointer that is null costs nothing there.
+/// An Error as a Result holds it: a call that returns has no text, and a pointer that is null costs nothing there.
 class Failure {
  public:
   Failure(Errc code) noexcept : code_(code) {}  // NOLINT: implicit by design
@@ -109,6 +110,7 @@ class Failure {
 
   [[nodiscard]] Errc code() const noexcept { return code_; }
   [[nodiscard]] Error error() const { return {code_, text_ ? *text_ : std::string()}; }
+  [[nodiscard]] const std::string* text() const noexcept { return text_.get(); }
 
  private:
   Errc code_;
@@ -124,6 +126,10 @@ class Failure {
 /// The value, unchecked. For generated stubs, on the call path. Precondition: has_value().
 template <class T, class... Raised>
 [[nodiscard]] const typename Result<T, Raised...>::value_type& checked_value(const Result<T, Raised...>& r) noexcept;
+
+/// The text of its error, or null. For generated stubs.
+template <class T, class... Raised>
+[[nodiscard]] const std::string* text_of(const Result<T, Raised...>& r) noexcept;
 
 template <class T>
 inline constexpr bool kIsResult = false;
@@ -163,6 +169,8 @@ class [[nodiscard]] Result {
       : held_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
   Result(Errc code) noexcept : held_(std::in_place_index<1>, code) {}                // NOLINT: implicit by design
+  /// For generated stubs: smaller code than an Error makes.
+  Result(detail::Failure&& failure) noexcept : held_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT: the same
   template <class E>
   requires(std::is_same_v<E, Raised> || ...) Result(Raise<E> raised)
       : held_(std::in_place_type<E>, std::move(raised.error)) {}  // NOLINT: implicit by design
@@ -205,6 +213,7 @@ class [[nodiscard]] Result {
 
  private:
   friend const value_type& detail::checked_value<T, Raised...>(const Result& r) noexcept;
+  friend const std::string* detail::text_of<T, Raised...>(const Result& r) noexcept;
 
   template <class... Where>
   [[gnu::always_inline]] void check(Where... place) const noexcept {
@@ -223,6 +232,12 @@ class [[nodiscard]] Result {
 template <class T, class... Raised>
 inline const typename Result<T, Raised...>::value_type& detail::checked_value(const Result<T, Raised...>& r) noexcept {
   return Result<T, Raised...>::held(r);
+}
+
+template <class T, class... Raised>
+inline const std::string* detail::text_of(const Result<T, Raised...>& r) noexcept {
+  const auto* const failure = std::get_if<1>(&r.held_);
+  return failure != nullptr ? failure->text() : nullptr;
 }
 
 using Status = Result<void>;

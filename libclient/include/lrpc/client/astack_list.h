@@ -158,6 +158,8 @@ class AStackList {
   void take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept;
   /// Puts them back in their old order, so that who calls next finds the A-stack that has an E-stack.
   void put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept;
+  /// How many A-stacks are in no call: in the LIFO, leased, or spare. While nobody else uses the list.
+  [[nodiscard]] std::size_t count_idle() const noexcept;
   /// A count that wake_waiters() raises. Whoever wants to wait reads it first, before the last look at anything else
   /// that wake_waiters() tells of (the end of the binding).
   [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); }

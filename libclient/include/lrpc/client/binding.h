@@ -39,14 +39,15 @@ struct ImportOptions {
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
-  /// protocol; not_supported without a watcher. Must not destroy the Binding nor block. More: Binding::when_revoked().
+  /// protocol; not_supported without a watcher. May destroy or replace the Binding; must not block. More:
+  /// Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 
 /// Owns a Binding Object: the client's key to one imported interface. Move-only. Any number of threads may call through
-/// it at the same time; destroying it while calls are outstanding is a bug of the caller. A fork child holds no
-/// bindings: there, every call returns Errc::binding_revoked. Nothing in here, nor a call, is a cancellation point
-/// (pthreads(7)), and none may be made by a signal handler.
+/// it at the same time; destroying it while a thread is in a call is a bug of the caller. Started calls may outlive it.
+/// A fork child holds no bindings: there, every call returns Errc::binding_revoked. Nothing in here, nor a call, is a
+/// cancellation point (pthreads(7)), and none may be made by a signal handler.
 class Binding {
  public:
   /// Binds to `name` with the help of the nameserver. Blocks up to options.timeout (plus the clerk's decision). In a

@@ -76,7 +76,15 @@ class BindingObject {
   static Result<std::unique_ptr<BindingObject>> create(BindingParts parts);
   BindingObject(const BindingObject&) = delete;
   BindingObject& operator=(const BindingObject&) = delete;
+  /// Not while there are started calls, nor where its end is told: its owner lets it go.
   ~BindingObject();
+  /// By its owner, instead of deleting it. The server sees the end now. Calls that were started and not finished end as
+  /// call_failed, unless they have returned already; the memory goes with the last of them, or when whoever is told of
+  /// the server's end has returned. Not while other threads are in a call of the binding, or in a member of one of its
+  /// started calls.
+  void let_go() noexcept;
+  /// True afterwards.
+  [[nodiscard]] bool has_been_let_go() const noexcept { return let_go_.load(std::memory_order_acquire); }
 
   /// The remote bit: set, calls go over the network path (LRPC §5.1).
   [[nodiscard]] bool remote() const noexcept {
@@ -141,6 +149,10 @@ class BindingObject {
   friend class SecondaryAStacks;
   explicit BindingObject(BindingParts parts);
   Status watch();
+  void end_watching() noexcept;
+  [[nodiscard]] std::size_t count_started(std::size_t quarantined) const noexcept;
+  void let_go_after_fork() noexcept;
+  void release() noexcept;
   void watcher_saw_end(std::uint64_t watch) noexcept;
   [[nodiscard]] Status watched() const;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
@@ -184,6 +196,8 @@ class BindingObject {
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
   RevocationNews news_;
+  std::atomic<bool> let_go_{false};
+  std::atomic<std::size_t> keepers_{1};  ///< The owner, or the started calls that outlive it; and who tells of the end.
 };
 
 }  // namespace lrpc::client

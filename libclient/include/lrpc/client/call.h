@@ -10,6 +10,7 @@
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/processor.h"
+#include "lrpc/shim/result.h"
 #include "lrpc/shim/step.h"
 
 namespace lrpc::client {
@@ -25,6 +26,15 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
                                         shim::CallWord called) noexcept;
 /// Why the calling thread's calls are over before they begin: call_cancelled or call_aborted.
 [[nodiscard, gnu::cold]] Errc why_over() noexcept;
+/// What a stub returns for an argument or a result that it refuses itself: the error, with a text that says which.
+/// `what`: "Files.Open: 'name' is longer than 255 bytes", of static storage. Without memory, no text. Never blocks.
+[[nodiscard, gnu::cold, gnu::noinline]] detail::Failure refused(Errc code, const char* what) noexcept;
+/// The same for what get_buffer() says of a result: only result_too_long is told in `what`.
+[[nodiscard, gnu::cold, gnu::noinline]] detail::Failure not_copied(Errc code, const char* what) noexcept;
+/// See Call::failure(). `procedure`: "Files.Open", of static storage.
+[[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(const shim::LinkageRecord& linkage,
+                                                                   std::uint16_t status,
+                                                                   const char* procedure) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
@@ -145,6 +155,11 @@ class Call {
 
   /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
+  /// The same, as a stub returns it: with the text of the error that the procedure returned; or one that names the
+  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw.
+  [[nodiscard]] detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
+    return failure_of(*linkage_, status, procedure);
+  }
 
  private:
   [[nodiscard]] std::uint16_t slow(shim::CallWord called, bool rung) noexcept {

@@ -32,6 +32,8 @@ class PendingCall {
   }
   /// A call that cannot be made, and why.
   explicit PendingCall(Errc error) noexcept : error_(error) {}
+  /// The same, with what refused() is to say of it.
+  PendingCall(Errc error, const char* what) noexcept : called_(address_of(what)), error_(error) {}
   PendingCall(PendingCall&& other) noexcept
       : binding_(other.binding_),
         linkage_(std::exchange(other.linkage_, nullptr)),
@@ -61,6 +63,12 @@ class PendingCall {
   /// Why there is no call: no_astack, binding_revoked, call_aborted, call_cancelled, or what the starter found;
   /// invalid_argument once it was finished or moved from.
   [[nodiscard]] Errc error() const noexcept { return error_; }
+  /// The same, with a text where the starter has refused an argument.
+  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::detail::Failure why_not_started() const noexcept;
+  /// As in Call.
+  [[nodiscard]] lrpc::detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
+    return failure_of(*linkage_, status, procedure);
+  }
   /// 3 and 6 · as in Call.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
   [[nodiscard]] std::byte* tail() const noexcept {
@@ -149,6 +157,11 @@ class PendingCall {
     const shim::CallWord word = shim::load_word(*linkage_->astack.head);
     return !word.same_turn(called_.bits()) || word.revoked();
   }
+  /// A call that was never on an A-stack has no word: what refused() is to say lies there, so that no call carries a
+  /// member for it.
+  [[nodiscard]] static shim::CallWord address_of(const char* what) noexcept {
+    return shim::CallWord(reinterpret_cast<std::uintptr_t>(what));
+  }
   void take_slow(std::uint16_t astack_class) noexcept;
   [[nodiscard]] bool ring_slow(bool may_block) noexcept;
   [[nodiscard]] bool limit() noexcept;
@@ -159,13 +172,15 @@ class PendingCall {
   [[nodiscard]] bool remote_ready() const noexcept;
   void wake_slow() noexcept;
   [[nodiscard]] std::uint16_t wait_slow() noexcept;
+  [[nodiscard]] std::uint16_t wait_for_status() noexcept;
+  void quarantine_if_let_go() noexcept;
   [[nodiscard]] bool poll_for_return() noexcept;
   void abandon() noexcept;
   void stop_watching() noexcept;
 
   BindingObject* binding_ = nullptr;
   shim::LinkageRecord* linkage_ = nullptr;
-  shim::CallWord called_;
+  shim::CallWord called_;  ///< Without a binding: see address_of().
   Errc error_ = Errc::invalid_argument;
   CompletionQueue* queue_ = nullptr;  ///< That watches it.
 };
@@ -186,10 +201,11 @@ class PutBack {
 
 /// A procedure call that was started: `auto sum = client.start().Add(1, 2);`. Generated; `Outcome` knows the results.
 ///
-/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. The binding
-/// must outlive it. `in` arguments were copied when the call was started; what was passed by reference (inout
-/// arguments, buffers for results) must stay where it is until finish() or the destructor, and changes in finish()
-/// alone.
+/// Owns the call and its A-stack. Move-only; one thread at a time may touch it, any thread may finish it. It may
+/// outlive its binding: then it gives its results if it has returned before, and call_failed otherwise. But no thread
+/// may be inside a member of it while the binding goes. `in` arguments were copied when the call was started; what was
+/// passed by reference (inout arguments, buffers for results) must stay where it is until finish() or the destructor,
+/// and changes in finish() alone.
 template <class Outcome>
 class [[nodiscard]] Pending {
  public:
@@ -197,6 +213,7 @@ class [[nodiscard]] Pending {
 
   /// For generated starters.
   Pending(Errc error) noexcept : call_(error) {}  // NOLINT: implicit by design
+  Pending(Errc error, const char* what) noexcept : call_(error, what) {}
   Pending(client::PendingCall call, Outcome outcome) noexcept : call_(std::move(call)), outcome_(outcome) {}
 
   /// True once finish() would not wait. One load, no system call. Never blocks.
@@ -209,7 +226,7 @@ class [[nodiscard]] Pending {
   /// CallScopes in which the call was started, and of those of this thread.
   Result finish() noexcept {
     if (!call_.taken()) [[unlikely]]
-      return call_.error();
+      return call_.why_not_started();
     const std::uint16_t status = call_.wait();
     const client::PutBack at_end(call_);
     return outcome_(status, call_);

@@ -87,6 +87,8 @@ class CallContext {
   /// For generated stubs: the argument image and the out-of-band tail. The client may change them at any time.
   [[nodiscard]] std::byte* image() const noexcept { return place_->image; }
   [[nodiscard]] std::byte* tail() const noexcept { return place_->tail; }
+  /// Where the text of an error may be put (told_text.h). The client may change it at any time.
+  [[nodiscard]] std::span<std::byte> told_room() const noexcept;
   /// Private memory of this E-stack until the call returns. May be called several times. Throws std::bad_alloc.
   [[nodiscard]] std::span<std::byte> scratch(std::size_t size) {
     to_do_ |= kGiveScratchBack;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -9,12 +10,21 @@
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/step.h"
 
+namespace lrpc {
+class CallContext;
+}
+
 namespace lrpc::server {
 
 /// The call status for a call that did not return its results.
 [[nodiscard]] constexpr std::uint16_t failed(Errc code) noexcept {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
 }
+
+/// The same for a procedure that returned an error: the text, which may be null, goes along as far as the A-stack has
+/// room for it. Never blocks, never allocates.
+[[nodiscard, gnu::cold, gnu::noinline]] std::uint16_t failed(const CallContext& context, Errc code,
+                                                             const std::string* text) noexcept;
 
 /// Runs a procedure and makes its outcome a ResultType. The procedure may return void, a plain value, a Result, an Errc
 /// or lrpc::raise(...), whatever converts.

@@ -26,6 +26,11 @@ struct ImportOptions {
 
 namespace client {
 
+[[nodiscard]] inline detail::Failure refused(Errc code, const char* what) noexcept { return Error{code, what}; }
+[[nodiscard]] inline detail::Failure not_copied(Errc code, const char* what) noexcept {
+  return code == Errc::result_too_long ? refused(code, what) : code;
+}
+
 /// One A-stack for all classes, as large as the largest.
 class BindingObject {
  public:
@@ -79,6 +84,9 @@ class Call {
     if ((status & shim::call_status::kFailed) == 0) return Errc::call_failed;
     return static_cast<Errc>(status & 0x7fff);
   }
+  [[nodiscard]] static detail::Failure failure(std::uint16_t status, const char* procedure) noexcept {
+    return Error{failure(status), procedure};
+  }
 
  private:
   BindingObject& binding_;
@@ -106,9 +114,13 @@ class RemoteCall : public Call {
 class PendingCall {
  public:
   PendingCall(BindingObject& binding, std::uint16_t /*astack_class*/) noexcept : binding_(&binding) {}
-  explicit PendingCall(Errc error) noexcept : error_(error) {}
+  explicit PendingCall(Errc error, const char* what = "") noexcept : error_(error), what_(what) {}
   [[nodiscard]] bool taken() const noexcept { return binding_ != nullptr && !binding_->astacks_in_use; }
   [[nodiscard]] Errc error() const noexcept { return error_; }
+  [[nodiscard]] detail::Failure why_not_started() const noexcept { return refused(error_, what_); }
+  [[nodiscard]] static detail::Failure failure(std::uint16_t status, const char* procedure) noexcept {
+    return Call::failure(status, procedure);
+  }
   [[nodiscard]] std::byte* image() const noexcept { return binding_->context().image(); }
   [[nodiscard]] std::byte* tail() const noexcept { return binding_->context().tail(); }
   bool ring(std::uint16_t procedure, bool /*may_block*/ = false) noexcept {
@@ -122,6 +134,7 @@ class PendingCall {
   BindingObject* binding_ = nullptr;
   std::uint16_t status_ = 0;
   Errc error_ = Errc::no_astack;
+  const char* what_ = "";
 };
 
 }  // namespace client
@@ -130,9 +143,10 @@ template <class Outcome>
 class [[nodiscard]] Pending {
  public:
   Pending(Errc error) noexcept : call_(error) {}  // NOLINT: as the real one
+  Pending(Errc error, const char* what) noexcept : call_(error, what) {}
   Pending(client::PendingCall call, Outcome outcome) noexcept : call_(call), outcome_(outcome) {}
   typename Outcome::Result_ finish() noexcept {
-    if (!call_.taken()) return call_.error();
+    if (!call_.taken()) return call_.why_not_started();
     return outcome_(call_.status(), call_);
   }
 

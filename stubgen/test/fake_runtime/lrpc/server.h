@@ -76,6 +76,8 @@ class CallContext {
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
   [[nodiscard]] std::size_t open_handles() const noexcept { return handles_.size(); }
 
+  std::string told;  ///< The text of the error that a procedure returned last.
+
  private:
   static constexpr std::size_t kAlignment = 64;
   struct Entry {
@@ -99,6 +101,11 @@ namespace server {
 
 [[nodiscard]] inline std::uint16_t failed(Errc code) {
   return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+/// The text goes along in the context: what lies on the A-stack is the runtime's affair.
+[[nodiscard]] inline std::uint16_t failed(CallContext& context, Errc code, const std::string* text) {
+  context.told = text != nullptr ? *text : "";
+  return failed(code);
 }
 
 template <class ResultType, class Body>

@@ -79,7 +79,7 @@ struct Entry {
         layout::put_Cancelled<lrpc::CopyCode::F>(image + 24, *raised);
         return 1;
       }
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     return 0;
   }
@@ -105,7 +105,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Confirm(context, question, flags);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -131,7 +131,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Stop(context, reasons);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -153,7 +153,7 @@ struct Copy_outcome {
         layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Callbacks.Copy");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
@@ -166,8 +166,8 @@ struct Copy_outcome {
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks.Stop");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -181,7 +181,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -254,7 +256,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Copy_remote(name);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -269,7 +273,7 @@ class Client {
         layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Callbacks.Copy");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
@@ -286,7 +290,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks.Stop");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -296,7 +300,9 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t, Cancelled> Copy_remote(
       std::string_view name) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -311,7 +317,7 @@ class Client {
         layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Callbacks.Copy");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
@@ -325,7 +331,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks.Stop");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }

@@ -42,7 +42,7 @@ struct Progress_outcome {
         layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Callbacks_Callback.Progress");
     }
     // 7: the caller of this puts the A-stack back.
     return {};
@@ -55,7 +55,7 @@ struct Confirm_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Confirm");
     // 6: copy the results to their destination, checking them (§3.5).
     ConfirmResults results;
     results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
@@ -70,8 +70,8 @@ struct Confirm_outcome {
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Stop");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -98,7 +98,9 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Confirm_outcome> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -181,7 +183,7 @@ class Client {
         layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Callbacks_Callback.Progress");
     }
     // 7: ~Call puts the A-stack back on top.
     return {};
@@ -193,7 +195,10 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Confirm_remote(question, flags);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long,
+          "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -205,7 +210,7 @@ class Client {
     }
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Confirm");
     // 6: copy the results to their destination, checking them (§3.5).
     ConfirmResults results;
     results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
@@ -230,7 +235,7 @@ class Client {
     }
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Stop");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -252,7 +257,7 @@ class Client {
         layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Callbacks_Callback.Progress");
     }
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
@@ -261,7 +266,10 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<ConfirmResults> Confirm_remote(
       std::string_view question, const std::array<bool, 3>& flags) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long,
+          "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -273,7 +281,7 @@ class Client {
     }
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Confirm");
     // 6: copy the results to their destination, checking them (§3.5).
     ConfirmResults results;
     results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
@@ -295,7 +303,7 @@ class Client {
     }
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Stop");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
@@ -350,7 +358,7 @@ struct Entry {
         layout::put_Cancelled<lrpc::CopyCode::F>(image + 8, *raised);
         return 1;
       }
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
@@ -365,7 +373,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Stop(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 

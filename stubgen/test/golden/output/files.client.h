@@ -23,8 +23,8 @@ namespace Files {
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Null");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -36,7 +36,7 @@ struct Add_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Add");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
     // 7: the caller of this puts the A-stack back.
@@ -48,8 +48,8 @@ struct Add_outcome {
 struct BigIn_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigIn");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -63,7 +63,7 @@ struct BigInOut_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     std::array<std::byte, 200>& data = *data_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 200> data_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
@@ -87,7 +87,7 @@ struct Open_outcome {
         if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Files.Open");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     OpenResults results;
@@ -104,7 +104,7 @@ struct Write_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Write");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
     if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -122,10 +122,12 @@ struct Read_outcome {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& data = *data_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: the caller of this puts the A-stack back.
@@ -137,8 +139,8 @@ struct Read_outcome {
 struct Close_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Close");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -198,8 +200,12 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes"};
+    }
+    if (!layout::is_Mode(mode)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -214,7 +220,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -296,7 +304,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Null");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -314,7 +322,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Add");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
     // 7: ~Call puts the A-stack back on top.
@@ -333,7 +341,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigIn");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -350,7 +358,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 200> data_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
@@ -369,8 +377,12 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Open_remote(name, mode);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes");
+    }
+    if (!layout::is_Mode(mode)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -386,7 +398,7 @@ class Client {
         if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Files.Open");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     OpenResults results;
@@ -401,7 +413,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Write_remote(file, data);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -412,7 +426,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Write");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
     if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -434,10 +448,12 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~Call puts the A-stack back on top.
@@ -456,7 +472,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Close");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -469,7 +485,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Null");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
@@ -485,7 +501,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Add");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -502,7 +518,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigIn");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
@@ -517,7 +533,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 200> data_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
@@ -531,8 +547,12 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<OpenResults, NotFound> Open_remote(
       std::string_view name, Mode mode) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (!layout::is_Mode(mode)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes");
+    }
+    if (!layout::is_Mode(mode)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -548,7 +568,7 @@ class Client {
         if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Files.Open");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     OpenResults results;
@@ -561,7 +581,9 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Cardinal> Write_remote(
       File file, std::span<const std::byte> data) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -572,7 +594,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Write");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
     if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -592,10 +614,12 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -611,7 +635,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Files.Close");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }

@@ -89,7 +89,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Null(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -104,7 +104,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Add(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
@@ -124,7 +124,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->BigIn(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -141,7 +141,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->BigInOut(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     lrpc::copy_bytes<lrpc::CopyCode::F>(image + 0, data.data(), 200);
     return 0;
@@ -169,7 +169,7 @@ struct Entry {
         layout::put_NotFound<lrpc::CopyCode::F>(image + 8, *raised);
         return 1;
       }
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
@@ -196,7 +196,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Write(context, *file_object, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Cardinal(results)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -220,7 +220,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Read(context, *file_object, count, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     if (data.size() > layout::kRead_data.bound || data.data() != data_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -241,7 +241,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Close(context, std::move(file));
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 

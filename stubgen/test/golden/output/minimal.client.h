@@ -23,8 +23,8 @@ namespace Minimal {
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Minimal.Null");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -86,7 +86,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Minimal.Null");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -99,7 +99,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Minimal.Null");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }

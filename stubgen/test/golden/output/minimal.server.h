@@ -48,7 +48,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Null(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 

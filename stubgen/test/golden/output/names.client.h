@@ -36,7 +36,7 @@ struct Locals_outcome {
         if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised_);
       }
-      return lrpc::client::Call::failure(status_);
+      return call_.failure(status_, "Names.Locals");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     LocalsResults results_;
@@ -47,7 +47,9 @@ struct Locals_outcome {
       return lrpc::Errc::bad_result;
     }
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Names.Locals: 'raised' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     call = call_copy;
@@ -70,7 +72,7 @@ struct Derived_outcome {
     lrpc::String<9>& text_copy = *text_copy_to_;
     lrpc::Buffer& copied = *copied_to_;
     lrpc::Buffer& second = *second_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.Derived");
     // 6: copy the results to their destination, checking them (§3.5).
     DerivedResults results;
     const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
@@ -86,10 +88,16 @@ struct Derived_outcome {
     results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
     const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
     if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (copied_found->size() > copied.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (copied_found->size() > copied.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Names.Derived: 'copied' does not fit the caller's buffer");
+    }
     const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
     if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
-    if (second_found_->size() > second.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (second_found_->size() > second.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Names.Derived: 'second' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
     (void)copied.assign(*copied_found);
     lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
@@ -109,7 +117,7 @@ struct export_name_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.export_name");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
     // 7: the caller of this puts the A-stack back.
@@ -123,7 +131,7 @@ struct raise_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.raise");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     // 7: the caller of this puts the A-stack back.
@@ -143,7 +151,7 @@ struct Errc_outcome {
         if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Names.Errc");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
@@ -164,7 +172,7 @@ struct procedure_outcome {
         if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Names.procedure");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
@@ -184,10 +192,18 @@ class Starter {
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (!layout::is_type(layout)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_version(signature)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes"};
+    }
+    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes"};
+    }
+    if (!layout::is_type(layout)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type"};
+    }
+    if (!layout::is_version(signature)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Names.Locals: a field of 'signature' does not conform to version"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call_(object_, 2);
     if (!call_.taken()) [[unlikely]] return call_.error();
@@ -214,17 +230,27 @@ class Starter {
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes"};
+    }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      if (!layout::is_type(i[i_])) [[unlikely]] {
+        return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'i' is no value of type"};
+      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
+          return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'j' is no value of type"};
+        }
       }
     }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes"};
+    }
+    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -263,7 +289,9 @@ class Starter {
   [[nodiscard]] lrpc::Pending<export_name_outcome> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -361,10 +389,19 @@ class Client {
     if (object.remote()) [[unlikely]] return Locals_remote(
         image, call, status, binding, context, impl, layout, signature, raised);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (!layout::is_type(layout)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_version(signature)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes");
+    }
+    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes");
+    }
+    if (!layout::is_type(layout)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type");
+    }
+    if (!layout::is_version(signature)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Names.Locals: a field of 'signature' does not conform to version");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call_(object, 2);
     if (!call_.taken()) [[unlikely]] return call_.error();
@@ -387,7 +424,7 @@ class Client {
         if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised_);
       }
-      return lrpc::client::Call::failure(status_);
+      return call_.failure(status_, "Names.Locals");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     LocalsResults results_;
@@ -398,7 +435,9 @@ class Client {
       return lrpc::Errc::bad_result;
     }
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Names.Locals: 'raised' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     call = call_copy;
@@ -418,17 +457,29 @@ class Client {
         data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, file, file_handle, file_object,
         text, text_copy, copied, second);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes");
+    }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      if (!layout::is_type(i[i_])) [[unlikely]] {
+        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+            "Names.Derived: an element of 'i' is no value of type");
+      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
+          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+              "Names.Derived: an element of 'j' is no value of type");
+        }
       }
     }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes");
+    }
+    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -461,7 +512,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.Derived");
     // 6: copy the results to their destination, checking them (§3.5).
     DerivedResults results;
     const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
@@ -477,10 +528,16 @@ class Client {
     results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
     const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
     if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (copied_found->size() > copied.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (copied_found->size() > copied.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Names.Derived: 'copied' does not fit the caller's buffer");
+    }
     const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
     if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
-    if (second_found_->size() > second.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (second_found_->size() > second.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Names.Derived: 'second' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
     (void)copied.assign(*copied_found);
     lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
@@ -499,7 +556,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return export_name_remote(server, name, options, socket);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -511,7 +570,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.export_name");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
     // 7: ~Call puts the A-stack back on top.
@@ -530,7 +589,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.raise");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     // 7: ~Call puts the A-stack back on top.
@@ -554,7 +613,7 @@ class Client {
         if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Names.Errc");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
@@ -585,7 +644,7 @@ class Client {
         if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Names.procedure");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
@@ -600,10 +659,19 @@ class Client {
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (!layout::is_type(layout)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_version(signature)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes");
+    }
+    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes");
+    }
+    if (!layout::is_type(layout)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type");
+    }
+    if (!layout::is_version(signature)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Names.Locals: a field of 'signature' does not conform to version");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call_(binding_.object(), 2);
     if (!call_.taken()) [[unlikely]] return call_.error();
@@ -626,7 +694,7 @@ class Client {
         if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised_);
       }
-      return lrpc::client::Call::failure(status_);
+      return call_.failure(status_, "Names.Locals");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     LocalsResults results_;
@@ -637,7 +705,9 @@ class Client {
       return lrpc::Errc::bad_result;
     }
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Names.Locals: 'raised' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     call = call_copy;
@@ -652,17 +722,29 @@ class Client {
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes");
+    }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      if (!layout::is_type(i[i_])) [[unlikely]] {
+        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+            "Names.Derived: an element of 'i' is no value of type");
+      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
+          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+              "Names.Derived: an element of 'j' is no value of type");
+        }
       }
     }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes");
+    }
+    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -695,7 +777,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.Derived");
     // 6: copy the results to their destination, checking them (§3.5).
     DerivedResults results;
     const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
@@ -711,10 +793,16 @@ class Client {
     results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
     const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
     if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (copied_found->size() > copied.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (copied_found->size() > copied.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Names.Derived: 'copied' does not fit the caller's buffer");
+    }
     const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
     if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
-    if (second_found_->size() > second.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (second_found_->size() > second.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Names.Derived: 'second' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
     (void)copied.assign(*copied_found);
     lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
@@ -730,7 +818,9 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> export_name_remote(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -742,7 +832,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.export_name");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -758,7 +848,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Names.raise");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -778,7 +868,7 @@ class Client {
         if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Names.Errc");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
@@ -805,7 +895,7 @@ class Client {
         if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Names.procedure");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);

@@ -131,7 +131,7 @@ struct Entry {
         layout::put_error<lrpc::CopyCode::F>(image_ + 52, *raised_);
         return 1;
       }
-      return lrpc::server::failed(outcome_.code());
+      return lrpc::server::failed(context_, outcome_.code(), lrpc::detail::text_of(outcome_));
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results_ = lrpc::detail::checked_value(outcome_);
@@ -213,7 +213,7 @@ struct Entry {
           context, data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, *file_object_,
           file_handle, std::move(file_object), text, text_copy, copied, second);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (copied.size() > layout::kDerived_copied.bound || copied.data() != copied_window) [[unlikely]] {
@@ -251,7 +251,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->export_name(context, server, name, options, socket);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results);
@@ -268,7 +268,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->raise(context, move);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 4, results);
@@ -289,7 +289,7 @@ struct Entry {
         layout::put_error<lrpc::CopyCode::F>(image + 0, *raised);
         return 1;
       }
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
@@ -316,7 +316,7 @@ struct Entry {
         layout::put_error<lrpc::CopyCode::F>(image + 16, *raised);
         return 1;
       }
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);

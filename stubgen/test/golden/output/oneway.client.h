@@ -25,7 +25,7 @@ struct Count_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Count");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
     // 7: the caller of this puts the A-stack back.
@@ -89,8 +89,12 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Log_remote(level, text);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Level(level)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (text.size() > layout::kLog_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (!layout::is_Level(level)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Oneway.Log: 'level' is not in 0 .. 7");
+    }
+    if (text.size() > layout::kLog_text.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Log: 'text' is longer than 200 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -110,7 +114,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Store_remote(data);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kStore_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kStore_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Store: 'data' is longer than 100000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -149,7 +155,7 @@ class Client {
     std::byte* const image = call.image();
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Count");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
     // 7: ~Call puts the A-stack back on top.
@@ -160,8 +166,12 @@ class Client {
   // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Log_remote(Level level, std::string_view text) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Level(level)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (text.size() > layout::kLog_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (!layout::is_Level(level)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Oneway.Log: 'level' is not in 0 .. 7");
+    }
+    if (text.size() > layout::kLog_text.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Log: 'text' is longer than 200 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -171,13 +181,15 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kLog_text, lrpc::as_bytes(text));
     // 4: hand them to the network domain. Nobody waits for the return.
     const std::uint16_t status = call.send(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Log");
     return {};
   }
 
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Store_remote(std::span<const std::byte> data) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kStore_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kStore_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Store: 'data' is longer than 100000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -187,7 +199,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kStore_data, data);
     // 4: hand them to the network domain. Nobody waits for the return.
     const std::uint16_t status = call.send(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Store");
     return {};
   }
 
@@ -197,7 +209,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4: hand them to the network domain. Nobody waits for the return.
     const std::uint16_t status = call.send(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Tick");
     return {};
   }
 
@@ -208,7 +220,7 @@ class Client {
     std::byte* const image = call.image();
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Count");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
     // 7: ~RemoteCall puts the A-stack back on top.

@@ -76,7 +76,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Log(context, level, text);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -94,7 +94,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Store(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -105,7 +105,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Tick(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -117,7 +117,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Count(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 0, results);

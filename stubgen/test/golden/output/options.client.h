@@ -23,8 +23,8 @@ namespace a::b::Options {
 struct Default_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Default");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -34,8 +34,8 @@ struct Default_outcome {
 struct Larger_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Larger");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -45,8 +45,8 @@ struct Larger_outcome {
 struct Smaller_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Smaller");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -56,8 +56,8 @@ struct Smaller_outcome {
 struct Small_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Small");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -69,7 +69,7 @@ struct Fixed_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 9000> block_out;
     lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
@@ -91,7 +91,7 @@ struct Shared_outcome {
     std::byte* const tail = call.tail();
     lrpc::Buffer& result = *result_to_;
     lrpc::Buffer& fits = *fits_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
     // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<8000> text;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
@@ -99,10 +99,16 @@ struct Shared_outcome {
     }
     const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
     if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (result_found->size() > result.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (result_found->size() > result.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Options.Shared: 'result' does not fit the caller's buffer");
+    }
     const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
     if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (fits_found->size() > fits.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (fits_found->size() > fits.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Options.Shared: 'fits' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
     (void)result.assign(*result_found);
     lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
@@ -122,7 +128,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Default: 'data' is longer than 100000 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -137,7 +145,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -153,9 +163,15 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Smaller_outcome> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'data' is longer than 100000 bytes"};
+    }
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes"};
+    }
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -172,7 +188,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -200,8 +218,12 @@ class Starter {
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes"};
+    }
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -252,7 +274,10 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Default_remote(data);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long,
+          "Options.Default: 'data' is longer than 100000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -262,7 +287,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Default");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -272,7 +297,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Larger_remote(data);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -282,7 +309,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Larger");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -293,9 +320,16 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Smaller_remote(data, name, tiny);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long,
+          "Options.Smaller: 'data' is longer than 100000 bytes");
+    }
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes");
+    }
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -307,7 +341,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Smaller");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -317,7 +351,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Small_remote(text);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -326,7 +362,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Small");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -343,7 +379,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 9000> block_out;
     lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
@@ -360,8 +396,12 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Shared_remote(large, larger, result, fits);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes");
+    }
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -372,7 +412,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
     // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<8000> text;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
@@ -380,10 +420,16 @@ class Client {
     }
     const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
     if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (result_found->size() > result.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (result_found->size() > result.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Options.Shared: 'result' does not fit the caller's buffer");
+    }
     const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
     if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (fits_found->size() > fits.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (fits_found->size() > fits.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Options.Shared: 'fits' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
     (void)result.assign(*result_found);
     lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
@@ -398,7 +444,10 @@ class Client {
   // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Default_remote(std::span<const std::byte> data) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long,
+          "Options.Default: 'data' is longer than 100000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -408,14 +457,16 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Default");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
 
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Larger_remote(std::span<const std::byte> data) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 3);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -425,7 +476,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Larger");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
@@ -433,9 +484,16 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Smaller_remote(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long,
+          "Options.Smaller: 'data' is longer than 100000 bytes");
+    }
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes");
+    }
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 1);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -447,14 +505,16 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Smaller");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
 
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Small_remote(std::string_view text) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -463,7 +523,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Small");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }
@@ -478,7 +538,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 9000> block_out;
     lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
@@ -492,8 +552,12 @@ class Client {
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes");
+    }
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 2);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -504,7 +568,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
     // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<8000> text;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
@@ -512,10 +576,16 @@ class Client {
     }
     const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
     if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (result_found->size() > result.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (result_found->size() > result.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Options.Shared: 'result' does not fit the caller's buffer");
+    }
     const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
     if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (fits_found->size() > fits.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (fits_found->size() > fits.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long,
+          "Options.Shared: 'fits' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
     (void)result.assign(*result_found);
     lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());

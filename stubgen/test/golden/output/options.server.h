@@ -91,7 +91,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Default(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -115,7 +115,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Larger(context, data);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -147,7 +147,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Smaller(context, data, name, tiny);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -166,7 +166,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Small(context, text);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
@@ -183,7 +183,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Fixed(context, block);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::copy_bytes<lrpc::CopyCode::F>(image + 9000, results.data(), 9000);
@@ -222,7 +222,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Shared(context, large, larger, result, fits);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (result.size() > layout::kShared_result.bound || result.data() != result_window) [[unlikely]] {

@@ -25,7 +25,7 @@ struct Integers_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Integers");
     // 6: copy the results to their destination, checking them (§3.5).
     IntegersResults results;
     results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
@@ -49,7 +49,7 @@ struct Floats_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     double& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Floats");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
     const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
@@ -67,7 +67,7 @@ struct Bits_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     bool& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bits");
     // 6: copy the results to their destination, checking them (§3.5).
     BitsResults results;
     bool b_copy = false;
@@ -88,7 +88,7 @@ struct Enums_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     Sparse& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Enums");
     // 6: copy the results to their destination, checking them (§3.5).
     EnumsResults results;
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
@@ -111,7 +111,7 @@ struct Ranges_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     Month& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Ranges");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
     if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -131,7 +131,7 @@ struct Records_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     Outer& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Records");
     // 6: copy the results to their destination, checking them (§3.5).
     Outer b_copy;
     if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -153,7 +153,7 @@ struct Arrays_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     std::array<std::array<std::uint16_t, 3>, 2>& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Arrays");
     // 6: copy the results to their destination, checking them (§3.5).
     ArraysResults results;
     std::array<std::array<std::uint16_t, 3>, 2> b_copy;
@@ -188,7 +188,7 @@ struct InPlace_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     std::array<std::byte, 16>& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.InPlace");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 16> b_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
@@ -210,7 +210,7 @@ struct Text_outcome {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::String<5000>& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Text");
     // 6: copy the results to their destination, checking them (§3.5).
     TextResults results;
     lrpc::String<5000> b_copy;
@@ -237,7 +237,7 @@ struct Upper_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Upper");
     // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<10> b;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
@@ -263,18 +263,24 @@ struct Bytes_outcome {
     lrpc::Buffer& c = *c_to_;
     lrpc::Buffer& d = *d_to_;
     lrpc::Buffer& e = *e_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bytes");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
     const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
     if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (c_found->size() > c.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (c_found->size() > c.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'c' does not fit the caller's buffer");
+    }
     const auto d_found = lrpc::locate_variable(image, tail, layout::kBytes_d);
     if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (d_found->size() > d.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (d_found->size() > d.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'd' does not fit the caller's buffer");
+    }
     const auto e_found = lrpc::locate_variable(image, tail, layout::kBytes_e);
     if (!e_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (e_found->size() > e.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (e_found->size() > e.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'e' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
     (void)c.assign(*c_found);
     lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
@@ -297,10 +303,12 @@ struct Echo_outcome {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Echo");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.Echo: 'b' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: the caller of this puts the A-stack back.
@@ -317,10 +325,12 @@ struct BytesInPlace_outcome {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& b = *b_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.BytesInPlace");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.BytesInPlace: 'b' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: the caller of this puts the A-stack back.
@@ -336,13 +346,15 @@ struct OutParameters_outcome {
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
     lrpc::Buffer& c = *c_to_;
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.OutParameters");
     // 6: copy the results to their destination, checking them (§3.5).
     OutParametersResults results;
     results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameters_c, c);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.OutParameters: 'c' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: the caller of this puts the A-stack back.
@@ -363,7 +375,7 @@ struct Start_outcome {
         if (!layout::get_Refused<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Types.Start");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
@@ -378,7 +390,7 @@ struct Count_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Count");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
     // 7: the caller of this puts the A-stack back.
@@ -392,7 +404,7 @@ struct Swap_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Swap");
     // 6: copy the results to their destination, checking them (§3.5).
     const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
     // 7: the caller of this puts the A-stack back.
@@ -406,7 +418,7 @@ struct MakeCursor_outcome {
 
   [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     std::byte* const image = call.image();
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.MakeCursor");
     // 6: copy the results to their destination, checking them (§3.5).
     const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
     // 7: the caller of this puts the A-stack back.
@@ -418,10 +430,10 @@ struct MakeCursor_outcome {
 struct Fail_outcome {
   using Result_ = lrpc::Result<void, Busy>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
     if (status != 0) [[unlikely]] {
       if (status == 1) return lrpc::raise(Busy{});
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Types.Fail");
     }
     // 7: the caller of this puts the A-stack back.
     return {};
@@ -432,8 +444,8 @@ struct Fail_outcome {
 struct Throw_outcome {
   using Result_ = lrpc::Result<void>;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& /*call*/) const noexcept {
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Throw");
     // 7: the caller of this puts the A-stack back.
     return {};
   }
@@ -495,9 +507,15 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Enums_outcome> Enums(Small a, Sparse& b, Wide c) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Small(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Wide(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Small(a)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small"};
+    }
+    if (!layout::is_Sparse(b)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse"};
+    }
+    if (!layout::is_Wide(c)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -513,10 +531,18 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Ranges_outcome> Ranges(Percent a, Month& b, Below c, Any d, Quarter e) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Percent(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Month(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Below(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Quarter(e)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Percent(a)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100"};
+    }
+    if (!layout::is_Month(b)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12"};
+    }
+    if (!layout::is_Below(c)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'c' is not in -9223372036854775808 .. -1"};
+    }
+    if (!layout::is_Quarter(e)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -534,8 +560,12 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Records_outcome> Records(const Outer& a, Outer& b) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Outer(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Outer(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Outer(a)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Records: a field of 'a' does not conform to Outer"};
+    }
+    if (!layout::is_Outer(b)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Records: a field of 'b' does not conform to Outer"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 4);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -554,11 +584,15 @@ class Starter {
       const std::array<Label, 2>& f) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::is_Month(c[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      if (!layout::is_Month(c[i_])) [[unlikely]] {
+        return {lrpc::Errc::argument_out_of_range, "Types.Arrays: an element of 'c' is not in 1 .. 12"};
+      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_Small(d[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
+          return {lrpc::Errc::argument_out_of_range, "Types.Arrays: an element of 'd' is no value of Small"};
+        }
       }
     }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -604,9 +638,15 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Text_outcome> Text(
       std::string_view a, lrpc::String<5000>& b, std::string_view c) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kText_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kText_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (c.size() > layout::kText_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kText_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes"};
+    }
+    if (b.size() > layout::kText_b.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes"};
+    }
+    if (c.size() > layout::kText_c.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -623,7 +663,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Upper_outcome> Upper(std::string_view a) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kUpper_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -639,9 +681,15 @@ class Starter {
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
       lrpc::Buffer& e) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytes_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kBytes_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (c.size() > layout::kBytes_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes"};
+    }
+    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes"};
+    }
+    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -660,7 +708,9 @@ class Starter {
 
   [[nodiscard]] lrpc::Pending<Echo_outcome> Echo(std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kEcho_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -676,8 +726,12 @@ class Starter {
   [[nodiscard]] lrpc::Pending<BytesInPlace_outcome> BytesInPlace(
       std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes"};
+    }
+    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes"};
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::PendingCall call(object_, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -825,7 +879,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Integers");
     // 6: copy the results to their destination, checking them (§3.5).
     IntegersResults results;
     results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
@@ -853,7 +907,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Floats");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
     const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
@@ -876,7 +930,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bits");
     // 6: copy the results to their destination, checking them (§3.5).
     BitsResults results;
     bool b_copy = false;
@@ -893,9 +947,15 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Enums_remote(a, b, c);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Small(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Wide(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Small(a)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small");
+    }
+    if (!layout::is_Sparse(b)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse");
+    }
+    if (!layout::is_Wide(c)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -906,7 +966,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Enums");
     // 6: copy the results to their destination, checking them (§3.5).
     EnumsResults results;
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
@@ -925,10 +985,19 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Ranges_remote(a, b, c, d, e);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Percent(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Month(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Below(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Quarter(e)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Percent(a)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100");
+    }
+    if (!layout::is_Month(b)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12");
+    }
+    if (!layout::is_Below(c)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Types.Ranges: 'c' is not in -9223372036854775808 .. -1");
+    }
+    if (!layout::is_Quarter(e)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -941,7 +1010,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Ranges");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
     if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -957,8 +1026,14 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Records_remote(a, b);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Outer(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Outer(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Outer(a)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Types.Records: a field of 'a' does not conform to Outer");
+    }
+    if (!layout::is_Outer(b)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Types.Records: a field of 'b' does not conform to Outer");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 4);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -968,7 +1043,7 @@ class Client {
     layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Records");
     // 6: copy the results to their destination, checking them (§3.5).
     Outer b_copy;
     if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -990,11 +1065,17 @@ class Client {
     if (object.remote()) [[unlikely]] return Arrays_remote(a, b, c, d, e, f);
     // An argument that does not conform to its declared type stays here: nothing is rung.
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::is_Month(c[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      if (!layout::is_Month(c[i_])) [[unlikely]] {
+        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+            "Types.Arrays: an element of 'c' is not in 1 .. 12");
+      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_Small(d[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
+          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+              "Types.Arrays: an element of 'd' is no value of Small");
+        }
       }
     }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -1020,7 +1101,7 @@ class Client {
     }
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Arrays");
     // 6: copy the results to their destination, checking them (§3.5).
     ArraysResults results;
     std::array<std::array<std::uint16_t, 3>, 2> b_copy;
@@ -1060,7 +1141,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.InPlace");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 16> b_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
@@ -1077,9 +1158,15 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Text_remote(a, b, c);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kText_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kText_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (c.size() > layout::kText_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kText_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes");
+    }
+    if (b.size() > layout::kText_b.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes");
+    }
+    if (c.size() > layout::kText_c.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1091,7 +1178,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(8);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Text");
     // 6: copy the results to their destination, checking them (§3.5).
     TextResults results;
     lrpc::String<5000> b_copy;
@@ -1116,7 +1203,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Upper_remote(a);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kUpper_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1125,7 +1214,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(9);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Upper");
     // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<10> b;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
@@ -1144,9 +1233,15 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Bytes_remote(a, b, c, d, e);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytes_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kBytes_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (c.size() > layout::kBytes_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes");
+    }
+    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes");
+    }
+    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1160,18 +1255,24 @@ class Client {
     lrpc::put_result_length(image, layout::kBytes_c, c.size());
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(10);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bytes");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
     const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
     if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (c_found->size() > c.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (c_found->size() > c.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'c' does not fit the caller's buffer");
+    }
     const auto d_found = lrpc::locate_variable(image, tail, layout::kBytes_d);
     if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (d_found->size() > d.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (d_found->size() > d.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'd' does not fit the caller's buffer");
+    }
     const auto e_found = lrpc::locate_variable(image, tail, layout::kBytes_e);
     if (!e_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (e_found->size() > e.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (e_found->size() > e.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'e' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
     (void)c.assign(*c_found);
     lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
@@ -1189,7 +1290,9 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return Echo_remote(a, b);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kEcho_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1199,10 +1302,12 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(11);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Echo");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.Echo: 'b' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~Call puts the A-stack back on top.
@@ -1214,8 +1319,12 @@ class Client {
     lrpc::client::BindingObject& object = binding_.object();
     if (object.remote()) [[unlikely]] return BytesInPlace_remote(a, b);
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes");
+    }
+    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::Call call(object, 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1228,10 +1337,12 @@ class Client {
     lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(12);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.BytesInPlace");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.BytesInPlace: 'b' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~Call puts the A-stack back on top.
@@ -1250,13 +1361,15 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(13);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.OutParameters");
     // 6: copy the results to their destination, checking them (§3.5).
     OutParametersResults results;
     results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameters_c, c);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.OutParameters: 'c' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~Call puts the A-stack back on top.
@@ -1284,7 +1397,7 @@ class Client {
         if (!layout::get_Refused<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Types.Start");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
@@ -1304,7 +1417,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(15);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Count");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
     // 7: ~Call puts the A-stack back on top.
@@ -1324,7 +1437,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(16);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Swap");
     // 6: copy the results to their destination, checking them (§3.5).
     const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
     // 7: ~Call puts the A-stack back on top.
@@ -1343,7 +1456,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(17);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.MakeCursor");
     // 6: copy the results to their destination, checking them (§3.5).
     const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
     // 7: ~Call puts the A-stack back on top.
@@ -1362,7 +1475,7 @@ class Client {
     const std::uint16_t status = call.transfer(18);
     if (status != 0) [[unlikely]] {
       if (status == 1) return lrpc::raise(Busy{});
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Types.Fail");
     }
     // 7: ~Call puts the A-stack back on top.
     return {};
@@ -1377,7 +1490,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: ring, and wait for the return.
     const std::uint16_t status = call.transfer(19);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Throw");
     // 7: ~Call puts the A-stack back on top.
     return {};
   }
@@ -1402,7 +1515,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Integers");
     // 6: copy the results to their destination, checking them (§3.5).
     IntegersResults results;
     results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
@@ -1427,7 +1540,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Floats");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
     const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
@@ -1447,7 +1560,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bits");
     // 6: copy the results to their destination, checking them (§3.5).
     BitsResults results;
     bool b_copy = false;
@@ -1461,9 +1574,15 @@ class Client {
 
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<EnumsResults> Enums_remote(Small a, Sparse& b, Wide c) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Small(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Wide(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Small(a)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small");
+    }
+    if (!layout::is_Sparse(b)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse");
+    }
+    if (!layout::is_Wide(c)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1474,7 +1593,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Enums");
     // 6: copy the results to their destination, checking them (§3.5).
     EnumsResults results;
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
@@ -1491,10 +1610,19 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Percent> Ranges_remote(
       Percent a, Month& b, Below c, Any d, Quarter e) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Percent(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Month(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Below(c)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Quarter(e)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Percent(a)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100");
+    }
+    if (!layout::is_Month(b)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12");
+    }
+    if (!layout::is_Below(c)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Types.Ranges: 'c' is not in -9223372036854775808 .. -1");
+    }
+    if (!layout::is_Quarter(e)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1507,7 +1635,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Ranges");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
     if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -1520,8 +1648,14 @@ class Client {
 
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Outer> Records_remote(const Outer& a, Outer& b) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Outer(a)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
-    if (!layout::is_Outer(b)) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+    if (!layout::is_Outer(a)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Types.Records: a field of 'a' does not conform to Outer");
+    }
+    if (!layout::is_Outer(b)) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+          "Types.Records: a field of 'b' does not conform to Outer");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 4);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1531,7 +1665,7 @@ class Client {
     layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Records");
     // 6: copy the results to their destination, checking them (§3.5).
     Outer b_copy;
     if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -1550,11 +1684,17 @@ class Client {
       const std::array<Label, 2>& f) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
     for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::is_Month(c[i_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+      if (!layout::is_Month(c[i_])) [[unlikely]] {
+        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+            "Types.Arrays: an element of 'c' is not in 1 .. 12");
+      }
     }
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
       for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_Small(d[i_][j_])) [[unlikely]] return lrpc::Errc::argument_out_of_range;
+        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
+          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
+              "Types.Arrays: an element of 'd' is no value of Small");
+        }
       }
     }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
@@ -1580,7 +1720,7 @@ class Client {
     }
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Arrays");
     // 6: copy the results to their destination, checking them (§3.5).
     ArraysResults results;
     std::array<std::array<std::uint16_t, 3>, 2> b_copy;
@@ -1617,7 +1757,7 @@ class Client {
     lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.InPlace");
     // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 16> b_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
@@ -1632,9 +1772,15 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<TextResults> Text_remote(
       std::string_view a, lrpc::String<5000>& b, std::string_view c) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kText_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kText_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (c.size() > layout::kText_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kText_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes");
+    }
+    if (b.size() > layout::kText_b.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes");
+    }
+    if (c.size() > layout::kText_c.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1646,7 +1792,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(8);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Text");
     // 6: copy the results to their destination, checking them (§3.5).
     TextResults results;
     lrpc::String<5000> b_copy;
@@ -1668,7 +1814,9 @@ class Client {
 
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<lrpc::String<10>> Upper_remote(std::string_view a) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kUpper_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 0);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1677,7 +1825,7 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(9);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Upper");
     // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<10> b;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
@@ -1693,9 +1841,15 @@ class Client {
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
       lrpc::Buffer& e) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytes_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kBytes_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (c.size() > layout::kBytes_c.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes");
+    }
+    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes");
+    }
+    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1709,18 +1863,24 @@ class Client {
     lrpc::put_result_length(image, layout::kBytes_c, c.size());
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(10);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bytes");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
     const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
     if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (c_found->size() > c.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (c_found->size() > c.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'c' does not fit the caller's buffer");
+    }
     const auto d_found = lrpc::locate_variable(image, tail, layout::kBytes_d);
     if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (d_found->size() > d.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (d_found->size() > d.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'd' does not fit the caller's buffer");
+    }
     const auto e_found = lrpc::locate_variable(image, tail, layout::kBytes_e);
     if (!e_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (e_found->size() > e.capacity()) [[unlikely]] return lrpc::Errc::result_too_long;
+    if (e_found->size() > e.capacity()) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'e' does not fit the caller's buffer");
+    }
     lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
     (void)c.assign(*c_found);
     lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
@@ -1736,7 +1896,9 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Echo_remote(
       std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kEcho_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1746,10 +1908,12 @@ class Client {
     lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(11);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Echo");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.Echo: 'b' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -1759,8 +1923,12 @@ class Client {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BytesInPlace_remote(
       std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
     // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
-    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] return lrpc::Errc::argument_too_long;
+    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes");
+    }
+    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
+      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes");
+    }
     // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
     lrpc::client::RemoteCall call(binding_.object(), 5);
     if (!call.taken()) [[unlikely]] return call.error();
@@ -1773,10 +1941,12 @@ class Client {
     lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(12);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.BytesInPlace");
     // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.BytesInPlace: 'b' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -1793,13 +1963,15 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(13);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.OutParameters");
     // 6: copy the results to their destination, checking them (§3.5).
     OutParametersResults results;
     results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameters_c, c);
-    if (copied != lrpc::Errc::ok) [[unlikely]] return copied;
+    if (copied != lrpc::Errc::ok) [[unlikely]] {
+      return lrpc::client::not_copied(copied, "Types.OutParameters: 'c' does not fit the caller's buffer");
+    }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -1823,7 +1995,7 @@ class Client {
         if (!layout::get_Refused<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
         return lrpc::raise(raised);
       }
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Types.Start");
     }
     // 6: copy the results to their destination, checking them (§3.5).
     const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
@@ -1840,7 +2012,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(15);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Count");
     // 6: copy the results to their destination, checking them (§3.5).
     const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -1857,7 +2029,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(16);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Swap");
     // 6: copy the results to their destination, checking them (§3.5).
     const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -1873,7 +2045,7 @@ class Client {
     lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(17);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.MakeCursor");
     // 6: copy the results to their destination, checking them (§3.5).
     const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
     // 7: ~RemoteCall puts the A-stack back on top.
@@ -1888,7 +2060,7 @@ class Client {
     const std::uint16_t status = call.transfer(18);
     if (status != 0) [[unlikely]] {
       if (status == 1) return lrpc::raise(Busy{});
-      return lrpc::client::Call::failure(status);
+      return call.failure(status, "Types.Fail");
     }
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
@@ -1900,7 +2072,7 @@ class Client {
     if (!call.taken()) [[unlikely]] return call.error();
     // 4, 5: hand them to the network domain, and wait for the return.
     const std::uint16_t status = call.transfer(19);
-    if (status != 0) [[unlikely]] return lrpc::client::Call::failure(status);
+    if (status != 0) [[unlikely]] return call.failure(status, "Types.Throw");
     // 7: ~RemoteCall puts the A-stack back on top.
     return {};
   }

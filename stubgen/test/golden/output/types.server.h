@@ -169,7 +169,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Integers(context, a, b, c, d, e, f, g, h);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 32, results.a2);
@@ -194,7 +194,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Floats(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, b);
@@ -220,7 +220,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Bits(context, a, b, c);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 1, b);
@@ -244,7 +244,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Enums(context, a, b, c);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Sparse(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -274,7 +274,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Ranges(context, a, b, c, d, e);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Month(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -303,7 +303,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Records(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (!layout::is_Outer(b)) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -352,7 +352,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Arrays(context, a, b, c, d, e, f);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
@@ -386,7 +386,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->InPlace(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 48, results);
@@ -417,7 +417,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Text(context, a, b, c);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_variable<lrpc::CopyCode::F>(image, tail, layout::kText_b, lrpc::as_bytes(b));
@@ -441,7 +441,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Upper(context, a);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_variable<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, lrpc::as_bytes(results));
@@ -488,7 +488,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Bytes(context, a, b, c, d, e);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (c.size() > layout::kBytes_c.bound) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -529,7 +529,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Echo(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     if (b.size() > layout::kEcho_b.bound || b.data() != b_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -557,7 +557,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->BytesInPlace(context, a, b);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     if (b.size() > layout::kBytesInPlace_b.bound || b.data() != b_window) [[unlikely]] {
       return lrpc::server::failed(lrpc::Errc::bad_result);
@@ -578,7 +578,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->OutParameters(context, a, c);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     if (c.size() > layout::kOutParameters_c.bound || c.data() != c_window) [[unlikely]] {
@@ -607,7 +607,7 @@ struct Entry {
         layout::put_Refused<lrpc::CopyCode::F>(image + 8, *raised);
         return 2;
       }
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
@@ -627,7 +627,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Count(context, *session_object);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results);
@@ -649,7 +649,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Swap(context, std::move(from), *cursor_object);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 16, results.value);
@@ -668,7 +668,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->MakeCursor(context, *session_object);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
     const auto& results = lrpc::detail::checked_value(outcome);
     lrpc::put_scalar<lrpc::CopyCode::F>(image + 8, results.value);
@@ -684,7 +684,7 @@ struct Entry {
     });
     if (!outcome) [[unlikely]] {
       if (outcome.raised<Busy>() != nullptr) return 1;
-      return lrpc::server::failed(outcome.code());
+      return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     }
     return 0;
   }
@@ -696,7 +696,7 @@ struct Entry {
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
       return static_cast<Impl*>(impl)->Throw(context);
     });
-    if (!outcome) [[unlikely]] return lrpc::server::failed(outcome.code());
+    if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
