@@ -25,7 +25,7 @@ bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomi
     const CallWord sleeping = word.with(CallWord::kCallerSleeps);
     LRPC_STEP("T3");
     // CAS, not or: if the server returned meanwhile, its word must stand.
-    if (!head.word.compare_exchange_strong(seen, sleeping.bits(), std::memory_order_acq_rel)) return false;
+    if (!head.word.compare_exchange_strong(seen, sleeping.bits(), std::memory_order_seq_cst)) return false;
     word = sleeping;
   }
   // Not the word's revoked bit alone: our own ring may have been stored over it.
@@ -66,7 +66,7 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   if (!word.estack_parked()) {
     LRPC_STEP("T11");
     const CallWord parked = word.with(CallWord::kEStackParked);
-    if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_acq_rel)) return;
+    if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_seq_cst)) return;
     word = parked;
   }
   // Only now look whether this word is a call for us. If a poller has it (claimed, next is 0), its return finds the
@@ -83,15 +83,15 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
 
 void unpark_estack(AStackHead& head) noexcept {
   LRPC_STEP("T14 unpark");
-  head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_acq_rel);
+  head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst);
   futex_wake(head.word, Sleeper::estack);
 }
 
 void revoke_word(AStackHead& head, Sleeper who) noexcept {
   LRPC_STEP("T17 T18 word");
-  head.word.fetch_or(CallWord::kRevoked, std::memory_order_acq_rel);
+  head.word.fetch_or(CallWord::kRevoked, std::memory_order_seq_cst);
   // The bit may have been set before, by the other side; then only this changes the word under a parking E-stack.
-  if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_acq_rel);
+  if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst);
   futex_wake(head.word, who);
 }
 

@@ -50,10 +50,11 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 
 // ---- The handoff gate, client's half ----
 
-/// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken.
+/// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken. Sequentially
+/// consistent, for the caller loads `attached` next.
 [[nodiscard]] inline bool ring_handoff(AStackHead& head, CallWord called) noexcept {
   LRPC_STEP("T2");
-  return CallWord(head.word.exchange(called.bits(), std::memory_order_acq_rel)).estack_parked();
+  return CallWord(head.word.exchange(called.bits(), std::memory_order_seq_cst)).estack_parked();
 }
 
 /// Gives the processor away again and again, looking for the return of `generation` each time; not again once `limit`
@@ -62,8 +63,7 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
                                     CallWord& word) noexcept;
 
 /// T3, its first half: announces a sleep in the word. True: the caller may sleep on the word's futex half as long as it
-/// is
-/// `expected`. False if the word is no longer CALLED(generation), or `revoked` is set: look again.
+/// is `expected`. False if the word is no longer CALLED(generation), or `revoked` is set: look again.
 [[nodiscard]] bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                                   std::uint32_t& expected) noexcept;
 
@@ -105,8 +105,7 @@ void unpark_estack(AStackHead& head) noexcept;
 // ---- Revocation, either side ----
 
 /// T17 (caller), T18 (estack): changes the word so that no sleep on it that has not looked at the private revoked flag
-/// can begin, and wakes whoever of
-/// `who` sleeps on it. Set that flag before.
+/// can begin, and wakes whoever of `who` sleeps on it. Set that flag before.
 void revoke_word(AStackHead& head, Sleeper who) noexcept;
 
 }  // namespace lrpc::shim
