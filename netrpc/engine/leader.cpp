@@ -24,8 +24,8 @@ void drop_own_rings(void* rings) noexcept {
   delete static_cast<OwnRings*>(rings);
 }
 
-/// They go with the thread. By a key: to register a thread_local's destructor takes memory, and without it the C library
-/// ends the process.
+/// They go with the thread. By a key: to register a thread_local's destructor takes memory, and without it the C
+/// library ends the process.
 OwnRings& make_own_rings() {
   static pthread_key_t key;
   static const bool have_key = pthread_key_create(&key, &drop_own_rings) == 0;

@@ -40,8 +40,8 @@ class Map {
     last_ = at;
     return &slots_[at].value;
   }
-  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large; throws
-  /// std::bad_alloc, and changes nothing, only if that fails where seven of eight slots are taken.
+  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large;
+  /// throws std::bad_alloc, and changes nothing, only if that fails where seven of eight slots are taken.
   Value& bind(const Key& key, Value value) {
     if ((size_ + 1) * 2 > slots_.size()) make_room();
     const std::size_t at = find(key);
