@@ -24,7 +24,9 @@ Status decide(Decision&& decision) {
   call_program([&] { decided = decision(); });
   if (decided) return decided;
   Error error = decided.error();
-  return Error{Errc::not_permitted, "the server's clerk refused: " + error.message()};
+  // Who is refused for want of something may ask again; anything else is a no.
+  const Errc code = error.code == Errc::limit_reached ? error.code : Errc::not_permitted;
+  return Error{code, "the server's clerk refused: " + error.message()};
 }
 
 }  // namespace

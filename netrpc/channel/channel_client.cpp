@@ -10,7 +10,12 @@ ClientChannel::ClientChannel(ChannelProtocol& protocol, Protocol& high, const Pa
     : Session(protocol, high, participants), peer_(peer), sequence_(sequence), timer_([this] { expired(); }) {
   place = peer.clients.size();
   peer.clients.push_back(this);
-  protocol.clients_.bind(key(), this);
+  try {
+    protocol.clients_.bind(key(), this);
+  } catch (...) {
+    peer.clients.pop_back();
+    throw;
+  }
 }
 
 ClientChannel::~ClientChannel() = default;

@@ -82,6 +82,10 @@ void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header,
 
 /// The first request of a channel that is not known, or of another life of the client.
 void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
+  if (host().short_of_memory()) {  // as if it had been lost: the client sends it again, and may find memory then
+    ++counted.refused;
+    return;
+  }
   if (peers_.resolve({&lower}) == nullptr && peers_.size() >= options_.peers) {
     ++counted.refused;
     answer(lower, header, flags::kFail, Errc::limit_reached);

@@ -113,6 +113,7 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
 }
 
 DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote) {
+  if (host().short_of_memory()) return nullptr;
   if (sessions_.size() >= peers_) {
     // Looked for now and then only: peers that do not exist must not cost a search each.
     if (host().now() < may_search_) return nullptr;

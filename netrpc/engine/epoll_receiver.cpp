@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 
 #include "netrpc/engine/core.h"
 
@@ -82,9 +83,8 @@ class EpollReceiver final : public Receiver {
     UringEngine::Core& core = *engine_.core_;
     const EngineSocket* const socket = core.find(id);
     if (socket == nullptr) return;
-    if (areas_.empty()) areas_.resize(kBatch * kLongestDatagram);
     for (unsigned i = 0; i < kBatch; ++i) {
-      parts_[i] = {areas_.data() + i * kLongestDatagram, kLongestDatagram};
+      parts_[i] = {areas_.get() + i * kLongestDatagram, kLongestDatagram};
       messages_[i] = {};
       messages_[i].msg_hdr.msg_iov = &parts_[i];
       messages_[i].msg_hdr.msg_iovlen = 1;
@@ -100,7 +100,7 @@ class EpollReceiver final : public Receiver {
         UringEngine::Core::add_one(core.counts.truncated);
         continue;
       }
-      core.arrived(id, {areas_.data() + i * kLongestDatagram, messages_[i].msg_len},
+      core.arrived(id, {areas_.get() + i * kLongestDatagram, messages_[i].msg_len},
                    {names_[i].data(), std::min<std::size_t>(header.msg_namelen, kAddressRoom)});
     }
   }
@@ -108,7 +108,8 @@ class EpollReceiver final : public Receiver {
   UringEngine& engine_;
   int epoll_ = -1;
   std::vector<std::uint32_t> added_;  ///< By socket: the generation that is in the set.
-  std::vector<std::byte> areas_;  ///< Made with the first datagram: where there are rings nobody may ever come here.
+  /// Untouched, and so next to free, until the first datagram: where there are rings nobody may ever come here.
+  const std::unique_ptr<std::byte[]> areas_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * kLongestDatagram);
   std::array<std::array<std::byte, kAddressRoom>, kBatch> names_{};
   std::array<iovec, kBatch> parts_{};
   std::array<mmsghdr, kBatch> messages_{};

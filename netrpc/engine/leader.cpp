@@ -1,5 +1,9 @@
 // Leader and followers: who of the threads that wait receives (docs/NETWORK.md, "The engine").
+#include <pthread.h>
 #include <unistd.h>
+
+#include <memory>
+#include <new>
 
 #include "netrpc/engine/uring_receiver.h"
 
@@ -7,12 +11,28 @@ namespace lrpc::netrpc {
 
 namespace {
 
-/// A thread's rings, one an engine. They go with the thread.
 struct OwnRing {
   std::uint64_t engine = 0;
   std::shared_ptr<UringReceiver> ring;
 };
-thread_local std::vector<OwnRing> own_rings;
+/// A thread's rings, one an engine; null: it has had none.
+using OwnRings = std::vector<OwnRing>;
+constinit thread_local OwnRings* own_rings = nullptr;
+
+void drop_own_rings(void* rings) noexcept {
+  own_rings = nullptr;
+  delete static_cast<OwnRings*>(rings);
+}
+
+/// They go with the thread. By a key: to register a thread_local's destructor takes memory, and without it the C
+/// library ends the process.
+OwnRings& make_own_rings() {
+  static pthread_key_t key;
+  static const bool have_key = pthread_key_create(&key, &drop_own_rings) == 0;
+  auto made = std::make_unique<OwnRings>();
+  if (!have_key || pthread_setspecific(key, made.get()) != 0) throw std::bad_alloc();
+  return *(own_rings = made.release());
+}
 
 /// A call that ends within this time does not make the deputy come sooner.
 constexpr Duration kLongProcedure = std::chrono::microseconds(100);
@@ -36,17 +56,23 @@ std::shared_ptr<UringReceiver> UringEngine::next_ring() {
 
 Receiver& UringEngine::my_receiver() {
   Core& core = *core_;
-  if (kind_ == EngineKind::uring) {
-    for (const OwnRing& own : own_rings)
+  if (kind_ != EngineKind::uring) return *core.epoll;
+  if (own_rings != nullptr)
+    for (const OwnRing& own : *own_rings)
       if (own.engine == core.identifier) return as_receiver(*own.ring);
+  try {
+    OwnRings& mine = own_rings != nullptr ? *own_rings : make_own_rings();
+    mine.reserve(mine.size() + 1);
+    core.rings.reserve(core.rings.size() + 1);
     if (auto made = next_ring()) {
       // The rings of engines that are gone: nobody else holds them.
-      std::erase_if(own_rings, [](const OwnRing& own) { return own.ring->over(); });
+      std::erase_if(mine, [](const OwnRing& own) { return own.ring->over(); });
       std::erase_if(core.rings, [](const auto& ring) { return ring.expired(); });
       core.rings.emplace_back(made);
-      own_rings.push_back({core.identifier, made});
-      return as_receiver(*own_rings.back().ring);
+      mine.push_back({core.identifier, made});
+      return as_receiver(*mine.back().ring);
     }
+  } catch (const std::bad_alloc&) {  // another time
   }
   return *core.epoll;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <new>
 
 #include "netrpc/engine/uring_receiver.h"
 
@@ -44,7 +45,11 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
   }
   if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
   arrival.from_size = from.size();
-  arrivals.push_back(std::move(arrival));
+  try {
+    arrivals.push_back(std::move(arrival));
+  } catch (const std::bad_alloc&) {
+    return add_one(counts.truncated);
+  }
   add_one(counts.received);
 }
 
@@ -146,7 +151,13 @@ void UringEngine::remove(SocketId id) noexcept {
 }
 
 void UringEngine::send(SocketId id, Message message, std::span<const std::byte> to) noexcept {
-  Outgoing& out = core_->outgoing.emplace_back();
+  try {
+    core_->outgoing.emplace_back();
+  } catch (const std::bad_alloc&) {
+    core_->send_failed(id, ENOBUFS);
+    return;
+  }
+  Outgoing& out = core_->outgoing.back();
   out.socket = id;
   out.message = std::move(message);
   if (out.message.size() > 0) {

@@ -135,6 +135,10 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
       return;
     }
     reassembly = all.begin(*this, header);
+    if (reassembly == nullptr) {
+      ++all.counted.refused;
+      return;
+    }
   }
   if (reassembly->num_frag != header.num_frag) {
     ++all.counted.malformed;
@@ -242,7 +246,9 @@ Reassembly* FragmentProtocol::begin(FragmentSession& session, const Header& head
   // The oldest gives way, and is not begun again by its late fragments.
   if (session.incomplete_.size() >= options_.reassemblies) finish(*session.incomplete_.first());
   if (incomplete_.size() >= options_.all_reassemblies) finish(*incomplete_.first());
-  Reassembly& reassembly = reassembly_records_.take(*this);
+  Reassembly* const record = reassembly_records_.take(*this);
+  if (record == nullptr) return nullptr;
+  Reassembly& reassembly = *record;
   reassembly.session = &session;
   reassembly.sequence = header.sequence_num;
   reassembly.num_frag = header.num_frag;

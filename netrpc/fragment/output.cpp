@@ -87,7 +87,9 @@ bool FragmentSession::save(const Message& message, std::uint32_t sequence, std::
   if (!copy.allocated()) return false;
   if (saved_.size() >= all.options_.saved) all.discard(*saved_.first());
   while (all.saved_bytes_ + copy.size() > all.options_.saved_bytes) all.discard(*all.saved_.first());
-  SavedMessage& saved = all.saved_records_.take();
+  SavedMessage* const record = all.saved_records_.take();
+  if (record == nullptr) return false;
+  SavedMessage& saved = *record;
   const Duration patience = std::max(kPatience * request_time_.timeout(), kLeastPatience);
   saved.session = this;
   saved.sequence = sequence;

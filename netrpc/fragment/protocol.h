@@ -143,6 +143,7 @@ class FragmentProtocol final : public Protocol {
   [[nodiscard]] std::size_t uncut() const noexcept;
 
   void discard(SavedMessage& saved) noexcept;
+  /// Null: there is no memory.
   [[nodiscard]] Reassembly* begin(FragmentSession& session, const Header& header) noexcept;
   void finish(Reassembly& reassembly) noexcept;
   [[nodiscard]] bool make_room(const Reassembly& reassembly, std::size_t size) noexcept;

@@ -40,8 +40,13 @@ void Server::on_request(Session& lower, const Header& header, Message&& message)
   Client* const client = client_of(lower, header);
   if (client == nullptr) return;
   auto& slot = client->channels[header.channel];
-  if (slot == nullptr) [[unlikely]]
+  if (slot == nullptr) [[unlikely]] {
+    if (mrpc_.host().short_of_memory()) {
+      ++mrpc_.counters().refused;
+      return;
+    }
     slot = std::make_unique<ServerChannel>(*client, header.channel);
+  }
   ServerChannel& channel = *slot;
   if (channel.state != ServerChannel::State::unused && !newer(header.sequence, channel.sequence)) [[unlikely]] {
     if (header.sequence != channel.sequence) {
@@ -70,7 +75,7 @@ Client* Server::client_of(Session& lower, const Header& header) noexcept {
   const HostKey key{mrpc_.host().hash_seed(), header.client};
   auto* slot = clients_.resolve(key);
   if (slot == nullptr) [[unlikely]] {
-    if (clients_.size() >= mrpc_.settings().clients) {
+    if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory()) {
       ++mrpc_.counters().refused;
       return nullptr;
     }

@@ -1,5 +1,6 @@
 #include "netrpc/select/select_protocol.h"
 
+#include <cstdlib>
 #include <new>
 
 namespace lrpc::netrpc {
@@ -131,15 +132,14 @@ SelectProtocol::~SelectProtocol() {
     participants.protocol = number_;
     below_.open_disable(*this, participants);
   }
-  while (free_cells_ != nullptr) delete std::exchange(free_cells_, free_cells_->next);
+  while (free_cells_ != nullptr) std::free(std::exchange(free_cells_, free_cells_->next));
 }
 
 void* SelectProtocol::take_cell() noexcept {
   if (free_cells_ == nullptr) {
-    Cell* const cell = new (std::nothrow) Cell;
-    if (cell == nullptr) return nullptr;
-    cell->next = nullptr;
-    free_cells_ = cell;
+    void* const memory = std::malloc(sizeof(Cell));  // kept for good: not to come from a daemon's reserve
+    if (memory == nullptr) return nullptr;
+    free_cells_ = ::new (memory) Cell{nullptr};
   }
   ++cells_in_use_;
   return std::exchange(free_cells_, free_cells_->next);
@@ -171,8 +171,9 @@ Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& pa
   Result<ChannelPool*> pool = pool_to(key.host);
   if (!pool) return pool.error();
   auto* const session = new SelectSession(*this, high, participants, **pool);
+  SessionRef made(session);
   sessions_.bind(key, session);
-  return SessionRef(session);
+  return made;
 }
 
 Status SelectProtocol::enable_below() {

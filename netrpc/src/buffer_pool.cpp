@@ -26,7 +26,8 @@ class BufferPool::Lock {
   std::atomic_flag& flag_;
 };
 
-/// Slices are made many at a time.
+/// Slices are made many at a time. Like buffers they come from malloc(3), not from a daemon's reserve (lrpc::reserve):
+/// they are kept for good.
 struct BufferPool::SliceBlock {
   static constexpr std::size_t kCount = 64;
   SliceBlock* next = nullptr;
@@ -35,7 +36,7 @@ struct BufferPool::SliceBlock {
 
 BufferPool::~BufferPool() {
   for (Buffer* const list : free_) destroy(list);
-  while (blocks_ != nullptr) delete std::exchange(blocks_, blocks_->next);
+  while (blocks_ != nullptr) std::free(std::exchange(blocks_, blocks_->next));
 }
 
 void BufferPool::destroy(Buffer* list) noexcept {
@@ -110,11 +111,25 @@ void BufferPool::release(Buffer& buffer) noexcept {
   pool.free_[buffer.size_class] = &buffer;
 }
 
+void BufferPool::stock(std::size_t count) noexcept {
+  for (const std::uint32_t size : kSizes) {
+    Buffer* made = nullptr;
+    for (std::size_t i = 0; i < count; ++i) {
+      Buffer* const buffer = take(size);
+      if (buffer == nullptr) break;
+      buffer->next_free = std::exchange(made, buffer);
+    }
+    while (made != nullptr) release(*std::exchange(made, made->next_free));
+  }
+  if (Slice* const slice = take_slice()) put_slice(*slice);  // a block of them
+}
+
 Slice* BufferPool::take_slice() noexcept {
   const Lock lock(lock_);
   if (free_slices_ == nullptr) {
-    auto* const block = new (std::nothrow) SliceBlock;
-    if (block == nullptr) return nullptr;
+    void* const memory = std::malloc(sizeof(SliceBlock));
+    if (memory == nullptr) return nullptr;
+    auto* const block = ::new (memory) SliceBlock;
     allocations_.fetch_add(1, std::memory_order_relaxed);
     block->next = blocks_;
     blocks_ = block;

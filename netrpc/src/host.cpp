@@ -1,5 +1,7 @@
 #include "lrpc/netrpc/host.h"
 
+#include <new>
+
 #include "lrpc/shim/identifier.h"
 
 namespace lrpc::netrpc {
@@ -12,7 +14,11 @@ BootId Peers::boot_id(HostAddress host) noexcept {
 void Peers::heard(HostAddress host, BootId boot_id) {
   BootId* const known = boots_.resolve({hash_seed_, host});
   if (known == nullptr) {
-    if (boots_.size() < kMost) boots_.bind({hash_seed_, host}, boot_id);
+    if (boots_.size() >= kMost) return;
+    try {
+      boots_.bind({hash_seed_, host}, boot_id);
+    } catch (const std::bad_alloc&) {  // as if not heard
+    }
     return;
   }
   if (*known == boot_id) return;

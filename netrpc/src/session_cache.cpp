@@ -25,10 +25,15 @@ CachedSession* SessionCache::find(const PeerKey& key) noexcept {
 
 bool SessionCache::add(CachedSession& session) {
   const SessionRef keep(&session);
-  if (order_.size() >= limit_ && !evict()) return false;
+  if (host_.short_of_memory() || (order_.size() >= limit_ && !evict())) return false;
   session.slot_ = order_.size();
   order_.push_back(&session);
-  sessions_.bind(session.key_, keep);
+  try {
+    sessions_.bind(session.key_, keep);
+  } catch (...) {
+    order_.pop_back();
+    throw;
+  }
   if (!sweep_.waiting()) host_.events().schedule(sweep_, idle_ / 2);
   return true;
 }

@@ -160,9 +160,10 @@ void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const 
   }
   const bool fresh = entry == nullptr;
   if (fresh && table_.resolve(key(said.host)) != nullptr) forget(said.host);
-  if (fresh && table_.size() >= options_.hosts) {
+  const auto full = [this] { return table_.size() >= options_.hosts || host().short_of_memory(); };
+  if (fresh && full()) {
     if (host().now() >= search_again_) forget_expired();
-    if (table_.size() >= options_.hosts) {
+    if (full()) {
       ++counted.refused;
       return;
     }

@@ -22,6 +22,9 @@ using netrpc::Shepherd;
 /// thread that ends takes its ring along.
 constexpr std::size_t kCallers = 60;
 
+/// Buffers of each size, 730 KiB in all, so that some calls can go on when there is no memory.
+constexpr std::size_t kStock = 32;
+
 /// A local binding and a remote host's each take two descriptors: at most half of all are for them, so that threads can
 /// have their rings and the nameserver can be asked.
 void limit_to_descriptors(netpath::BrokerOptions& broker) {
@@ -40,7 +43,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   netrpc::HostOptions host;
   host.name = "lrpc-netd";
   host.address = daemon->options_.address;
+  host.short_of_memory = daemon->options_.short_of_memory;
   daemon->host_ = std::make_unique<netrpc::Host>(std::move(host), daemon->clock_, *daemon->engine_);
+  daemon->host_->pool().stock(kStock);
   if (auto composed = daemon->compose(); !composed) return composed.error();
   if (auto shut = daemon->shut_itself_in(); !shut) return shut.error();
   // Receives from here on; the broker's own calls need that.
@@ -51,6 +56,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   if (daemon->options_.sandbox) broker.kept_threads = kCallers;
   limit_to_descriptors(broker);
   broker.authorise = daemon->options_.authorise;
+  broker.short_of_memory = daemon->options_.short_of_memory;
   broker.own_address = daemon->host_->address().value;
   broker.exported = [self = daemon.get()](std::string_view name) { return self->is_exported(name); };
   auto brokered = netpath::RemoteBroker::start(*daemon->service_, std::move(broker));

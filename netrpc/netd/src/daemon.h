@@ -29,6 +29,8 @@ struct DaemonOptions {
   bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.
   bool sandbox_required = false;  ///< Fails where that is not whole.
   std::string state_file{};       ///< Stays writable; is there already. Empty: none.
+  /// Whether there is so little memory that nothing new is to be begun, for anybody. Called on any thread.
+  std::function<bool()> short_of_memory = [] { return false; };
 };
 
 class Daemon {

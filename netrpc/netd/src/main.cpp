@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "local_users.h"
 #include "lrpc/command_line.h"
 #include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/reserve.h"
 #include "lrpc/shim/daemon_descriptors.h"
 #include "lrpc/shim/fd.h"
 #include "netrpc/auth/keys.h"
@@ -183,6 +185,12 @@ void tell_state(Daemon& daemon, const std::string& file) {
   std::fclose(out);
 }
 
+void reread_keys(Daemon& daemon) {
+  auto keys = daemon.reread_keys();
+  if (!keys) return spdlog::warn("{}", keys.error().message());
+  spdlog::info("{}", keys->empty() ? "no layer reads keys" : *keys);
+}
+
 /// In the sandbox only a file that is there can be written. Empty name: nothing to do.
 bool make_state_file(const std::string& file) {
   if (file.empty()) return true;
@@ -221,6 +229,7 @@ int serve(CommandLine& line) {
   line.daemon.sandbox_required = line.sandbox == "required";
   if (!make_state_file(line.daemon.state_file))
     return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
+  line.daemon.short_of_memory = &lrpc::reserve::short_of_memory;
   auto daemon = Daemon::start(line.daemon);
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
@@ -239,14 +248,11 @@ int serve(CommandLine& line) {
   for (;;) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;
-    if (number == SIGUSR1) {
-      tell_state(running, line.daemon.state_file);
-    } else if (number == SIGHUP) {
-      auto keys = running.reread_keys();
-      if (!keys) {
-        spdlog::warn("{}", keys.error().message());
-      } else {
-        spdlog::info("{}", keys->empty() ? "no layer reads keys" : *keys);
+    if (number == SIGUSR1 || number == SIGHUP) {
+      try {
+        number == SIGUSR1 ? tell_state(running, line.daemon.state_file) : reread_keys(running);
+      } catch (const std::bad_alloc&) {
+        std::fputs("lrpc-netd: no memory to do what a signal has asked for\n", stderr);
       }
     } else {
       spdlog::info("stops");

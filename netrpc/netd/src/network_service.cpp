@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/blocking_call.h"
@@ -151,7 +152,11 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   const Shepherd inside(host().monitor());
   if (!calling_) return Errc::peer_gone;
   ++statistics_.calls;
-  const auto opened = session_to({to}, command);
+  Result<SessionRef> opened = Errc::limit_reached;
+  try {
+    opened = session_to({to}, command);
+  } catch (const std::bad_alloc&) {
+  }
   Message message = Message::copy_of(host().pool(), request);
   if (!opened || !message.allocated()) {
     ++statistics_.calls_failed;
@@ -221,7 +226,13 @@ Message NetworkService::answer(Command& command) noexcept {
 void NetworkService::call_demux(Session& lower, Message request) noexcept {
   if (!serving_) return;  // whoever asks is told by the layer below that the call has failed
   ++statistics_.served;
-  Command command{SessionRef(&lower), std::move(request), principal_of(lower), lower.participants().local.command};
+  Command command{SessionRef(&lower), std::move(request), {}, lower.participants().local.command};
+  try {
+    command.from = principal_of(lower);
+  } catch (const std::bad_alloc&) {
+    ++statistics_.refused;
+    return lower.reply(refusal(Errc::limit_reached));
+  }
   if (waiting_here == 0 && served_by_receivers_ + 1 < receivers_) {
     // In the thread that has received it: no switch. One receiver is always left to receive.
     ++served_by_receivers_;

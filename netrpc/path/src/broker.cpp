@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "lrpc/server.h"
@@ -45,9 +46,12 @@ struct RemoteBroker::Parts {
       paths.send_unbinds();
       const auto now = ServedHosts::Clock::now();
       if (now >= next_ping) {
-        for (const std::uint64_t binding : paths.ping()) server.end_binding(binding);
-        paths.retry_unbinds(now);
-        hosts.sweep(now);
+        try {
+          for (const std::uint64_t binding : paths.ping()) server.end_binding(binding);
+          paths.retry_unbinds(now);
+          hosts.sweep(now);
+        } catch (const std::bad_alloc&) {  // what is left waits for the next keepalive
+        }
         next_ping = ServedHosts::Clock::now() + options.keepalive;
       }
       lock.lock();
@@ -71,7 +75,10 @@ RemoteBroker::~RemoteBroker() = default;
 Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, BrokerOptions options) {
   auto parts = std::make_unique<Parts>(transport, std::move(options));
   ExportOptions offer;
-  offer.authorise = parts->options.authorise;
+  offer.authorise = [&options = parts->options](const shim::Credentials& client) -> Status {
+    if (options.short_of_memory()) return Error{Errc::limit_reached, "the network domain is short of memory"};
+    return options.authorise ? options.authorise(client) : Status();
+  };
   auto exported = NetworkPath::export_to(parts->server, std::string(shim::kNetworkName), parts->paths, offer);
   if (!exported) return exported.error();
   parts->keeper = std::thread([&parts = *parts] { parts.keep(); });

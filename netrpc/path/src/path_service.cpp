@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -110,6 +111,8 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     const String<255>& return_name) {
   if (Status small = fits(largest_call, call_name.view(), largest_return, return_name.view()); !small)
     return raise(refusal(small.error()));
+  if (options_.short_of_memory())
+    return raise(refusal({Errc::limit_reached, "this machine's network domain is short of memory"}));
   const std::uint64_t local = context.binding_id();
   const uid_t user = context.caller().uid;
   std::shared_ptr<Load> of_user;
@@ -126,7 +129,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     if (!of_binding_.emplace(local, user).second)
       return raise(refusal({Errc::invalid_argument, "one remote binding for each binding to the network domain"}));
   }
-  /// Of the local binding: given back unless a path has been made of it.
+  /// Of the local binding: given back unless a path has been made, which gives it back itself.
   struct Claim {
     PathService& service;
     const std::uint64_t local;
@@ -147,6 +150,14 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     return raise(refusal({Errc::invalid_argument,
                           "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
   }
+  Loads loads;
+  {
+    std::lock_guard lock(mutex_);
+    loads = {load_locked(*address, std::nullopt), load_locked(*address, user), of_user};
+  }
+  // Before the other host binds: where there is no memory for it afterwards, that host is told.
+  auto path = std::make_shared<Path>(*this, *address, std::move(loads), hash, local);
+  claim.kept = true;
   BindMessage message;
   message.client_boot = boot_;
   message.name = name.str();
@@ -154,16 +165,10 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   message.wait_ms = wait_ms;
   const auto key = bind_at(context, *address, host.view(), std::move(message));
   if (!key) return raise(refusal(key.error()));
-  Loads loads;
-  {
-    std::lock_guard lock(mutex_);
-    loads = {load_locked(*address, std::nullopt), load_locked(*address, user), of_user};
-  }
-  auto path = std::make_shared<Path>(*this, *address, std::move(loads), *key, hash, local);
+  path->bound(*key);
   {
     std::lock_guard lock(mutex_);
     paths_.emplace(path.get(), path);
-    claim.kept = true;
   }
   return context.grant<NetworkPath::Path>(std::move(path));
 }
@@ -218,7 +223,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Pat
   if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
   std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, kMaxCallMessage> reply;
-  const CallPrologue prologue{path.key, path.hash, number, false, limit_ms};
+  const CallPrologue prologue{path.key(), path.hash, number, false, limit_ms};
   encode_prologue(prologue, image.size(), std::span(request).first<kPrologue>());
   // The client may change its image meanwhile: from here on there is a copy.
   std::ranges::copy(image, request.begin() + kPrologue);
@@ -251,7 +256,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
     left_ms =
         static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
   }
-  encode_prologue({path.key, path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
+  encode_prologue({path.key(), path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
   const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
@@ -261,13 +266,15 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
 }
 
-void PathService::let_go(const Path& path) noexcept {
+void PathService::let_go(Path& path) noexcept {
   {
     std::lock_guard lock(mutex_);
     paths_.erase(&path);
     of_binding_.erase(path.local_binding);
+    if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
-    unbinds_.push_back({path.host, path.key, Clock::now()});
+    path.unbind_.front().since = Clock::now();
+    unbinds_.splice(unbinds_.end(), path.unbind_);
   }
   if (on_unbind) on_unbind();
 }
@@ -278,28 +285,37 @@ bool PathService::any_unbinds() const {
 }
 
 void PathService::send_unbinds() {
-  std::map<HostAddress, std::vector<Unbind>> sorted;
+  std::map<HostAddress, Unbinds> sorted;
+  std::vector<Unbinds*> by_host;
   {
     std::lock_guard lock(mutex_);
-    for (const Unbind& one : unbinds_) sorted[one.host].push_back(one);
-    unbinds_.clear();
+    try {
+      while (!unbinds_.empty()) {
+        const auto [found, is_new] = sorted.try_emplace(unbinds_.front().host);
+        if (is_new) by_host.push_back(&found->second);
+        found->second.splice(found->second.end(), unbinds_, unbinds_.begin());
+      }
+    } catch (const std::bad_alloc&) {
+      unsent_.splice(unsent_.end(), unbinds_);
+    }
   }
-  std::vector<std::vector<Unbind>> by_host;
-  for (auto& [host, unbinds] : sorted) by_host.push_back(std::move(unbinds));
   const milliseconds limit = patience(kUnbindPatience, options_.keepalive, by_host.size());
   for_each_host(by_host.size(), [&](std::size_t i) {
-    auto& unbinds = by_host[i];
+    Unbinds& unbinds = *by_host[i];
     auto one = unbinds.begin();
-    for (; one != unbinds.end(); ++one) {
-      std::size_t size = 0;
-      const std::string request = encode_unbind(one->key);
-      const Errc sent =
-          transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
-      if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::limit_reached) break;
+    try {
+      for (; one != unbinds.end(); ++one) {
+        std::size_t size = 0;
+        const std::string request = encode_unbind(one->key);
+        const Errc sent =
+            transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
+        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::limit_reached) break;
+      }
+    } catch (const std::bad_alloc&) {
     }
     // Not now, then; not to be waited for again before the next keepalive.
     std::lock_guard lock(mutex_);
-    unsent_.insert(unsent_.end(), one, unbinds.end());
+    unsent_.splice(unsent_.end(), unbinds, one, unbinds.end());
   });
 }
 
@@ -312,9 +328,8 @@ void PathService::retry_unbinds(Clock::time_point now) {
     return now - one.since > options_.silence && !in_use.contains(one.host);  // gone for want of keepalives
   });
   const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
-  if (unsent_.size() > most) unsent_.erase(unsent_.begin(), unsent_.end() - static_cast<std::ptrdiff_t>(most));
-  unbinds_.insert(unbinds_.end(), unsent_.begin(), unsent_.end());
-  unsent_.clear();
+  while (unsent_.size() > most) unsent_.pop_front();
+  unbinds_.splice(unbinds_.end(), unsent_);
 }
 
 std::vector<std::uint64_t> PathService::ping() {
@@ -354,7 +369,7 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
   if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
   if (paths.empty()) return {};
   PingMessage message{boot_, {}};
-  for (const auto& path : paths) message.bindings.push_back(path->key.id);
+  for (const auto& path : paths) message.bindings.push_back(path->key().id);
   std::array<std::byte, 16 + kMaxPinged> reply;
   std::size_t size = 0;
   const std::string request = encode(message);
@@ -371,7 +386,7 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
   std::vector<std::uint64_t> ended;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const bool alive =
-        answer && answer->server_boot == paths[i]->key.boot && i < answer->alive.size() && answer->alive[i];
+        answer && answer->server_boot == paths[i]->key().boot && i < answer->alive.size() && answer->alive[i];
     if (alive) continue;
     paths[i]->ended.store(true, std::memory_order_release);
     ended.push_back(paths[i]->local_binding);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,26 +38,42 @@ class PathService {
     std::shared_ptr<Load> of_user;
   };
 
+  /// What another host is to be told.
+  struct Unbind {
+    HostAddress host;
+    BindingKey key;
+    Clock::time_point since;
+  };
+  using Unbinds = std::list<Unbind>;
+
   /// The object behind a client's handle: one binding at a server's host.
   class Path {
    public:
-    Path(PathService& service, HostAddress at, Loads counted_in, BindingKey given, std::uint64_t of,
-         std::uint64_t local) noexcept
-        : host(at), loads(std::move(counted_in)), key(given), hash(of), local_binding(local), service_(service) {}
+    Path(PathService& service, HostAddress at, Loads counted_in, std::uint64_t of, std::uint64_t local)
+        : host(at),
+          loads(std::move(counted_in)),
+          hash(of),
+          local_binding(local),
+          service_(service),
+          unbind_{{at, {}, {}}} {}
     Path(const Path&) = delete;
     Path& operator=(const Path&) = delete;
     /// The client has closed it, or has gone: the other host is told, later and by another thread.
     ~Path() { service_.let_go(*this); }
+    /// The other host has bound it. Before anybody else knows of it.
+    void bound(const BindingKey& given) noexcept { unbind_.front().key = given; }
+    [[nodiscard]] const BindingKey& key() const noexcept { return unbind_.front().key; }
 
     const HostAddress host;
     const Loads loads;
-    const BindingKey key;
     const std::uint64_t hash;
     const std::uint64_t local_binding;  ///< Of the client, with which this ends.
     std::atomic<bool> ended{false};     ///< No call on it reaches its server any more.
 
    private:
+    friend class PathService;
     PathService& service_;
+    Unbinds unbind_;  ///< One, made with the path, so that its end needs no memory.
   };
 
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
@@ -88,14 +105,9 @@ class PathService {
   std::function<void()> on_unbind;
 
  private:
-  struct Unbind {
-    HostAddress host;
-    BindingKey key;
-    Clock::time_point since;
-  };
   /// No host, no user: of all of them.
   [[nodiscard]] std::shared_ptr<Load> load_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
-  void let_go(const Path& path) noexcept;
+  void let_go(Path& path) noexcept;
   [[nodiscard]] Status fits(std::uint32_t largest_call, std::string_view call_name, std::uint32_t largest_return,
                             std::string_view return_name) const;
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
@@ -111,8 +123,8 @@ class PathService {
   std::map<std::uint64_t, uid_t> of_binding_;  ///< Local bindings that have a path, or are getting one, and whose.
   std::map<HostAddress, unsigned> missed_;     ///< Pings in a row that had no answer.
   std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Load>> loads_;
-  std::vector<Unbind> unbinds_;
-  std::vector<Unbind> unsent_;  ///< Of those, what is to wait for the next keepalive.
+  Unbinds unbinds_;
+  Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.
 };
 
 }  // namespace lrpc::netpath

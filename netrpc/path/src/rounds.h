@@ -5,7 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <system_error>
+#include <exception>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -16,16 +17,22 @@ inline constexpr std::size_t kHostsAtOnce = 16;
 inline constexpr std::chrono::milliseconds kLeastPatience{200};
 
 /// Runs `one` for every number below `count`, some at a time: a host that does not answer does not hold up the others.
+/// One for which there is no memory is left out, this time.
 template <class F>
 void for_each_host(std::size_t count, const F& one) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) one(i);
+    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
+      try {
+        one(i);
+      } catch (const std::bad_alloc&) {
+      }
+    }
   };
   std::vector<std::jthread> helpers;
   try {
     while (helpers.size() + 1 < std::min(count, kHostsAtOnce)) helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // no more threads: fewer do
+  } catch (const std::exception&) {  // no more threads, or no memory for them: fewer do
   }
   work();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -41,12 +42,13 @@ Error for_strangers(Error error) {
 
 class ServedHosts::Turn {
  public:
-  Turn(ServedHosts& hosts, const Principal& from) : hosts_(hosts), key_(key_of(from)) {
+  Turn(ServedHosts& hosts, const Principal& from) : hosts_(hosts) {
     std::lock_guard lock(hosts_.mutex_);
-    Host& host = hosts_.hosts_[key_];
-    host.heard = Clock::now();
-    granted_ = host.commands < hosts_.options_.max_commands_per_host;
-    if (granted_) ++host.commands;
+    at_ = hosts_.hosts_.find(key_of(from));
+    if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.emplace(HostKey(key_of(from)), Host()).first;
+    at_->second.heard = Clock::now();
+    granted_ = at_->second.commands < hosts_.options_.max_commands_per_host;
+    if (granted_) ++at_->second.commands;
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -55,16 +57,44 @@ class ServedHosts::Turn {
     if (!granted_) return;
     std::lock_guard lock(hosts_.mutex_);
     // It is there: no host with commands under way is swept away.
-    const auto found = hosts_.hosts_.find(key_);
-    --found->second.commands;
-    if (found->second.commands == 0 && found->second.bindings.empty()) hosts_.hosts_.erase(found);
+    --at_->second.commands;
+    if (at_->second.commands == 0 && at_->second.bindings.empty()) hosts_.hosts_.erase(at_);
   }
   [[nodiscard]] bool granted() const noexcept { return granted_; }
+  /// If granted.
+  [[nodiscard]] Host& host() const noexcept { return at_->second; }
 
  private:
   ServedHosts& hosts_;
-  const HostKey key_;
+  Hosts::iterator at_;
   bool granted_ = false;
+};
+
+/// A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
+/// choice: only so many wait.
+class ServedHosts::Binding {
+ public:
+  /// With the lock.
+  Binding(ServedHosts& hosts, Host& host, bool would_wait) noexcept
+      : waits(would_wait && host.waiting < hosts.options_.max_waiting_binds_per_host &&
+              hosts.waiting_ < hosts.options_.max_waiting_binds),
+        hosts_(hosts),
+        host_(host) {
+    ++host.binding;
+    if (waits) ++host.waiting, ++hosts.waiting_;
+  }
+  Binding(const Binding&) = delete;
+  Binding& operator=(const Binding&) = delete;
+  ~Binding() {
+    std::lock_guard lock(hosts_.mutex_);
+    --host_.binding;
+    if (waits) --host_.waiting, --hosts_.waiting_;
+  }
+  const bool waits;
+
+ private:
+  ServedHosts& hosts_;
+  Host& host_;
 };
 
 std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
@@ -75,16 +105,17 @@ std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, s
   if (!turn.granted()) return refused(Errc::limit_reached);
   switch (static_cast<Command>(command)) {
     case Command::bind:
-      if (const auto message = decode_bind(request)) return size = bind(from, *message, reply), std::uint16_t{0};
+      if (const auto message = decode_bind(request))
+        return size = bind(from, turn.host(), *message, reply), std::uint16_t{0};
       break;
     case Command::call:
-      if (const auto message = decode_call(request)) return size = call(from, *message, reply), std::uint16_t{0};
+      if (const auto message = decode_call(request)) return size = call(turn.host(), *message, reply), std::uint16_t{0};
       break;
     case Command::unbind:
-      if (const auto key = decode_unbind(request)) return unbind(from, *key), std::uint16_t{0};
+      if (const auto key = decode_unbind(request)) return unbind(turn.host(), *key), std::uint16_t{0};
       break;
     case Command::ping:
-      if (const auto message = decode_ping(request)) return size = ping(from, *message, reply), std::uint16_t{0};
+      if (const auto message = decode_ping(request)) return size = ping(turn.host(), *message, reply), std::uint16_t{0};
       break;
   }
   return refused(Errc::bad_message);
@@ -99,68 +130,52 @@ ServedHosts::Bindings ServedHosts::learn_boot_locked(Host& host, std::uint64_t b
   return gone;
 }
 
-std::size_t ServedHosts::bind(const Principal& from, const BindMessage& message, std::span<std::byte> reply) {
-  BindAnswer answer = bind(from, message);
-  return put(encode(answer), reply);
-}
-
-BindAnswer ServedHosts::bind(const Principal& from, const BindMessage& message) {
-  const auto refused = [](Error error) { return BindAnswer{error.code, {}, error.message()}; };
+std::size_t ServedHosts::bind(const Principal& from, Host& host, const BindMessage& message,
+                              std::span<std::byte> reply) {
+  const auto refused = [&](Error error) { return put(encode(BindAnswer{error.code, {}, error.message()}), reply); };
   // What is not exported to the network is not there for it, whatever this machine has.
   if (!shim::valid_name(message.name) || message.name == shim::kNetworkName || !options_.exported ||
       !options_.exported(message.name)) {
     return refused({Errc::name_unknown, "no '" + message.name + "' is exported to the network there"});
   }
+  if (options_.short_of_memory()) return refused({Errc::limit_reached, "it is short of memory"});
   Bindings gone;
+  std::optional<Binding> binding_here;
   {
     std::lock_guard lock(mutex_);
-    Host& host = hosts_[key_of(from)];
     gone = learn_boot_locked(host, message.client_boot);
     if (host.bindings.size() + host.binding >= options_.max_bindings_per_host)
       return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
-    ++host.binding;
+    binding_here.emplace(*this, host, message.wait_ms != 0);
   }
   gone.clear();
   ImportOptions import;
   import.nameserver = options_.nameserver;
   import.supply = AStackSupply::fail;  // call() waits itself, with the caller's limit
-  const bool waits = message.wait_ms != 0 && may_wait(from);
-  if (waits) import.timeout = std::min(milliseconds(message.wait_ms), kLongestWait);
+  if (binding_here->waits) import.timeout = std::min(milliseconds(message.wait_ms), kLongestWait);
   auto binding = client::RawBinding::import(message.name, message.interface.view(), from, import);
 
-  std::lock_guard lock(mutex_);
-  Host& host = hosts_[key_of(from)];
-  --host.binding;
-  if (waits) --host.waiting, --waiting_;
   if (!binding) return refused(for_strangers(binding.error()));
+  std::shared_ptr<Remote> remote;  // goes after the lock
+  std::lock_guard lock(mutex_);
   if (host.boot != message.client_boot) return refused({Errc::peer_gone, "the host has restarted meanwhile"});
   const BindingKey key{boot_, ++last_binding_, shim::make_nonce()};
-  host.bindings.emplace(key.id, std::make_shared<Remote>(*std::move(binding), key, message.interface.hash));
-  return {Errc::ok, key, {}};
+  remote = std::make_shared<Remote>(*std::move(binding), key, message.interface.hash);
+  const std::size_t size = put(encode(BindAnswer{Errc::ok, key, {}}), reply);
+  host.bindings.emplace(key.id, remote);  // the last that can fail: nobody knows of it yet
+  return size;
 }
 
-/// A BIND that waits for a name holds a thread and a connection to the nameserver, and the names are the other host's
-/// choice.
-bool ServedHosts::may_wait(const Principal& from) {
+std::shared_ptr<ServedHosts::Remote> ServedHosts::find(Host& host, const CallPrologue& prologue) {
   std::lock_guard lock(mutex_);
-  Host& host = hosts_[key_of(from)];
-  if (host.waiting >= options_.max_waiting_binds_per_host || waiting_ >= options_.max_waiting_binds) return false;
-  ++host.waiting, ++waiting_;
-  return true;
-}
-
-std::shared_ptr<ServedHosts::Remote> ServedHosts::find(const Principal& from, const CallPrologue& prologue) {
-  std::lock_guard lock(mutex_);
-  const auto host = hosts_.find(key_of(from));
-  if (host == hosts_.end()) return nullptr;
-  const auto found = host->second.bindings.find(prologue.key.id);
-  if (found == host->second.bindings.end()) return nullptr;
+  const auto found = host.bindings.find(prologue.key.id);
+  if (found == host.bindings.end()) return nullptr;
   const Remote& remote = *found->second;
   if (remote.key != prologue.key || remote.hash != prologue.hash) return nullptr;
   return found->second;
 }
 
-std::size_t ServedHosts::call(const Principal& from, const CallMessage& message, std::span<std::byte> reply) {
+std::size_t ServedHosts::call(Host& host, const CallMessage& message, std::span<std::byte> reply) {
   if (reply.size() < kReplyPrologue) return 0;
   const auto answer = [&](std::uint16_t status, bool ended, std::size_t size) {
     encode_reply_prologue(status, ended, size, reply.first<kReplyPrologue>());
@@ -169,7 +184,7 @@ std::size_t ServedHosts::call(const Principal& from, const CallMessage& message,
   const CallPrologue& prologue = message.prologue;
   // The boot id first: a call that was meant for another life of this broker is not executed in this one.
   if (prologue.key.boot != boot_) return answer(failed(Errc::call_failed), true, 0);
-  const auto remote = find(from, prologue);
+  const auto remote = find(host, prologue);
   if (remote == nullptr) return answer(failed(Errc::call_failed), true, 0);
 
   const auto until = Clock::now() + milliseconds(prologue.remaining_ms);
@@ -191,28 +206,25 @@ std::size_t ServedHosts::call(const Principal& from, const CallMessage& message,
     std::this_thread::sleep_for(kAStackPause);
   }
   if (!remote->binding.revoked()) return answer(status, false, size);
-  unbind(from, remote->key);
+  unbind(host, remote->key);
   if (status == failed(Errc::binding_revoked)) return answer(status, true, 0);
   return answer(status, true, size);
 }
 
-void ServedHosts::unbind(const Principal& from, const BindingKey& key) {
+void ServedHosts::unbind(Host& host, const BindingKey& key) {
   std::shared_ptr<Remote> gone;  // goes after the lock: that may wait for the library's watcher
   std::lock_guard lock(mutex_);
-  const auto host = hosts_.find(key_of(from));
-  if (host == hosts_.end()) return;
-  const auto found = host->second.bindings.find(key.id);
-  if (found == host->second.bindings.end() || found->second->key != key) return;
+  const auto found = host.bindings.find(key.id);
+  if (found == host.bindings.end() || found->second->key != key) return;
   gone = std::move(found->second);
-  host->second.bindings.erase(found);
+  host.bindings.erase(found);
 }
 
-std::size_t ServedHosts::ping(const Principal& from, const PingMessage& message, std::span<std::byte> reply) {
+std::size_t ServedHosts::ping(Host& host, const PingMessage& message, std::span<std::byte> reply) {
   Bindings gone;
   PingAnswer answer{boot_, {}};
   {
     std::lock_guard lock(mutex_);
-    Host& host = hosts_[key_of(from)];
     gone = learn_boot_locked(host, message.client_boot);
     for (const std::uint64_t id : message.bindings) {
       const auto found = host.bindings.find(id);
@@ -223,12 +235,12 @@ std::size_t ServedHosts::ping(const Principal& from, const PingMessage& message,
 }
 
 void ServedHosts::forget(HostAddress address) {
-  std::vector<Bindings> gone;
+  Bindings gone;  // after the lock; their numbers are unlike, so all go over, and that needs no memory
   std::lock_guard lock(mutex_);
   for (auto host = hosts_.begin(); host != hosts_.end();) {
     const bool meant = std::get<HostAddress>(host->first) == address;
     if (meant) {
-      gone.push_back(std::exchange(host->second.bindings, {}));
+      gone.merge(host->second.bindings);
       host->second.boot = 0;
     }
     host = meant && host->second.commands == 0 ? hosts_.erase(host) : std::next(host);

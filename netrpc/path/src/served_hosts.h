@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,8 @@ class ServedHosts {
   /// Who has shown the key of a host and who has just its address are two: the one's bindings are not the other's to
   /// end.
   using HostKey = std::tuple<HostAddress, shim::HostAuthentication, std::string>;
-  [[nodiscard]] static HostKey key_of(const Principal& who) { return {who.host, who.authentication, who.key}; }
+  /// Found without memory.
+  [[nodiscard]] static auto key_of(const Principal& who) { return std::tie(who.host, who.authentication, who.key); }
   struct Host {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
     Clock::time_point heard;
@@ -51,22 +53,23 @@ class ServedHosts {
     std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
   };
   using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
-  /// A command's turn: counted in its host from here to the end of the scope.
+  using Hosts = std::map<HostKey, Host, std::less<>>;
+  /// A command's turn: counted in its host, which stays, from here to the end of the scope.
   class Turn;
+  /// The same for a BIND.
+  class Binding;
 
-  std::size_t bind(const Principal& from, const BindMessage& message, std::span<std::byte> reply);
-  [[nodiscard]] BindAnswer bind(const Principal& from, const BindMessage& message);
-  [[nodiscard]] bool may_wait(const Principal& from);
-  std::size_t call(const Principal& from, const CallMessage& message, std::span<std::byte> reply);
-  void unbind(const Principal& from, const BindingKey& key);
-  std::size_t ping(const Principal& from, const PingMessage& message, std::span<std::byte> reply);
-  [[nodiscard]] std::shared_ptr<Remote> find(const Principal& from, const CallPrologue& prologue);
+  std::size_t bind(const Principal& from, Host& host, const BindMessage& message, std::span<std::byte> reply);
+  std::size_t call(Host& host, const CallMessage& message, std::span<std::byte> reply);
+  void unbind(Host& host, const BindingKey& key);
+  std::size_t ping(Host& host, const PingMessage& message, std::span<std::byte> reply);
+  [[nodiscard]] std::shared_ptr<Remote> find(Host& host, const CallPrologue& prologue);
   [[nodiscard]] Bindings learn_boot_locked(Host& host, std::uint64_t boot);
 
   const BrokerOptions& options_;
   const std::uint64_t boot_;
   mutable std::mutex mutex_;
-  std::map<HostKey, Host> hosts_;
+  Hosts hosts_;
   std::size_t waiting_ = 0;  ///< BINDs of all hosts that may wait for their names.
   std::uint64_t last_binding_ = 0;
 };

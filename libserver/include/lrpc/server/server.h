@@ -83,8 +83,8 @@ struct EscapedException {
 };
 
 struct ExportOptions {
-  /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client), and so does an
-  /// exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
+  /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client; its code as
+  /// limit_reached or not_permitted), and so does an exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
   std::function<Status(const shim::Credentials& client)> authorise{};
   /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
   /// if

@@ -56,6 +56,10 @@ class BufferPool {
   static void retain(Buffer& buffer) noexcept { buffer.references.fetch_add(1, std::memory_order_relaxed); }
   static void release(Buffer& buffer) noexcept;
 
+  /// Makes `count` buffers of each size (fewer at the limit, and without memory), and some slices: as much can be under
+  /// way though memory runs out later.
+  void stock(std::size_t count) noexcept;
+
   [[nodiscard]] Slice* take_slice() noexcept;
   void put_slice(Slice& slice) noexcept;
 

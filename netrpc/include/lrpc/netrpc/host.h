@@ -82,6 +82,8 @@ struct HostOptions {
   BootId boot_id = 0;                                ///< Zero: one is drawn.
   std::uint64_t seed = 0;                            ///< Of random(); zero: from the kernel.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
+  /// Whether there is so little memory that no new peer, session or channel is to be begun. Asked inside the monitor.
+  std::function<bool()> short_of_memory = [] { return false; };
 };
 
 /// Pinned in memory; outlives its protocols.
@@ -106,6 +108,8 @@ class Host {
   [[nodiscard]] std::uint64_t random() noexcept;
   /// Secret to this host: seeds the hashes of maps whose keys peers choose.
   [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
+  /// What only packets bring about is dropped then: who means it sends it again.
+  [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory(); }
 
  private:
   HostOptions options_;

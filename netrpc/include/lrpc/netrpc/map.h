@@ -22,7 +22,8 @@ namespace lrpc::netrpc {
 
 /// A hash table with linear probing and a cache of the last entry found, as the x-kernel's. `Key` has operator== and a
 /// member `std::uint64_t hash() const noexcept`, which should begin with a secret seed where a peer chooses keys.
-/// Not thread-safe: under the host's monitor. Pointers to values live until the next bind() or unbind().
+/// Where there is no memory to grow it becomes fuller instead, and slower. Not thread-safe: under the host's monitor.
+/// Pointers to values live until the next bind() or unbind().
 template <class Key, class Value>
 class Map {
  public:
@@ -39,9 +40,10 @@ class Map {
     last_ = at;
     return &slots_[at].value;
   }
-  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large.
+  /// Binds `key` to `value`, in place of an older binding. Allocates only when the map has never been this large;
+  /// throws std::bad_alloc, and changes nothing, only if that fails where seven of eight slots are taken.
   Value& bind(const Key& key, Value value) {
-    if ((size_ + 1) * 2 > slots_.size()) grow(slots_.size() * 2);
+    if ((size_ + 1) * 2 > slots_.size()) make_room();
     const std::size_t at = find(key);
     if (!slots_[at].used) {
       slots_[at].used = true;
@@ -75,12 +77,17 @@ class Map {
     for (Slot& slot : slots_)
       if (slot.used) visit(std::as_const(slot.key), slot.value);
   }
-  /// Unbinds every entry for which `condition(key, value)` holds; O(capacity). Returns how many.
+  /// Unbinds every entry for which `condition(key, value)` holds; O(capacity). Returns how many. Without memory some
+  /// may stay.
   template <class Condition>
   std::size_t unbind_if(Condition condition) {
     std::vector<Key> doomed;
     for_each([&](const Key& key, Value& value) {
-      if (condition(key, value)) doomed.push_back(key);
+      if (!condition(key, value)) return;
+      try {
+        doomed.push_back(key);
+      } catch (const std::bad_alloc&) {
+      }
     });
     for (const Key& key : doomed) unbind(key);
     return doomed.size();
@@ -103,6 +110,13 @@ class Map {
     std::size_t at = index(key);
     while (slots_[at].used && !(slots_[at].key == key)) at = next(at);
     return at;
+  }
+  void make_room() {
+    try {
+      grow(slots_.size() * 2);
+    } catch (const std::bad_alloc&) {
+      if ((size_ + 1) * 8 > slots_.size() * 7) throw;
+    }
   }
   void grow(std::size_t least) {
     std::size_t capacity = 16;

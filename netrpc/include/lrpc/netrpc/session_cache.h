@@ -76,7 +76,7 @@ class SessionCache {
 
   [[nodiscard]] CachedSession* find(const PeerKey& key) noexcept;
   /// Keeps `session`. At the limit, one that nobody refers to gives way, those first that have not been used lately; if
-  /// none does, nothing is kept and false is returned. O(1).
+  /// none does, or the host is short of memory, nothing is kept and false is returned. O(1).
   [[nodiscard]] bool add(CachedSession& session);
   void remove(CachedSession& session) noexcept;
   /// From now on `session`, which is kept here, is found by `key`, by which no other is.

@@ -39,6 +39,9 @@ struct BrokerOptions {
   std::size_t max_paths = 4096;
   /// Threads for calls of this machine's clients that stay, however long nobody calls.
   std::size_t kept_threads = 0;
+  /// Whether there is so little memory that bindings are to be refused: those of this machine's clients, and those of
+  /// other hosts. Called on any thread.
+  std::function<bool()> short_of_memory = [] { return false; };
   /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
   /// anywhere.
   std::chrono::milliseconds keepalive{20'000};

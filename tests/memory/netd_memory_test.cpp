@@ -1,0 +1,186 @@
+// An lrpc-netd for which there is no memory: a call, a binding or what a
+// stranger has sent ends, never the netd.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distant.client.h"
+#include "distant.server.h"
+#include "eventually.h"
+#include "faulty_process.h"
+#include "lrpc/server.h"
+#include "lrpc/shim/fd.h"
+#include "netrpc/fragment/header.h"
+#include "world.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace testing_lrpc;
+using lrpc::netrpc::HostAddress;
+
+constexpr std::uint16_t kPort = 24000 + lrpc::netrpc::protocol_numbers::kFragment;
+constexpr std::uint32_t kLoopback = 127U << 24;
+constexpr std::uint32_t kStrangers = kLoopback | 1U << 23;  ///< From here on: addresses of nobody else.
+
+class DistantService {
+ public:
+  using CallContext = lrpc::CallContext;
+  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) { return a + b; }
+  std::uint64_t Sum(CallContext&, std::span<const std::byte> data) {
+    return std::accumulate(data.begin(), data.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, std::byte b) { return sum + std::to_integer<std::uint64_t>(b); });
+  }
+  void Tell(CallContext&, std::uint32_t) {}
+};
+
+/// One of two machines on this one: an address of the loopback network that no
+/// other test has, an lrpcd, and a server of "distant". Its lrpc-netd is
+/// started with arguments().
+class Machine {
+ public:
+  Machine()
+      : address_{kLoopback | (static_cast<std::uint32_t>(::getpid()) << 3 | ++made) % (kStrangers - kLoopback)},
+        server_({.nameserver = world_.nameserver()}),
+        exported_(Distant::export_to(server_, "distant", service_)) {
+    EXPECT_TRUE(exported_);
+    std::ofstream(file("keys")) << "* ARyn8oOMfjQEWrP6dR/UC+54bRcJb68G/LOs+8nIL5Q=\n";
+    ::chmod(file("keys").c_str(), 0600);
+    // The loopback network would carry the longest message in one piece.
+    std::ofstream(file("graph")) << "udp = UDP(address = \"" + name() +
+                                        "\");\n"
+                                        "fragment = FRAGMENT(fragment_size = 1400) over udp;\n"
+                                        "auth = AUTH(keys = \"" +
+                                        file("keys") +
+                                        "\") over fragment;\n"
+                                        "channel = CHANNEL(give_up = 25s) over auth;\n"
+                                        "select = SELECT(channels = 288) over channel;\n";
+  }
+  /// Of an lrpc-netd, which makes its rings while it begins: its descriptors do
+  /// not depend on its threads.
+  [[nodiscard]] std::vector<std::string> arguments(const std::string& backend) const {
+    return {LRPC_NETD, "--nameserver", world_.nameserver(), "--graph",     file("graph"), "--backend",
+            backend,   "--export",     "distant",           "--log-level", "off"};
+  }
+  [[nodiscard]] HostAddress address() const { return address_; }
+  [[nodiscard]] std::string name() const { return lrpc::netrpc::to_string(address_); }
+  /// A binding of a client of this machine to the server of the other one.
+  [[nodiscard]] lrpc::Result<Distant::Client> import(const Machine& other, const std::string& name = "distant",
+                                                     std::chrono::milliseconds timeout = 0ms) const {
+    return Distant::Client::import(name + "@" + other.name(), {.nameserver = world_.nameserver(), .timeout = timeout});
+  }
+
+ private:
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+
+  static inline std::uint32_t made = 0;
+  const HostAddress address_;
+  TemporaryDirectory directory_;
+  World world_;
+  DistantService service_;
+  lrpc::Server server_;
+  lrpc::Result<lrpc::ExportId> exported_;
+};
+
+class NetdWithoutMemory : public testing::TestWithParam<const char*> {
+ protected:
+  static void call_everything(const Machine& from, const Machine& to) {
+    auto client = from.import(to);
+    if (!client) return;
+    (void)client->Add(1, 2);
+    const std::array<std::byte, 12'000> bytes{};
+    (void)client->Sum(bytes);
+    (void)client->Tell(3);
+    (void)client->Add(3, 4);
+  }
+  static bool serves(const Machine& from, const Machine& to) {
+    return eventually([&] {
+      auto client = from.import(to);
+      const auto sum = client ? client->Add(20, 22) : lrpc::Result<std::int32_t>(client.error());
+      return sum && *sum == 42;
+    });
+  }
+
+  const Machine here_;
+  const Machine there_;
+  FaultyProcess netd_{here_.arguments(GetParam())};
+  const Process other_{there_.arguments("auto")};
+};
+
+TEST_P(NetdWithoutMemory, ends_a_call_or_a_binding_and_lives) {
+  const auto life = [&] {
+    call_everything(here_, there_);
+    call_everything(there_, here_);
+    (void)here_.import(there_, "nobody", 5ms);
+    (void)there_.import(here_, "nobody", 5ms);
+  };
+  const auto well = [&] { return serves(here_, there_) && serves(there_, here_); };
+  fail_each_and_leak_nothing(netd_, life, well, 100);
+}
+
+/// A packet that makes the netd at `to` remember who has sent it: the whole of
+/// a message, or the first of two parts.
+void send_as_stranger(HostAddress from, HostAddress to) {
+  const auto address_of = [](HostAddress host) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(kPort);
+    address.sin_addr.s_addr = htonl(host.value);
+    return address;
+  };
+  const lrpc::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in own = address_of(from);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) return;
+  lrpc::netrpc::fragment::Header header;
+  header.clnt_host = from;
+  header.svr_host = to;
+  header.protocol_num = lrpc::netrpc::protocol_numbers::kAuth;
+  header.num_frag = static_cast<std::uint16_t>(1 + from.value % 2);
+  header.len = 8;
+  std::array<std::byte, lrpc::netrpc::fragment::Header::kSize + 8> packet{};
+  header.encode(packet.data());
+  const sockaddr_in peer = address_of(to);
+  (void)::sendto(socket.get(), packet.data(), packet.size(), 0, reinterpret_cast<const sockaddr*>(&peer), sizeof peer);
+}
+
+TEST_P(NetdWithoutMemory, remembers_no_strangers_and_goes_on_with_the_calls_it_has) {
+  auto out = here_.import(there_);
+  ASSERT_TRUE(out) << out.error().message();
+  auto in = there_.import(here_);
+  ASSERT_TRUE(in) << in.error().message();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(out->Add(i, 1) && in->Add(i, 1));
+  netd_.fail(1, UINT64_MAX);
+  for (std::uint32_t i = 0; i < 4000; ++i) {
+    send_as_stranger({kStrangers + i}, here_.address());
+    if (i % 100 != 0) continue;
+    EXPECT_TRUE(out->Add(1, 2)) << "after " << i << " strangers";
+    EXPECT_TRUE(in->Add(1, 2)) << "after " << i << " strangers";
+    ASSERT_TRUE(netd_.alive());
+  }
+  EXPECT_GT(netd_.failed(), 0U);
+  EXPECT_EQ(here_.import(there_).code(), lrpc::Errc::limit_reached);
+  EXPECT_EQ(there_.import(here_).code(), lrpc::Errc::limit_reached);
+  EXPECT_TRUE(netd_.alive());
+  netd_.recover();
+  EXPECT_TRUE(serves(here_, there_));
+  EXPECT_TRUE(serves(there_, here_));
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryBackend, NetdWithoutMemory, testing::Values("io_uring", "epoll"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+}  // namespace
