@@ -83,12 +83,12 @@ struct EscapedException {
 };
 
 struct ExportOptions {
-  /// The clerk's decision on an import: return a Status; an error refuses (its text reaches the client; its code as
-  /// limit_reached or not_permitted), and so does an exception. Empty: everybody that the nameserver lets through. Runs on the clerk's thread: must not block for long.
+  /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets its
+  /// text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on the
+  /// clerk's thread: must not block for long.
   std::function<Status(const shim::Credentials& client)> authorise{};
   /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
-  /// if
-  /// `authorise` is empty, too; else nobody, for they have no user or group here.
+  /// if `authorise` is empty, too; else nobody, for they have no user or group here.
   std::function<Status(const shim::Principal& principal)> authorise_remote{};
   /// Told after a binding came into being / after it ended (its client went, or end_binding()) and its handles were run
   /// down; bindings that end with the Server are not told. Same thread; exceptions are swallowed.
