@@ -17,7 +17,8 @@ bool harmless(std::uint32_t point) noexcept {
          !within(0xd800, 0xdfff) && point <= 0x10ffff &&     // no characters
          point != 0x61c && !within(0x200b, 0x200f) &&        // direction marks, and what has no width
          !within(0x2028, 0x202e) && !within(0x2060, 0x206f)  // line ends and direction
-         && point != 0xfeff;
+         && point != 0xad && point != 0x180e && point != 0xfeff && !within(0xfff9, 0xfffb) &&
+         !within(0xe0000, 0xe0fff);  // invisible
 }
 
 /// The length of the harmless UTF-8 character at the beginning of `text`, which is not empty; 0 if there is none.

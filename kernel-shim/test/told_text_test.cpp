@@ -61,6 +61,8 @@ TEST(ToldText, holds_no_byte_that_could_change_the_text_around_it) {
   EXPECT_EQ(taken(2, "\xc2\x9b"), "??") << "a control character of two bytes";
   EXPECT_EQ(taken(3, "\xe2\x80\xae"), "???") << "right-to-left override";
   EXPECT_EQ(taken(3, "\xe2\x80\xa8"), "???") << "line separator";
+  EXPECT_EQ(taken(4, "\xf3\xa0\x80\xa1"), "????") << "an invisible tag";
+  EXPECT_EQ(taken(2, "\xc2\xad"), "??") << "soft hyphen";
   EXPECT_EQ(taken(2, "\xc0\xaf"), "??") << "overlong";
   EXPECT_EQ(taken(3, "\xed\xa0\x80"), "???") << "half of a surrogate pair";
   EXPECT_EQ(taken(4, "\xf7\xbf\xbf\xbf"), "????") << "behind the last character";

@@ -216,12 +216,21 @@ void AStackList::surrender_own_lease() noexcept {
   Lease& lease = leases_[shim::calling_thread.number];
   // L8. Acquire: what others took from our lease before leasing ended, they took.
   if (!leasing_ended_.load(std::memory_order_acquire)) return;
+  bool any = false;
   while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
     lease.spares.store(spare->below, std::memory_order_relaxed);
     push(*spare);
+    any = true;
   }
-  if (lease.in_call.load(std::memory_order_relaxed) != 0) return;
-  if (shim::LinkageRecord* record = lease.remove()) push(*record);
+  if (lease.in_call.load(std::memory_order_relaxed) == 0) {
+    if (shim::LinkageRecord* record = lease.remove()) {
+      push(*record);
+      any = true;
+    }
+  }
+  if (!any) return;  // two that wait would wake each other for ever
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
 }
 
 namespace {
@@ -262,16 +271,18 @@ shim::LinkageRecord* AStackList::pop_secondary() noexcept {
 
 std::size_t AStackList::count_idle() const noexcept {
   std::size_t count = 0;
-  const auto count_stack = [&count](const std::atomic<std::uint64_t>& top, const auto& records) {
+  // In a fork child a list may be a copy of two moments, and go in a circle.
+  const std::size_t most = all_.size() + shim::kMostSecondaryRegions * shim::kMostAStacksInSecondary;
+  const auto count_stack = [&](const std::atomic<std::uint64_t>& top, const auto& records) {
     auto next = static_cast<std::uint32_t>(top.load(std::memory_order_acquire));
-    for (; next != 0; next = records[next - 1].next.load(std::memory_order_relaxed)) ++count;
+    for (; next != 0 && count <= most; next = records[next - 1].next.load(std::memory_order_relaxed)) ++count;
   };
   count_stack(top_, all_);
   if (secondary_ != nullptr) count_stack(secondary_top_, *secondary_);
   for (const Lease& lease : leases_) {
     if (lease.leased() != nullptr) ++count;
     const shim::LinkageRecord* spare = lease.spares.load(std::memory_order_acquire);
-    for (; spare != nullptr; spare = spare->below) ++count;
+    for (; spare != nullptr && count <= most; spare = spare->below) ++count;
   }
   return count;
 }

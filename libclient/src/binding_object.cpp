@@ -197,9 +197,10 @@ void BindingObject::let_go() noexcept {
     started = count_started(quarantined);
   }
   if (started != 0) {
-    revoke();
     keepers_.fetch_add(started, std::memory_order_relaxed);
     let_go_.store(true, std::memory_order_release);
+    revoke();
+    if (parts_.remote != nullptr) parts_.remote->let_go();
   }
   release();
 }
@@ -403,7 +404,7 @@ void BindingObject::revoke() noexcept {
   for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
   if (secondary_ != nullptr) secondary_->revoke();
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
-  news_.signal();
+  if (!has_been_let_go()) news_.signal();
   // Whoever is to be told is told by the watcher, which hears of a server that lives (but broke the protocol) only so;
   // and so does that server.
   if (parts_.watched) parts_.bell.hang_up();
@@ -431,6 +432,7 @@ Status BindingObject::when_revoked(std::function<void()> told) {
 }
 
 void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
+  if (forgotten_) return;  // a call that was started before the fork ends here, where no watcher is
   if (tails_used_.exchange(true)) return;
   const shim::NoCancellation never;
   if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
@@ -443,7 +445,7 @@ void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
 void BindingObject::trim() {
   Library& library = Library::of_living_binding();
   std::lock_guard lock(library.mutex);
-  if (!library.bindings.contains(this)) return;
+  if (!library.bindings.contains(this) || has_been_let_go()) return;
   // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
   // again.
   const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);

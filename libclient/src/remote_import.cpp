@@ -98,6 +98,7 @@ class NetworkedPath final : public RemotePath {
     return settle(slot.procedure, linkage, std::move(result), slot.results);
   }
   void drop(LinkageRecord& linkage) noexcept override { slot_of(linkage).started.reset(); }
+  void let_go() noexcept override { inner_.binding().object().end(); }
 
   bool grow(std::uint16_t place) noexcept override {
     secondary_slots_[place].reset(new (std::nothrow) Slot[shim::kMostAStacksInSecondary]);

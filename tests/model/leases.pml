@@ -150,6 +150,11 @@ inline release() { all_arrived(); lock = 0 }
 
 /* ---- The LIFO: any A-stack in it will do ---- */
 
+#if RECORDS > 1
+#define LIFO_EMPTY (!in_lifo[1] && !in_lifo[2])
+#else
+#define LIFO_EMPTY (!in_lifo[1])
+#endif
 inline push(what) {
   all_arrived();
   in_lifo[what] = 1
@@ -232,7 +237,9 @@ inline wait() {
     }
     if
     :: !asleep[me]
-    :: !ok || leasing_ended && !revoked -> asleep[me] = 0 /* the sleep is bounded, and only then it need be */
+    /* The sleep is bounded. It need be where the fence was refused; and where leasing has ended it may last, as long as the others
+     * keep what is theirs. */
+    :: !ok || leasing_ended && !revoked && LIFO_EMPTY -> asleep[me] = 0
     fi
   :: else
   fi;
@@ -343,14 +350,20 @@ inline surrender_own_lease() { /* L8 */
     :: SPARES_AS_OWN ->
       r = SPARES_AS_OWN;
       store_spares(own_below[r]);
-      push(r)
+      push(r);
+      ok = 1
     :: else -> break
     od;
     r = 0;
     if
-    :: !own_in_call[me] && NUMBER(record[me]) -> r = NUMBER(record[me]); record[me] = NONE; push(r); r = 0
+    :: !own_in_call[me] && NUMBER(record[me]) -> r = NUMBER(record[me]); record[me] = NONE; push(r); ok = 1; r = 0
     :: else
-    fi
+    fi;
+    if
+    :: ok -> all_arrived(); wake_if_any()
+    :: !ok
+    fi;
+    ok = 0
   :: else
   fi
 }

@@ -73,6 +73,23 @@ TEST_F(TwoHosts, finish_started_calls_that_outlive_their_client) {
   EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
 }
 
+TEST_F(TwoHosts, tell_a_queue_of_a_started_call_whose_client_goes) {
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  auto queue = lrpc::CompletionQueue::create();
+  ASSERT_TRUE(queue);
+  auto nap = client->start().SleepFor(600'000);
+  bool told = false;
+  ASSERT_TRUE((*queue)->watch(nap, [&] { told = true; }));
+  { const auto gone = *std::move(client); }
+  EXPECT_TRUE(eventually([&] {
+    (void)(*queue)->wait(milliseconds(10));
+    return told;
+  }));
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; })) << "the call is still held";
+  EXPECT_EQ(nap.finish().code(), Errc::call_failed);
+}
+
 TEST_F(TwoHosts, carry_strings_and_bytes_up_to_their_bounds) {
   auto client = import();
   ASSERT_TRUE(client) << client.error().message();

@@ -39,8 +39,9 @@ struct ImportOptions {
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
-  /// protocol; not_supported without a watcher. May destroy or replace the Binding; must not block. More:
-  /// Binding::when_revoked().
+  /// protocol; not_supported without a watcher. Must not block. May destroy or replace the Binding if no other thread
+  /// is in a call of it, or in a member of one of its started calls. Must not lock what a thread holds that destroys the
+  /// Binding: that thread waits for this. More: Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 
@@ -76,14 +77,15 @@ class Binding {
   /// True once the server is gone: every further call returns Errc::binding_revoked.
   [[nodiscard]] bool revoked() const noexcept { return object_->revoked(); }
   /// A descriptor that is readable (poll(2), select(2), epoll(7)) from the moment the binding is revoked, and stays so.
-  /// For remote bindings, too. Made by the first call, the same for all, owned by the Binding and closed with it:
-  /// neither read it nor write it. In a fork child it stands for an event of the child's own and is readable, as its
+  /// For remote bindings, too. Made by the first call, the same for all, owned by the Binding and closed with it,
+  /// or, if started calls outlive it, with the last of them; until then it is not signalled any more. Neither read it
+  /// nor write it. In a fork child it stands for an event of the child's own and is readable, as its
   /// bindings are revoked; an epoll instance of the parent's does not know that. Errors: not_supported (the watcher was
   /// declined, or Gate::trap), system_error. Thread-safe. Does not block.
   [[nodiscard]] Result<int> revocation_fd() const { return object_->revocation_fd(); }
   /// Has `told` called once when the binding is revoked, on the watcher's thread, after those that were asked for
-  /// before; if they have been called, at once, on this thread. Not after the Binding has been destroyed. The same rules
-  /// as for ImportOptions::on_revoked; exceptions on the watcher's thread are swallowed. Errors: not_supported (the
+  /// before; if they have been called, at once, on this thread. Not after the Binding has been destroyed, but if one of
+  /// those that are told destroys it, those behind it are still told. The same rules as for ImportOptions::on_revoked; exceptions on the watcher's thread are swallowed. Errors: not_supported (the
   /// watcher was declined, Gate::trap, or a fork child). Thread-safe.
   Status when_revoked(std::function<void()> told) { return object_->when_revoked(std::move(told)); }
   /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback

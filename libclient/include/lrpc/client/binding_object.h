@@ -83,7 +83,12 @@ class BindingObject {
   /// the server's end has returned. Not while other threads are in a call of the binding, or in a member of one of its
   /// started calls.
   void let_go() noexcept;
-  /// True afterwards.
+  /// Revokes the binding as if its server had ended, and shows the server the end. Nobody is told.
+  void end() noexcept {
+    end_watching();
+    revoke();
+  }
+  /// True after let_go(), while started calls are left.
   [[nodiscard]] bool has_been_let_go() const noexcept { return let_go_.load(std::memory_order_acquire); }
 
   /// The remote bit: set, calls go over the network path (LRPC §5.1).

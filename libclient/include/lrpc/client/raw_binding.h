@@ -27,9 +27,9 @@ class RawBinding {
 
   /// Unpacks `arguments` (hostile) onto an A-stack, makes the call, packs what it returned into `results`; `size` says
   /// how much that is, 0 unless the status is 0 or a raised error's. Of an error with a text (call_status::kTold), the
-  /// text. Returns the call status; argument_out_of_range if
-  /// the arguments are no image of the procedure's. Blocks for as long as the procedure runs, and before that for an
-  /// A-stack, at most `limit` (zero: no limit): the call carries that deadline, as in a CallScope. call_aborted after it.
+  /// text. Returns the call status; argument_out_of_range if the arguments are no image of the procedure's. Blocks for
+  /// as long as the procedure runs, and before that for an A-stack, at most `limit` (zero: no limit): the call carries
+  /// that deadline, as in a CallScope. call_aborted after it.
   [[nodiscard]] std::uint16_t call(std::uint16_t procedure, std::span<const std::byte> arguments,
                                    std::span<std::byte> results, std::size_t& size,
                                    std::chrono::milliseconds limit) noexcept;

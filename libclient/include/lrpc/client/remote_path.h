@@ -32,6 +32,9 @@ class RemotePath {
   /// The end of a started call, as of call(); letting it go instead.
   [[nodiscard]] virtual std::uint16_t finish(shim::LinkageRecord& linkage) noexcept = 0;
   virtual void drop(shim::LinkageRecord& linkage) noexcept = 0;
+  /// The binding has been let go: no further call is made, and the network domain sees the end. finish() and drop() end
+  /// what was started.
+  virtual void let_go() noexcept = 0;
 
   /// A secondary region in a place: from now on calls may come with its A-stacks. False: no memory. And its end: nobody
   /// holds one of them any more.
