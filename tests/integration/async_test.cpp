@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "conformance_service.h"
 #include "eventually.h"
 #include "gates.h"
 #include "tasks_service.h"
@@ -287,6 +288,26 @@ TEST(StartedCallsFork, of_the_parent_are_nothing_to_a_fork_child) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(nap.finish().value(), 100U);
   EXPECT_EQ(other->finish().value(), 100U);
+}
+
+TEST(StartedCallsFork, with_results_in_a_tail_end_there_too) {
+  ConformanceService service;
+  lrpc::Server server;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+  auto client = Conformance::Client::import_over(std::move(ends->second));
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<std::byte> room(100'000);
+  lrpc::Buffer data(room);
+  auto filled = client->start().Fill(100'000, 7, data);
+  const pid_t child = fork();
+  if (child == 0) _exit(filled.finish().code() == Errc::call_failed ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(filled.finish());
+  EXPECT_EQ(data.size(), 100'000U);
 }
 
 }  // namespace
