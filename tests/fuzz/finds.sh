@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# finds.sh --apply: only whether each patch applies to the sources as they are; 77: no patch(1) here.
 # finds.sh [--seconds N] [FAULT...]: do the fuzzers find what is wrong? Each file planted/FAULT.patch puts one fault into
 # a copy of the sources (build/planted), of which its target is built and run until it finds it, for N (300) seconds at
 # most. Prints a table: fault, target, executions, seconds, what the target said. Fails if a fault is not found, or is not
@@ -7,6 +8,15 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 copy=$PWD/build/planted planted=$PWD/tests/fuzz/planted
+
+if [[ ${1:-} == --apply ]]; then
+  command -v patch >/dev/null || { echo "SKIPPED: patch is not installed" && exit 77; }
+  status=0
+  for patch in "$planted"/*.patch; do
+    patch --strip=1 --silent --forward --dry-run <"$patch" || { echo "$patch does not apply" && status=1; }
+  done
+  exit $status
+fi
 
 # The copy is kept, so that only what a patch touches is built again. A file that a patch has touched is the newer one.
 refresh_copy() {
