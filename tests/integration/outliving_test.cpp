@@ -171,18 +171,30 @@ class ToldClients : public testing::Test {
   /// Imports from a server of its own; `told` runs when that is gone.
   std::unique_ptr<Tasks::Client> import(std::function<void()> told = {}) {
     TasksProcess& tasks = servers_.emplace_back(start_tasks_process(LRPC_TASKS_SERVER));
-    auto imported = Tasks::Client::import_over(std::move(tasks.socket), {.on_revoked = std::move(told)});
+    auto heard = [this, told = std::move(told)] {
+      EXPECT_TRUE(killed_);
+      if (told) told();
+    };
+    auto imported = Tasks::Client::import_over(std::move(tasks.socket), {.on_revoked = std::move(heard)});
     if (!imported) {
       ADD_FAILURE() << imported.error().message();
       return nullptr;
     }
     return std::make_unique<Tasks::Client>(*std::move(imported));
   }
-  void kill_first() { servers_.front().process.kill_and_wait(); }
+  void kill_first() {
+    killed_ = true;
+    servers_.front().process.kill_and_wait();
+  }
 
   std::vector<TasksProcess> servers_;
   std::unique_ptr<Tasks::Client> client_;
   std::atomic<int> told_{0};
+
+ private:
+  /// What the test has done before, the thread that is told sees. A server's death orders the two as well, but
+  /// ThreadSanitizer does not know of it.
+  std::atomic<bool> killed_{false};
 };
 
 TEST_F(ToldClients, may_end_where_they_are_told_of_their_servers_end) {
