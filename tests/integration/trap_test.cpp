@@ -236,9 +236,7 @@ int in_a_child(Body body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// ThreadSanitizer does not like threads in fork children. The allocator of AddressSanitizer does not know of forks: a child
-// that comes to be while another thread allocates may wait for ever.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#ifndef __SANITIZE_THREAD__  // its runtime has a thread of its own, and does not like threads in fork children
 
 TEST_F(Trap, is_refused_clearly_where_a_listener_is_in_place_already) {
   EXPECT_EQ(in_a_child([&] {
