@@ -92,7 +92,8 @@ TEST_F(TwoHosts, tell_a_queue_of_a_started_call_whose_client_goes) {
     return told;
   }));
   *released = true;
-  EXPECT_EQ(held.finish().code(), Errc::call_failed);
+  const Errc end = held.finish().code();
+  EXPECT_TRUE(end == Errc::call_failed || end == Errc::binding_revoked) << lrpc::describe(end);
 }
 
 TEST_F(TwoHosts, carry_strings_and_bytes_up_to_their_bounds) {
