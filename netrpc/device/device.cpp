@@ -1,7 +1,7 @@
 #include "netrpc/device/device.h"
 
-#include <cerrno>
 #include <chrono>
+#include <new>
 #include <string>
 
 #include "netrpc/device/interface.h"
@@ -159,7 +159,32 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
 
 void Device::send_failed(int error) noexcept {
   ++counted.failed;
-  if (error == EMSGSIZE) too_long();
+  refused(error);
+}
+
+void Device::each_socket(const std::function<void(ProtocolNumber number, int fd)>& visit) noexcept {
+  for (const auto& [number, port] : ports_)
+    if (const int fd = engine_.descriptor(port->socket); fd >= 0) visit(number, fd);
+}
+
+/// The session is found by its peer's new address from now on. Where a session has been made there already, by what the
+/// peer has sent from its new address, both stay: that one receives, and those above hear both.
+void Device::address_again(DeviceSession& session) noexcept {
+  const std::uint64_t before = session.peer_.number;
+  const std::uint64_t asked = addressing();
+  if (readdress(session.participants().remote, session.peer_)) session.addressed_ = asked;
+  if (session.peer_.number == before) return;
+  const SessionRef keep(&session);
+  const Key old{seed_, session.participants().protocol, before};
+  const Key found{seed_, session.participants().protocol, session.peer_.number};
+  const SessionRef* const known = sessions_.resolve(old);
+  if (known == nullptr || known->get() != &session) return;
+  sessions_.unbind(old);
+  if (sessions_.resolve(found) != nullptr) return;
+  try {
+    sessions_.bind(found, keep);
+  } catch (const std::bad_alloc&) {  // those above have it; what the peer sends makes another one
+  }
 }
 
 std::size_t Device::drop_unused(bool at_once) {
@@ -194,6 +219,8 @@ Errc Device::control(control::Request& request) noexcept {
 }
 
 Errc DeviceSession::push(Message message) noexcept {
+  if (addressed_ != device_.addressing()) [[unlikely]]
+    device_.address_again(*this);
   if (message.size() > device_.maximum()) return Errc::message_too_long;
   if (message.empty() && device_.pads_empty()) {
     std::byte* const padding = message.push(1);
