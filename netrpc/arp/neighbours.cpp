@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "netrpc/arp/rtnetlink.h"
@@ -106,6 +107,14 @@ void Neighbours::nudge(HostAddress host) noexcept {
 }
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
+  return resolve(host, ethernet, Patience::some);
+}
+
+Errc Neighbours::resolve_later(HostAddress host, EthernetAddress& ethernet) noexcept {
+  return resolve(host, ethernet, Patience::none);
+}
+
+Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept {
   if (!host.known()) return Errc::host_unreachable;
   const HostKey key{host.value};
   if (const EthernetAddress* const known = hosts_.resolve(key); known != nullptr) {
@@ -117,25 +126,32 @@ Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   if (!on_link(host)) return Errc::host_unreachable;
   EthernetAddress found;
   Known known = ask(host, found);
-  if (known != Known::yes && now >= may_wait_) {
+  if (known != Known::yes && patience == Patience::none) {
+    nudge(host);
+  } else if (known != Known::yes && now >= may_wait_) {
     may_wait_ = now + kPause;
     nudge(host);
-    // A neighbour that is there answers within a fraction of a millisecond.
-    Duration nap = std::chrono::microseconds(50);
-    do {
-      std::this_thread::sleep_for(nap);
-      nap = std::min<Duration>(nap * 2, std::chrono::milliseconds(2));
-      known = ask(host, found);
-    } while (known != Known::yes && host_.now() - now < kPatience);
+    known = wait_for(host, found, now);
   }
   if (known != Known::yes) {
-    if (silent_.size() >= kRemembered) silent_.clear();
-    silent_.bind(key, now + kRetry);
+    remember_silent(host, now + kRetry);
     return Errc::host_unreachable;
   }
   remember(host, found);
   ethernet = found;
   return Errc::ok;
+}
+
+/// A neighbour that is there answers within a fraction of a millisecond.
+Neighbours::Known Neighbours::wait_for(HostAddress host, EthernetAddress& ethernet, Time since) noexcept {
+  Known known = Known::no;
+  Duration nap = std::chrono::microseconds(50);
+  do {
+    std::this_thread::sleep_for(nap);
+    nap = std::min<Duration>(nap * 2, std::chrono::milliseconds(2));
+    known = ask(host, ethernet);
+  } while (known != Known::yes && host_.now() - since < kPatience);
+  return known;
 }
 
 Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
@@ -171,7 +187,7 @@ void Neighbours::learn(std::uint16_t type, std::span<const std::byte> payload, b
   }
 }
 
-void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) {
+void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noexcept {
   if (hosts_.size() >= kRemembered || ethernets_.size() >= kRemembered) {
     hosts_.clear();
     ethernets_.clear();
@@ -179,9 +195,20 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) {
   }
   if (const EthernetAddress* const before = hosts_.resolve({host.value}); before != nullptr && *before != ethernet)
     forget(host);
-  hosts_.bind({host.value}, ethernet);
-  ethernets_.bind({ethernet.number()}, host);
+  try {
+    hosts_.bind({host.value}, ethernet);
+    ethernets_.bind({ethernet.number()}, host);
+  } catch (const std::bad_alloc&) {
+  }
   silent_.unbind({host.value});
+}
+
+void Neighbours::remember_silent(HostAddress host, Time until) noexcept {
+  if (silent_.size() >= kRemembered) silent_.clear();
+  try {
+    silent_.bind({host.value}, until);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Neighbours::forget(HostAddress host) noexcept {

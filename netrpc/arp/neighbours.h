@@ -26,6 +26,9 @@ class Neighbours final : private SocketReader {
   /// not answered is not asked again for kRetry, and at most one host is waited for in kPause, so that nobody can make
   /// a graph stand still.
   [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
+  /// The same without waiting: where the kernel is made to ask, the host is unreachable now, and resolved with a later
+  /// call once it has answered.
+  [[nodiscard]] Errc resolve_later(HostAddress host, EthernetAddress& ethernet) noexcept;
   /// Not known: host_unreachable. Never waits.
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
   /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
@@ -54,7 +57,12 @@ class Neighbours final : private SocketReader {
   void dump() noexcept;
   /// `believed`: else what it says of a host only makes that one be asked for again.
   void learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept;
-  void remember(HostAddress host, const EthernetAddress& ethernet);
+  enum class Patience : std::uint8_t { none, some };
+  [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept;
+  [[nodiscard]] Known wait_for(HostAddress host, EthernetAddress& ethernet, Time since) noexcept;
+  /// Without memory it is asked for again.
+  void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
+  void remember_silent(HostAddress host, Time until) noexcept;
   void forget(HostAddress host) noexcept;
 
   struct HostKey {

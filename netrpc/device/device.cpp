@@ -12,6 +12,10 @@ namespace {
 /// A session that only this protocol refers to goes after one to two of these without a message.
 constexpr Duration kIdle = std::chrono::seconds(30);
 constexpr Duration kSearchPause = std::chrono::milliseconds(10);
+/// A peer that has been sent messages and not been heard for so long may be elsewhere.
+constexpr Duration kSilence = std::chrono::milliseconds(200);
+/// So many messages before that cost nobody a look at the clock.
+constexpr std::uint32_t kUnheard = 4;
 }  // namespace
 
 /// A protocol number that is in use here, and its socket.
@@ -152,7 +156,10 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return;
     }
   }
-  static_cast<DeviceSession&>(*session).used_ = true;
+  auto& heard = static_cast<DeviceSession&>(*session);
+  heard.used_ = true;
+  ++heard.heard_;
+  heard.unheard_ = 0;
   ++counted.received;
   session->high().demux(*session, std::move(message));
 }
@@ -185,6 +192,23 @@ void Device::address_again(DeviceSession& session) noexcept {
     sessions_.bind(found, keep);
   } catch (const std::bad_alloc&) {  // those above have it; what the peer sends makes another one
   }
+}
+
+/// Answers may come under other protocol numbers than messages leave (small ones past FRAGMENT, for example): the peer
+/// is heard by all its sessions.
+void Device::doubt(DeviceSession& session) noexcept {
+  const Time now = host().now();
+  if (session.unheard_ != kUnheard && now - session.silent_since_ < kSilence) return;
+  std::uint32_t heard = 0;
+  for (const auto& [number, port] : ports_)
+    if (const SessionRef* const known = sessions_.resolve({seed_, number, session.peer_.number}); known != nullptr)
+      heard += static_cast<DeviceSession&>(**known).heard_;
+  if (session.unheard_ == kUnheard || heard != session.heard_before_) {
+    session.silent_since_ = now;
+    session.heard_before_ = heard;
+    return;
+  }
+  unheard(session.participants().remote, session.peer_);
 }
 
 std::size_t Device::drop_unused(bool at_once) {
@@ -221,6 +245,8 @@ Errc Device::control(control::Request& request) noexcept {
 Errc DeviceSession::push(Message message) noexcept {
   if (addressed_ != device_.addressing()) [[unlikely]]
     device_.address_again(*this);
+  if (++unheard_ >= kUnheard) [[unlikely]]
+    device_.doubt(*this);
   if (message.size() > device_.maximum()) return Errc::message_too_long;
   if (message.empty() && device_.pads_empty()) {
     std::byte* const padding = message.push(1);

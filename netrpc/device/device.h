@@ -67,6 +67,8 @@ class Device : public Protocol {
   [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
   /// The kernel has refused to send a message (`error`: an errno): what is known of the link may no longer be true.
   virtual void refused(int /*error*/) noexcept {}
+  /// Messages have been sent to a peer for kSilence, and nothing has come from it. Called with each further one.
+  virtual void unheard(const Participant& /*remote*/, const DevicePeer& /*peer*/) noexcept {}
   /// Another number than before: addresses of peers may be wrong, so that each session asks readdress() with its next
   /// message.
   [[nodiscard]] virtual std::uint64_t addressing() const noexcept { return 0; }
@@ -94,6 +96,7 @@ class Device : public Protocol {
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
   void send_failed(int error) noexcept;
   void address_again(DeviceSession& session) noexcept;
+  void doubt(DeviceSession& session) noexcept;
   std::size_t drop_unused(bool at_once);
   void sweep();
 
@@ -123,8 +126,12 @@ class DeviceSession final : public Session {
   Device& device_;
   const SocketId socket_;
   DevicePeer peer_;
-  std::uint64_t addressed_;  ///< Device::addressing() when peer_ was right.
-  bool used_ = true;         ///< Since the last sweep.
+  std::uint64_t addressed_;         ///< Device::addressing() when peer_ was right.
+  bool used_ = true;                ///< Since the last sweep.
+  std::uint32_t heard_ = 0;         ///< Messages from the peer.
+  std::uint32_t unheard_ = 0;       ///< Messages to the peer since the last one from it.
+  std::uint32_t heard_before_ = 0;  ///< Of all sessions with the peer, when `silent_since_` was set.
+  Time silent_since_{};
 };
 
 /// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "netrpc/arp/arp_sender.h"
 #include "netrpc/arp/neighbours.h"
 #include "netrpc/device/device.h"
 #include "netrpc/link/link_watch.h"
@@ -29,11 +30,12 @@ constexpr std::uint32_t kFirstEthertype = 0x600;  ///< Below lie lengths.
 class Eth final : public Device, private LinkUser {
  public:
   Eth(Host& host, std::string name, UringEngine& engine, const EthOptions& options, std::unique_ptr<LinkWatch> watch,
-      std::unique_ptr<Neighbours> neighbours)
+      std::unique_ptr<Neighbours> neighbours, std::unique_ptr<ArpSender> arp)
       : Device(host, std::move(name), engine, options.peers),
         types_(options.types),
         watch_(std::move(watch)),
-        neighbours_(std::move(neighbours)) {
+        neighbours_(std::move(neighbours)),
+        arp_(std::move(arp)) {
     watch_->tell(*this);
   }
 
@@ -118,12 +120,15 @@ class Eth final : public Device, private LinkUser {
   void refused(int error) noexcept override {
     if (error == EMSGSIZE || error == ENXIO || error == ENODEV || error == ENETDOWN) watch_->look();
   }
+  void unheard(const Participant& remote, const DevicePeer& peer) noexcept override {
+    if (arp_ && remote.host.known()) arp_->doubt(remote.host, ethernet_of(peer));
+  }
   std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
   /// A peer whose host is known is where ARP says; another one where it was. What cannot be resolved goes to where the
   /// peer was last, and is lost if it is not there any more.
   bool readdress(const Participant& remote, DevicePeer& peer) noexcept override {
     EthernetAddress ethernet = ethernet_of(peer);
-    const bool resolved = !remote.host.known() || neighbours_->resolve(remote.host, ethernet) == Errc::ok;
+    const bool resolved = !remote.host.known() || neighbours_->resolve_later(remote.host, ethernet) == Errc::ok;
     sockaddr_ll before{};
     std::memcpy(&before, peer.address.data(), sizeof before);
     peer = peer_at(ethernet, ntohs(before.sll_protocol));
@@ -132,14 +137,15 @@ class Eth final : public Device, private LinkUser {
 
  private:
   void link_changed(const LinkChange& change) noexcept override {
-    if (!change.gone && !change.back) return;
-    neighbours_->use_interface(link().index);
-    if (!change.back) return;
-    // The sockets were bound to the link that is gone. Binding one needs no privilege, only making it did.
-    each_socket([this](ProtocolNumber number, int fd) {
-      const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(types_ + number));
-      (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    });
+    if (change.gone || change.back) neighbours_->use_interface(link().index);
+    if (change.back) {
+      // The sockets were bound to the link that is gone. Binding one needs no privilege, only making it did.
+      each_socket([this](ProtocolNumber number, int fd) {
+        const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(types_ + number));
+        (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      });
+    }
+    if (arp_) arp_->link_changed(change);
   }
   [[nodiscard]] const Interface& link() const noexcept { return watch_->link(); }
   [[nodiscard]] static EthernetAddress ethernet_of(const DevicePeer& peer) noexcept {
@@ -166,6 +172,7 @@ class Eth final : public Device, private LinkUser {
   const std::uint32_t types_;
   const std::unique_ptr<LinkWatch> watch_;
   const std::unique_ptr<Neighbours> neighbours_;
+  const std::unique_ptr<ArpSender> arp_;  ///< Null: without the right to send ARP's packets.
 };
 
 }  // namespace
@@ -180,8 +187,11 @@ Result<std::unique_ptr<Protocol>> make_eth(Host& host, std::string name, const E
   if (!watch) return watch.error();
   auto neighbours = Neighbours::make(host, *engine.value(), watch.value()->link().index);
   if (!neighbours) return neighbours.error();
+  auto arp = ArpSender::make(host, *engine.value(), *watch.value());
+  if (!arp) return arp.error();
   return std::unique_ptr<Protocol>(std::make_unique<Eth>(host, std::move(name), *engine.value(), options,
-                                                         std::move(watch).value(), std::move(neighbours).value()));
+                                                         std::move(watch).value(), std::move(neighbours).value(),
+                                                         std::move(arp).value()));
 }
 
 }  // namespace lrpc::netrpc

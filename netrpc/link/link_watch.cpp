@@ -88,6 +88,19 @@ void LinkWatch::ask_for_address() noexcept {
   if (error == 0) changed(state_.found_own_address(there), link().name);
 }
 
+bool LinkWatch::is_of_this_machine(const EthernetAddress& ethernet) noexcept {
+  LinkRequest all;
+  all.header.nlmsg_len = offsetof(LinkRequest, attribute);
+  all.header.nlmsg_type = RTM_GETLINK;
+  all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  bool found = false;
+  (void)requests_.ask(all, [&](std::uint16_t type, std::span<const std::byte> payload) {
+    const auto link = rtnetlink::decode_link(type, payload);
+    if (link && !link->removed && link->ethernet == ethernet) found = true;
+  });
+  return found;
+}
+
 void LinkWatch::heard(const rtnetlink::Link& news) noexcept {
   const std::string before = link().name;
   changed(state_.heard(news), before);

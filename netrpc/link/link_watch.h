@@ -35,6 +35,8 @@ class LinkWatch final : private SocketReader {
   [[nodiscard]] const Interface& link() const noexcept { return state_.link(); }
   /// Asks the kernel, as something has gone wrong that a change may have caused; at most once in kPause.
   void look() noexcept;
+  /// Whether a link of this machine has this Ethernet address now. Asks the kernel for all links.
+  [[nodiscard]] bool is_of_this_machine(const EthernetAddress& ethernet) noexcept;
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(100);
