@@ -69,7 +69,7 @@ ArpSender::~ArpSender() {
 }
 
 void ArpSender::link_changed(const LinkChange& change) noexcept {
-  if (change.back) {
+  if (change.back || change.ethernet) {
     const sockaddr_ll address = address_on(watch_.link().index, {});
     (void)::bind(engine_.descriptor(socket_), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }

@@ -138,8 +138,9 @@ class Eth final : public Device, private LinkUser {
  private:
   void link_changed(const LinkChange& change) noexcept override {
     if (change.gone || change.back) neighbours_->use_interface(link().index);
-    if (change.back) {
-      // The sockets were bound to the link that is gone. Binding one needs no privilege, only making it did.
+    if (change.back || change.ethernet) {
+      // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its index
+      // and only another Ethernet address. Binding a socket needs no privilege, only making it did.
       each_socket([this](ProtocolNumber number, int fd) {
         const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(types_ + number));
         (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
