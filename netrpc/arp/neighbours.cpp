@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "netrpc/arp/rtnetlink.h"
@@ -15,7 +16,6 @@
 namespace lrpc::netrpc {
 
 namespace {
-
 
 /// One request with a 32-bit address as its attribute.
 template <class Body>
@@ -44,61 +44,26 @@ Request<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddre
 
 }  // namespace
 
-Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, const Interface& interface) {
+Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, int interface) {
   std::unique_ptr<Neighbours> made(new Neighbours(host, engine, interface));
-  made->requests_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  if (made->requests_ < 0) return system_error("socket(AF_NETLINK)", errno);
-  // The kernel answers within the request; should it ever not, nobody waits for long.
-  const timeval patience{0, 50'000};
-  ::setsockopt(made->requests_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-
-  const int news = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-  if (news < 0) return system_error("socket(AF_NETLINK)", errno);
-  sockaddr_nl address{};
-  address.nl_family = AF_NETLINK;
-  address.nl_groups = 1U << (RTNLGRP_NEIGH - 1);
-  if (::bind(news, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    ::close(news);
-    return system_error("bind(AF_NETLINK)", error);
-  }
-  made->news_ = engine.add(host, news, *made);
+  if (auto opened = made->requests_.open(); !opened) return opened.error();
+  auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1));
+  if (!news) return news.error();
+  made->news_ = engine.add(host, news.value(), *made);
   made->watching_ = true;
   return made;
 }
 
 Neighbours::~Neighbours() {
   if (watching_) engine_.remove(news_);
-  if (requests_ >= 0) ::close(requests_);
 }
 
-template <class Request, class Visit>
-bool Neighbours::request(Request& wanted, Visit visit) noexcept {
-  wanted.header.nlmsg_seq = ++sequence_;
-  sockaddr_nl kernel{};
-  kernel.nl_family = AF_NETLINK;
-  if (::sendto(requests_, &wanted, sizeof wanted, 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
-    return false;
-  alignas(nlmsghdr) std::array<std::byte, 16384> buffer;
-  const bool many = (wanted.header.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
-  for (bool complete = false, good = true;;) {
-    const ssize_t size = ::recv(requests_, buffer.data(), buffer.size(), 0);
-    if (size < 0) return false;
-    rtnetlink::messages(std::span(buffer).first(static_cast<std::size_t>(size)),
-                        [&](const nlmsghdr& header, std::span<const std::byte> payload) {
-                          if (header.nlmsg_seq != wanted.header.nlmsg_seq) return;  // late answer to an earlier one
-                          if (header.nlmsg_type == NLMSG_ERROR) {
-                            good = false;
-                            complete = true;
-                          } else if (header.nlmsg_type == NLMSG_DONE) {
-                            complete = true;
-                          } else {
-                            visit(header.nlmsg_type, payload);
-                            if (!many) complete = true;
-                          }
-                        });
-    if (complete) return good;
-  }
+void Neighbours::use_interface(int index) noexcept {
+  interface_ = index;
+  hosts_.clear();
+  ethernets_.clear();
+  silent_.clear();
+  ++changes_;
 }
 
 bool Neighbours::on_link(HostAddress host) noexcept {
@@ -106,26 +71,26 @@ bool Neighbours::on_link(HostAddress host) noexcept {
   wanted.body.rtm_family = AF_INET;
   wanted.body.rtm_dst_len = 32;
   bool direct = false;
-  return request(wanted,
-                 [&](std::uint16_t type, std::span<const std::byte> payload) {
-                   direct = rtnetlink::direct_route(type, payload, interface_.index);
-                 }) &&
+  return requests_.ask(wanted,
+                       [&](std::uint16_t type, std::span<const std::byte> payload) {
+                         direct = rtnetlink::direct_route(type, payload, interface_);
+                       }) == 0 &&
          direct;
 }
 
 Neighbours::Known Neighbours::ask(HostAddress host, EthernetAddress& ethernet) noexcept {
   auto wanted = request_for<ndmsg>(RTM_GETNEIGH, NDA_DST, host);
   wanted.body.ndm_family = AF_INET;
-  wanted.body.ndm_ifindex = interface_.index;
+  wanted.body.ndm_ifindex = interface_;
   Known known = Known::no;
-  if (!request(wanted, [&](std::uint16_t type, std::span<const std::byte> payload) {
+  if (requests_.ask(wanted, [&](std::uint16_t type, std::span<const std::byte> payload) {
         const auto neighbour = rtnetlink::decode_neighbour(type, payload);
         if (!neighbour || neighbour->removed) return;
         if ((neighbour->state & NUD_FAILED) != 0) known = Known::failed;
         if (!neighbour->usable()) return;
         ethernet = neighbour->ethernet;
         known = Known::yes;
-      }))
+      }) != 0)
     return Known::no;
   return known;
 }
@@ -142,6 +107,14 @@ void Neighbours::nudge(HostAddress host) noexcept {
 }
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
+  return resolve(host, ethernet, Patience::some);
+}
+
+Errc Neighbours::resolve_later(HostAddress host, EthernetAddress& ethernet) noexcept {
+  return resolve(host, ethernet, Patience::none);
+}
+
+Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept {
   if (!host.known()) return Errc::host_unreachable;
   const HostKey key{host.value};
   if (const EthernetAddress* const known = hosts_.resolve(key); known != nullptr) {
@@ -153,25 +126,32 @@ Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   if (!on_link(host)) return Errc::host_unreachable;
   EthernetAddress found;
   Known known = ask(host, found);
-  if (known != Known::yes && now >= may_wait_) {
+  if (known != Known::yes && patience == Patience::none) {
+    nudge(host);
+  } else if (known != Known::yes && now >= may_wait_) {
     may_wait_ = now + kPause;
     nudge(host);
-    // A neighbour that is there answers within a fraction of a millisecond.
-    Duration nap = std::chrono::microseconds(50);
-    do {
-      std::this_thread::sleep_for(nap);
-      nap = std::min<Duration>(nap * 2, std::chrono::milliseconds(2));
-      known = ask(host, found);
-    } while (known != Known::yes && host_.now() - now < kPatience);
+    known = wait_for(host, found, now);
   }
   if (known != Known::yes) {
-    if (silent_.size() >= kRemembered) silent_.clear();
-    silent_.bind(key, now + kRetry);
+    remember_silent(host, now + kRetry);
     return Errc::host_unreachable;
   }
   remember(host, found);
   ethernet = found;
   return Errc::ok;
+}
+
+/// A neighbour that is there answers within a fraction of a millisecond.
+Neighbours::Known Neighbours::wait_for(HostAddress host, EthernetAddress& ethernet, Time since) noexcept {
+  Known known = Known::no;
+  Duration nap = std::chrono::microseconds(50);
+  do {
+    std::this_thread::sleep_for(nap);
+    nap = std::min<Duration>(nap * 2, std::chrono::milliseconds(2));
+    known = ask(host, ethernet);
+  } while (known != Known::yes && host_.now() - since < kPatience);
+  return known;
 }
 
 Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
@@ -193,12 +173,13 @@ void Neighbours::dump() noexcept {
   wanted.header.nlmsg_type = RTM_GETNEIGH;
   wanted.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   wanted.body.ndm_family = AF_INET;
-  (void)request(wanted, [this](std::uint16_t type, std::span<const std::byte> payload) { learn(type, payload, true); });
+  (void)requests_.ask(wanted,
+                      [this](std::uint16_t type, std::span<const std::byte> payload) { learn(type, payload, true); });
 }
 
 void Neighbours::learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept {
   const auto neighbour = rtnetlink::decode_neighbour(type, payload);
-  if (!neighbour || neighbour->interface != interface_.index || !neighbour->host.known()) return;
+  if (!neighbour || neighbour->interface != interface_ || !neighbour->host.known()) return;
   if (believed && neighbour->usable()) {
     remember(neighbour->host, neighbour->ethernet);
   } else if (!believed || neighbour->removed || (neighbour->state & NUD_FAILED) != 0) {
@@ -206,16 +187,28 @@ void Neighbours::learn(std::uint16_t type, std::span<const std::byte> payload, b
   }
 }
 
-void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) {
+void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noexcept {
   if (hosts_.size() >= kRemembered || ethernets_.size() >= kRemembered) {
     hosts_.clear();
     ethernets_.clear();
+    ++changes_;
   }
   if (const EthernetAddress* const before = hosts_.resolve({host.value}); before != nullptr && *before != ethernet)
     forget(host);
-  hosts_.bind({host.value}, ethernet);
-  ethernets_.bind({ethernet.number()}, host);
+  try {
+    hosts_.bind({host.value}, ethernet);
+    ethernets_.bind({ethernet.number()}, host);
+  } catch (const std::bad_alloc&) {
+  }
   silent_.unbind({host.value});
+}
+
+void Neighbours::remember_silent(HostAddress host, Time until) noexcept {
+  if (silent_.size() >= kRemembered) silent_.clear();
+  try {
+    silent_.bind({host.value}, until);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Neighbours::forget(HostAddress host) noexcept {
@@ -224,13 +217,11 @@ void Neighbours::forget(HostAddress host) noexcept {
   const HostKey key{known->number()};
   if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
   hosts_.unbind({host.value});
+  ++changes_;
 }
 
 void Neighbours::arrived(Message message, std::span<const std::byte> from) noexcept {
-  sockaddr_nl sender{};
-  if (from.size() < sizeof sender) return;
-  std::memcpy(&sender, from.data(), sizeof sender);
-  if (sender.nl_pid != 0 || !message.flatten()) return;  // other processes can send here, too
+  if (!rtnetlink::from_kernel(from) || !message.flatten()) return;
   const bool believed = host_.now() >= believes_from_;
   rtnetlink::messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
     learn(header.nlmsg_type, payload, believed);
@@ -241,6 +232,7 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
 void Neighbours::receive_failed(int /*error*/) noexcept {
   hosts_.clear();
   ethernets_.clear();
+  ++changes_;
   believes_from_ = host_.now() + kOldNews;
 }
 

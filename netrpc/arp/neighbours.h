@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "lrpc/netrpc/map.h"
+#include "netrpc/arp/rtnetlink_requests.h"
 #include "netrpc/device/interface.h"
 #include "netrpc/engine/uring_engine.h"
 
@@ -15,7 +15,7 @@ namespace lrpc::netrpc {
 class Neighbours final : private SocketReader {
  public:
   /// Errors: system_error.
-  static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, const Interface& interface);
+  static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, int interface);
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
@@ -26,8 +26,15 @@ class Neighbours final : private SocketReader {
   /// not answered is not asked again for kRetry, and at most one host is waited for in kPause, so that nobody can make
   /// a graph stand still.
   [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
+  /// The same without waiting: where the kernel is made to ask, the host is unreachable now, and resolved with a later
+  /// call once it has answered.
+  [[nodiscard]] Errc resolve_later(HostAddress host, EthernetAddress& ethernet) noexcept;
   /// Not known: host_unreachable. Never waits.
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
+  /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
+  void use_interface(int index) noexcept;
+  /// Another number than before: what was resolved before may be wrong now.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
 
  private:
   static constexpr Duration kPatience = std::chrono::milliseconds(20);
@@ -38,8 +45,7 @@ class Neighbours final : private SocketReader {
   /// Hosts remembered; the kernel's table is of this order.
   static constexpr std::size_t kRemembered = 4096;
 
-  Neighbours(Host& host, UringEngine& engine, const Interface& interface)
-      : host_(host), engine_(engine), interface_(interface) {}
+  Neighbours(Host& host, UringEngine& engine, int interface) : host_(host), engine_(engine), interface_(interface) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int error) noexcept override;
@@ -49,12 +55,14 @@ class Neighbours final : private SocketReader {
   [[nodiscard]] Known ask(HostAddress host, EthernetAddress& ethernet) noexcept;
   void nudge(HostAddress host) noexcept;
   void dump() noexcept;
-  /// Sends a request and gives `visit` each message of the answer (type, payload) until it is complete.
-  template <class Request, class Visit>
-  bool request(Request& wanted, Visit visit) noexcept;
   /// `believed`: else what it says of a host only makes that one be asked for again.
   void learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept;
-  void remember(HostAddress host, const EthernetAddress& ethernet);
+  enum class Patience : std::uint8_t { none, some };
+  [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept;
+  [[nodiscard]] Known wait_for(HostAddress host, EthernetAddress& ethernet, Time since) noexcept;
+  /// Without memory it is asked for again.
+  void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
+  void remember_silent(HostAddress host, Time until) noexcept;
   void forget(HostAddress host) noexcept;
 
   struct HostKey {
@@ -64,14 +72,14 @@ class Neighbours final : private SocketReader {
   };
   Host& host_;
   UringEngine& engine_;
-  const Interface interface_;
-  int requests_ = -1;
-  std::uint32_t sequence_ = 0;
+  int interface_;
+  rtnetlink::Requests requests_;
   bool watching_ = false;
   SocketId news_;
   Map<HostKey, EthernetAddress> hosts_;
   Map<HostKey, HostAddress> ethernets_;
   Map<HostKey, Time> silent_;  ///< When a host may be asked again.
+  std::uint64_t changes_ = 0;
   Time may_wait_{};
   Time may_dump_{};
   Time believes_from_{};  ///< News before this may be old.

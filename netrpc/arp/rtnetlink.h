@@ -7,11 +7,13 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "lrpc/netrpc/address.h"
 
@@ -79,6 +81,55 @@ struct Neighbour {
     if (kind == NDA_LLADDR) (void)take(value, neighbour.ethernet);
   });
   return neighbour;
+}
+
+/// A link, as RTM_NEWLINK and RTM_DELLINK tell of one.
+struct Link {
+  bool removed = false;  ///< RTM_DELLINK.
+  int index = 0;
+  unsigned flags = 0;           ///< IFF_ bits.
+  std::array<char, 16> name{};  ///< Ends with a zero; empty: not said.
+  std::uint32_t mtu = 0;        ///< 0: not said.
+  EthernetAddress ethernet;     ///< Not known: not said, or not an Ethernet's.
+  [[nodiscard]] std::string_view name_view() const noexcept { return name.data(); }
+};
+/// Of a message's payload. Nothing: it tells of something else. A bridge tells of its ports by the same messages, in a
+/// family of its own: a port that leaves its bridge is not removed.
+[[nodiscard]] inline std::optional<Link> decode_link(std::uint16_t type, std::span<const std::byte> payload) noexcept {
+  ifinfomsg header{};
+  if ((type != RTM_NEWLINK && type != RTM_DELLINK) || !take(payload, header)) return std::nullopt;
+  if (header.ifi_family != AF_UNSPEC || header.ifi_index <= 0) return std::nullopt;
+  Link link;
+  link.removed = type == RTM_DELLINK;
+  link.index = header.ifi_index;
+  link.flags = header.ifi_flags;
+  attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
+    if (kind == IFLA_IFNAME && !value.empty() && value.size() <= link.name.size() && value.back() == std::byte{0})
+      std::memcpy(link.name.data(), value.data(), value.size());
+    if (kind == IFLA_MTU) (void)take(value, link.mtu);
+    if (kind == IFLA_ADDRESS && value.size() == link.ethernet.bytes.size()) (void)take(value, link.ethernet);
+  });
+  return link;
+}
+
+/// An IPv4 address of a link, as RTM_NEWADDR and RTM_DELADDR tell of one.
+struct LinkAddress {
+  bool removed = false;  ///< RTM_DELADDR.
+  int interface = 0;     ///< Its index.
+  HostAddress host;      ///< Not known: not said.
+};
+/// Of a message's payload. Nothing: it tells of something else.
+[[nodiscard]] inline std::optional<LinkAddress> decode_address(std::uint16_t type,
+                                                               std::span<const std::byte> payload) noexcept {
+  ifaddrmsg header{};
+  if ((type != RTM_NEWADDR && type != RTM_DELADDR) || !take(payload, header)) return std::nullopt;
+  if (header.ifa_family != AF_INET) return std::nullopt;
+  LinkAddress address{.removed = type == RTM_DELADDR, .interface = static_cast<int>(header.ifa_index), .host = {}};
+  attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
+    std::uint32_t local = 0;
+    if (kind == IFA_LOCAL && take(value, local)) address.host = {ntohl(local)};
+  });
+  return address;
 }
 
 /// Whether a route, as RTM_NEWROUTE tells of one, leads through `interface` to its host without a gateway.

@@ -157,6 +157,7 @@ class ServerChannel final : public Session {
   void execute(std::uint32_t sequence, Message&& request) noexcept;
   [[nodiscard]] bool push_header(std::uint16_t flag, Message& message, Errc error) noexcept;
   void send(std::uint16_t flag, Errc error) noexcept;
+  void push_reply(Message&& message) noexcept;
   void send_reply() noexcept;
   void keep_reply(const Message& reply) noexcept;
   void let_go_of_reply() noexcept;

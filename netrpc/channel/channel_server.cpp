@@ -75,8 +75,16 @@ void ServerChannel::reply(Message message) noexcept {
   // failed.
   if (!push_header(flags::kReply, message, Errc::ok)) return;
   keep_reply(message);
+  push_reply(std::move(message));
+}
+
+/// What the link has become too small for since `maximum` was asked will never arrive: the client need not wait for it.
+void ServerChannel::push_reply(Message&& message) noexcept {
   ++channels().counted.sent;
-  (void)peer_->lower->push(std::move(message));
+  if (peer_->lower->push(std::move(message)) != Errc::message_too_long) return;
+  let_go_of_reply();
+  state_ = State::forgotten;
+  send(flags::kFail, Errc::message_too_long);
 }
 
 /// Not beyond `memory`: peers that never acknowledge could take all buffers of the host.
@@ -101,8 +109,7 @@ void ServerChannel::send_reply() noexcept {
   Message again = reply_.share();
   if (again.size() != reply_.size()) return;
   ++channels().counted.retransmissions;
-  ++channels().counted.sent;
-  (void)peer_->lower->push(std::move(again));
+  push_reply(std::move(again));
 }
 
 bool ServerChannel::push_header(std::uint16_t flag, Message& message, Errc error) noexcept {

@@ -1,7 +1,7 @@
 #include "netrpc/device/device.h"
 
-#include <cerrno>
 #include <chrono>
+#include <new>
 #include <string>
 
 #include "netrpc/device/interface.h"
@@ -12,6 +12,10 @@ namespace {
 /// A session that only this protocol refers to goes after one to two of these without a message.
 constexpr Duration kIdle = std::chrono::seconds(30);
 constexpr Duration kSearchPause = std::chrono::milliseconds(10);
+/// A peer that has been sent messages and not been heard for so long may be elsewhere.
+constexpr Duration kSilence = std::chrono::milliseconds(200);
+/// So many messages before that cost nobody a look at the clock.
+constexpr std::uint32_t kUnheard = 4;
 }  // namespace
 
 /// A protocol number that is in use here, and its socket.
@@ -152,14 +156,59 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return;
     }
   }
-  static_cast<DeviceSession&>(*session).used_ = true;
+  auto& heard = static_cast<DeviceSession&>(*session);
+  heard.used_ = true;
+  ++heard.heard_;
+  heard.unheard_ = 0;
   ++counted.received;
   session->high().demux(*session, std::move(message));
 }
 
 void Device::send_failed(int error) noexcept {
   ++counted.failed;
-  if (error == EMSGSIZE) too_long();
+  refused(error);
+}
+
+void Device::each_socket(const std::function<void(ProtocolNumber number, int fd)>& visit) noexcept {
+  for (const auto& [number, port] : ports_)
+    if (const int fd = engine_.descriptor(port->socket); fd >= 0) visit(number, fd);
+}
+
+/// The session is found by its peer's new address from now on. Where a session has been made there already, by what the
+/// peer has sent from its new address, both stay: that one receives, and those above hear both.
+void Device::address_again(DeviceSession& session) noexcept {
+  const std::uint64_t before = session.peer_.number;
+  const std::uint64_t asked = addressing();
+  if (readdress(session.participants().remote, session.peer_)) session.addressed_ = asked;
+  if (session.peer_.number == before) return;
+  const SessionRef keep(&session);
+  const Key old{seed_, session.participants().protocol, before};
+  const Key found{seed_, session.participants().protocol, session.peer_.number};
+  const SessionRef* const known = sessions_.resolve(old);
+  if (known == nullptr || known->get() != &session) return;
+  sessions_.unbind(old);
+  if (sessions_.resolve(found) != nullptr) return;
+  try {
+    sessions_.bind(found, keep);
+  } catch (const std::bad_alloc&) {  // those above have it; what the peer sends makes another one
+  }
+}
+
+/// Answers may come under other protocol numbers than messages leave (small ones past FRAGMENT, for example): the peer
+/// is heard by all its sessions.
+void Device::doubt(DeviceSession& session) noexcept {
+  const Time now = host().now();
+  if (session.unheard_ != kUnheard && now - session.silent_since_ < kSilence) return;
+  std::uint32_t heard = 0;
+  for (const auto& [number, port] : ports_)
+    if (const SessionRef* const known = sessions_.resolve({seed_, number, session.peer_.number}); known != nullptr)
+      heard += static_cast<DeviceSession&>(**known).heard_;
+  if (session.unheard_ == kUnheard || heard != session.heard_before_) {
+    session.silent_since_ = now;
+    session.heard_before_ = heard;
+    return;
+  }
+  unheard(session.participants().remote, session.peer_);
 }
 
 std::size_t Device::drop_unused(bool at_once) {
@@ -194,6 +243,10 @@ Errc Device::control(control::Request& request) noexcept {
 }
 
 Errc DeviceSession::push(Message message) noexcept {
+  if (addressed_ != device_.addressing()) [[unlikely]]
+    device_.address_again(*this);
+  if (++unheard_ >= kUnheard) [[unlikely]]
+    device_.doubt(*this);
   if (message.size() > device_.maximum()) return Errc::message_too_long;
   if (message.empty() && device_.pads_empty()) {
     std::byte* const padding = message.push(1);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -64,10 +65,20 @@ class Device : public Protocol {
   [[nodiscard]] virtual Participant local() const noexcept = 0;
   /// Whether the kernel refuses messages without a byte, so that one has to be padded.
   [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
-  /// A datagram was too long for the kernel: the limits may have changed.
-  virtual void too_long() noexcept {}
+  /// The kernel has refused to send a message (`error`: an errno): what is known of the link may no longer be true.
+  virtual void refused(int /*error*/) noexcept {}
+  /// Messages have been sent to a peer for kSilence, and nothing has come from it. Called with each further one.
+  virtual void unheard(const Participant& /*remote*/, const DevicePeer& /*peer*/) noexcept {}
+  /// Another number than before: addresses of peers may be wrong, so that each session asks readdress() with its next
+  /// message.
+  [[nodiscard]] virtual std::uint64_t addressing() const noexcept { return 0; }
+  /// Where messages to `remote`, which `peer` says now, have to go. False: nobody knows now, and it is to be asked again
+  /// with the next message; `peer` is the best guess.
+  [[nodiscard]] virtual bool readdress(const Participant& /*remote*/, DevicePeer& /*peer*/) noexcept { return true; }
 
   [[nodiscard]] UringEngine& engine() const noexcept { return engine_; }
+  /// Calls visit(number, descriptor) for the socket of each protocol number.
+  void each_socket(const std::function<void(ProtocolNumber number, int fd)>& visit) noexcept;
 
  private:
   friend class DeviceSession;
@@ -84,6 +95,8 @@ class Device : public Protocol {
   [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
   void send_failed(int error) noexcept;
+  void address_again(DeviceSession& session) noexcept;
+  void doubt(DeviceSession& session) noexcept;
   std::size_t drop_unused(bool at_once);
   void sweep();
 
@@ -100,7 +113,11 @@ class Device : public Protocol {
 class DeviceSession final : public Session {
  public:
   DeviceSession(Device& device, Protocol& high, ParticipantSet participants, SocketId socket, const DevicePeer& peer)
-      : Session(device, high, std::move(participants)), device_(device), socket_(socket), peer_(peer) {}
+      : Session(device, high, std::move(participants)),
+        device_(device),
+        socket_(socket),
+        peer_(peer),
+        addressed_(device.addressing()) {}
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -108,8 +125,13 @@ class DeviceSession final : public Session {
   friend class Device;
   Device& device_;
   const SocketId socket_;
-  const DevicePeer peer_;
-  bool used_ = true;  ///< Since the last sweep.
+  DevicePeer peer_;
+  std::uint64_t addressed_;         ///< Device::addressing() when peer_ was right.
+  bool used_ = true;                ///< Since the last sweep.
+  std::uint32_t heard_ = 0;         ///< Messages from the peer.
+  std::uint32_t unheard_ = 0;       ///< Messages to the peer since the last one from it.
+  std::uint32_t heard_before_ = 0;  ///< Of all sessions with the peer, when `silent_since_` was set.
+  Time silent_since_{};
 };
 
 /// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it

@@ -135,6 +135,8 @@ struct UringEngine::Core {
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from) noexcept;
   void send_failed(SocketId id, int error) noexcept;
   void receive_failed(SocketId id, int error) noexcept;
+  /// A datagram had arrived, and there was no room for it.
+  void lost(SocketId id) noexcept;
   /// Sends by system calls of this thread's own what is queued.
   void flush() noexcept;
   static void add_one(std::atomic<std::uint64_t>& count) noexcept {

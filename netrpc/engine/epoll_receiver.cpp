@@ -97,7 +97,7 @@ class EpollReceiver final : public Receiver {
       const auto i = static_cast<std::size_t>(at);
       const msghdr& header = messages_[i].msg_hdr;
       if ((header.msg_flags & MSG_TRUNC) != 0) {
-        UringEngine::Core::add_one(core.counts.truncated);
+        core.lost(id);
         continue;
       }
       core.arrived(id, {areas_.get() + i * kLongestDatagram, messages_[i].msg_len},

@@ -33,22 +33,22 @@ void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
   // The first copy that is ours: nobody else can write there.
   while (data.size() > Message::kMaxContiguous) {
     Message part = Message::copy_of(host->pool(), data.first(Message::kMaxContiguous));
-    if (!part.allocated() || !arrival.message.append(std::move(part))) return add_one(counts.truncated);
+    if (!part.allocated() || !arrival.message.append(std::move(part))) return lost(id);
     data = data.subspan(Message::kMaxContiguous);
   }
   Message last = Message::copy_of(host->pool(), data);
-  if (!last.allocated()) return add_one(counts.truncated);
+  if (!last.allocated()) return lost(id);
   if (arrival.message.empty()) {
     arrival.message = std::move(last);
   } else if (!arrival.message.append(std::move(last))) {
-    return add_one(counts.truncated);
+    return lost(id);
   }
   if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
   arrival.from_size = from.size();
   try {
     arrivals.push_back(std::move(arrival));
   } catch (const std::bad_alloc&) {
-    return add_one(counts.truncated);
+    return lost(id);
   }
   add_one(counts.received);
 }
@@ -59,6 +59,11 @@ void UringEngine::Core::send_failed(SocketId id, int error) noexcept {
 
 void UringEngine::Core::receive_failed(SocketId id, int error) noexcept {
   if (const EngineSocket* const socket = find(id); socket != nullptr) socket->reader->receive_failed(error);
+}
+
+void UringEngine::Core::lost(SocketId id) noexcept {
+  add_one(counts.truncated);
+  receive_failed(id, ENOMEM);
 }
 
 void UringEngine::Core::flush() noexcept {
@@ -148,6 +153,11 @@ void UringEngine::remove(SocketId id) noexcept {
     if (const auto alive = ring.lock()) alive->let_go();
   std::erase_if(core_->rings, [](const auto& ring) { return ring.expired(); });
   kick();
+}
+
+int UringEngine::descriptor(SocketId id) const noexcept {
+  const EngineSocket* const socket = core_->find(id);
+  return socket != nullptr ? socket->fd : -1;
 }
 
 void UringEngine::send(SocketId id, Message message, std::span<const std::byte> to) noexcept {

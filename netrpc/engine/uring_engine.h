@@ -86,6 +86,8 @@ class UringEngine final : public Engine, private MonitorExit {
   SocketId add(Host& host, int fd, SocketReader& reader);
   /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later.
   void remove(SocketId id) noexcept;
+  /// A socket's descriptor, which stays the engine's, to change what it is bound to. -1: it has been removed.
+  [[nodiscard]] int descriptor(SocketId id) const noexcept;
   /// Queues a datagram to `to` (copied). It goes out when the thread waits or leaves the monitor.
   void send(SocketId id, Message message, std::span<const std::byte> to) noexcept;
 

@@ -322,7 +322,7 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
     std::memcpy(&out, bytes, sizeof out);
     const std::size_t size = static_cast<std::size_t>(entry.res) - before;
     if ((out.flags & MSG_TRUNC) != 0 || out.payloadlen != size) {
-      UringEngine::Core::add_one(core.counts.truncated);
+      core.lost(id);
     } else {
       core.arrived(id, {bytes + before, size}, {bytes + sizeof out, std::min<std::size_t>(out.namelen, kAddressRoom)});
     }

@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "netrpc/arp/arp_sender.h"
 #include "netrpc/arp/neighbours.h"
 #include "netrpc/device/device.h"
+#include "netrpc/link/link_watch.h"
 
 namespace lrpc::netrpc {
 
@@ -25,14 +27,17 @@ namespace {
 
 constexpr std::uint32_t kFirstEthertype = 0x600;  ///< Below lie lengths.
 
-class Eth final : public Device {
+class Eth final : public Device, private LinkUser {
  public:
-  Eth(Host& host, std::string name, UringEngine& engine, const EthOptions& options, Interface interface,
-      std::unique_ptr<Neighbours> neighbours)
+  Eth(Host& host, std::string name, UringEngine& engine, const EthOptions& options, std::unique_ptr<LinkWatch> watch,
+      std::unique_ptr<Neighbours> neighbours, std::unique_ptr<ArpSender> arp)
       : Device(host, std::move(name), engine, options.peers),
         types_(options.types),
-        interface_(std::move(interface)),
-        neighbours_(std::move(neighbours)) {}
+        watch_(std::move(watch)),
+        neighbours_(std::move(neighbours)),
+        arp_(std::move(arp)) {
+    watch_->tell(*this);
+  }
 
   Errc control(control::Request& request) noexcept override {
     if (auto* const wanted = std::get_if<control::Resolve>(&request))
@@ -71,7 +76,7 @@ class Eth final : public Device {
       if (!remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
       if (neighbours_->resolve(remote.host, remote.ethernet) != Errc::ok)
         return Error{Errc::host_unreachable, fmt::format("{}: {} is not on the link {}, or does not answer", name(),
-                                                         to_string(remote.host), interface_.name)};
+                                                         to_string(remote.host), link().name)};
     } else if (!remote.host.known() && remote.ethernet != kEthernetBroadcast) {
       (void)neighbours_->resolve_reverse(remote.ethernet, remote.host);
     }
@@ -88,7 +93,7 @@ class Eth final : public Device {
         sender.sll_pkttype != PACKET_MULTICAST)
       return false;
     EthernetAddress source;
-    if (sender.sll_halen != source.bytes.size() || sender.sll_ifindex != interface_.index) return false;
+    if (sender.sll_halen != source.bytes.size() || sender.sll_ifindex != link().index) return false;
     std::memcpy(source.bytes.data(), sender.sll_addr, source.bytes.size());
     if ((source.bytes[0] & 1) != 0 || !source.known()) return false;  // nobody's
     peer = peer_at(source, ntohs(sender.sll_protocol));
@@ -97,31 +102,63 @@ class Eth final : public Device {
 
   Participant participant_of(const DevicePeer& peer) noexcept override {
     Participant participant;
-    for (std::size_t i = 0; i < 6; ++i)
-      participant.ethernet.bytes[i] = static_cast<std::uint8_t>(peer.number >> (8 * (5 - i)));
+    participant.ethernet = ethernet_of(peer);
     (void)neighbours_->resolve_reverse(participant.ethernet, participant.host);
     return participant;
   }
 
-  std::size_t maximum() const noexcept override { return interface_.mtu; }
-  std::size_t optimum(HostAddress /*peer*/) const noexcept override { return interface_.mtu; }
+  std::size_t maximum() const noexcept override { return link().mtu; }
+  std::size_t optimum(HostAddress /*peer*/) const noexcept override { return link().mtu; }
   Participant local() const noexcept override {
     Participant own;
     own.host = host().address();
-    own.ethernet = interface_.ethernet;
+    own.ethernet = link().ethernet;
     return own;
   }
   bool pads_empty() const noexcept override { return true; }
-  void too_long() noexcept override {
-    if (auto now = find_interface(interface_.name)) interface_.mtu = now.value().mtu;
+  /// News of a change may have been lost, or be on its way still.
+  void refused(int error) noexcept override {
+    if (error == EMSGSIZE || error == ENXIO || error == ENODEV || error == ENETDOWN) watch_->look();
+  }
+  void unheard(const Participant& remote, const DevicePeer& peer) noexcept override {
+    if (arp_ && remote.host.known()) arp_->doubt(remote.host, ethernet_of(peer));
+  }
+  std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
+  /// A peer whose host is known is where ARP says; another one where it was. What cannot be resolved goes to where the
+  /// peer was last, and is lost if it is not there any more.
+  bool readdress(const Participant& remote, DevicePeer& peer) noexcept override {
+    EthernetAddress ethernet = ethernet_of(peer);
+    const bool resolved = !remote.host.known() || neighbours_->resolve_later(remote.host, ethernet) == Errc::ok;
+    sockaddr_ll before{};
+    std::memcpy(&before, peer.address.data(), sizeof before);
+    peer = peer_at(ethernet, ntohs(before.sll_protocol));
+    return resolved;
   }
 
  private:
+  void link_changed(const LinkChange& change) noexcept override {
+    if (change.gone || change.back) neighbours_->use_interface(link().index);
+    if (change.back || change.ethernet) {
+      // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its index
+      // and only another Ethernet address. Binding a socket needs no privilege, only making it did.
+      each_socket([this](ProtocolNumber number, int fd) {
+        const sockaddr_ll address = address_of({}, static_cast<std::uint16_t>(types_ + number));
+        (void)::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      });
+    }
+    if (arp_) arp_->link_changed(change);
+  }
+  [[nodiscard]] const Interface& link() const noexcept { return watch_->link(); }
+  [[nodiscard]] static EthernetAddress ethernet_of(const DevicePeer& peer) noexcept {
+    EthernetAddress ethernet;
+    for (std::size_t i = 0; i < 6; ++i) ethernet.bytes[i] = static_cast<std::uint8_t>(peer.number >> (8 * (5 - i)));
+    return ethernet;
+  }
   [[nodiscard]] sockaddr_ll address_of(const EthernetAddress& to, std::uint16_t type) const noexcept {
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
     address.sll_protocol = htons(type);
-    address.sll_ifindex = interface_.index;
+    address.sll_ifindex = link().index;
     address.sll_halen = static_cast<unsigned char>(to.bytes.size());
     std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
     return address;
@@ -134,8 +171,9 @@ class Eth final : public Device {
   }
 
   const std::uint32_t types_;
-  Interface interface_;
+  const std::unique_ptr<LinkWatch> watch_;
   const std::unique_ptr<Neighbours> neighbours_;
+  const std::unique_ptr<ArpSender> arp_;  ///< Null: without the right to send ARP's packets.
 };
 
 }  // namespace
@@ -145,11 +183,16 @@ Result<std::unique_ptr<Protocol>> make_eth(Host& host, std::string name, const E
   if (!engine) return engine.error();
   auto interface = find_interface(options.interface);
   if (!interface) return interface.error();
-  auto neighbours = Neighbours::make(host, *engine.value(), interface.value());
-  if (!neighbours) return neighbours.error();
   if (!host.address().known()) host.set_address(interface.value().host);
+  auto watch = LinkWatch::make(host, *engine.value(), std::move(interface).value());
+  if (!watch) return watch.error();
+  auto neighbours = Neighbours::make(host, *engine.value(), watch.value()->link().index);
+  if (!neighbours) return neighbours.error();
+  auto arp = ArpSender::make(host, *engine.value(), *watch.value());
+  if (!arp) return arp.error();
   return std::unique_ptr<Protocol>(std::make_unique<Eth>(host, std::move(name), *engine.value(), options,
-                                                         interface.value(), std::move(neighbours).value()));
+                                                         std::move(watch).value(), std::move(neighbours).value(),
+                                                         std::move(arp).value()));
 }
 
 }  // namespace lrpc::netrpc

@@ -66,6 +66,8 @@ class FragmentSession final : public CachedSession {
  private:
   friend class FragmentProtocol;
   bool busy() const noexcept override { return !saved_.empty() || !incomplete_.empty(); }
+  /// What is carried below without being cut may have become more.
+  void swept() noexcept override { learn_fragment_size(); }
   FragmentProtocol& fragments() const noexcept;
 
   // output.cpp

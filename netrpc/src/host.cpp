@@ -1,5 +1,6 @@
 #include "lrpc/netrpc/host.h"
 
+#include <algorithm>
 #include <new>
 
 #include "lrpc/shim/identifier.h"
@@ -44,6 +45,25 @@ Host::Host(HostOptions options, const Clock& clock, Engine& engine)
       hash_seed_(options_.seed != 0 ? mix(options_.seed, 1) : shim::make_identifier()),
       peers_(hash_seed_) {
   while (options_.boot_id == 0) options_.boot_id = static_cast<BootId>(random());
+}
+
+bool Host::may_notice() noexcept {
+  if (!options_.notice) return false;
+  const auto pauses = static_cast<std::uint64_t>((now() - refilled_) / kNoticePause);
+  if (pauses != 0) refilled_ = now();
+  notices_ = std::min(kNotices, notices_ + std::min(pauses, kNotices));
+  if (notices_ == 0) {
+    ++left_out_;
+    return false;
+  }
+  --notices_;
+  return true;
+}
+
+void Host::tell(std::string text) {
+  if (left_out_ != 0) text += " (before that, " + std::to_string(left_out_) + " reports were left out)";
+  left_out_ = 0;
+  options_.notice(std::move(text));
 }
 
 std::uint64_t Host::random() noexcept {  // splitmix64

@@ -85,6 +85,35 @@ TEST(HostTest, who_has_seen_random_numbers_of_a_host_cannot_compute_the_seed_of_
   }
 }
 
+TEST(HostTest, notices_are_bounded_and_the_next_one_says_how_many_were_left_out) {
+  test::ManualClock clock;
+  test::IdleEngine engine;
+  HostOptions options;
+  std::vector<std::string> told;
+  options.notice = [&](std::string text) { told.push_back(std::move(text)); };
+  Host host(std::move(options), clock, engine);
+  for (std::uint64_t i = 0; i < Host::kNotices + 5; ++i) host.notice([] { return std::string("again"); });
+  EXPECT_EQ(told.size(), Host::kNotices);
+  clock.advance(Host::kNoticePause);
+  for (int i = 0; i < 2; ++i) host.notice([] { return std::string("later"); });
+  ASSERT_EQ(told.size(), Host::kNotices + 1);
+  EXPECT_EQ(told.back(), "later (before that, 5 reports were left out)");
+}
+
+TEST(HostTest, a_notice_for_which_there_is_no_memory_is_left_out) {
+  test::ManualClock clock;
+  test::IdleEngine engine;
+  HostOptions options;
+  int asked = 0;
+  options.notice = [&](const std::string&) {
+    ++asked;
+    throw std::bad_alloc();
+  };
+  Host host(std::move(options), clock, engine);
+  host.notice([] { return std::string("text"); });
+  EXPECT_EQ(asked, 1);
+}
+
 TEST(HostTest, the_monitor_knows_who_is_inside) {
   Monitor monitor;
   EXPECT_FALSE(monitor.held());

@@ -41,6 +41,7 @@ class VipSession final : public VirtualSession {
   void ethernet_failed() noexcept;
   [[nodiscard]] Errc push_over_ip(Message message) noexcept;
   void use_ethernet(SessionRef session);
+  void learn_bound() noexcept;
 
   SessionRef ethernet_;
   SessionRef ip_;
@@ -80,9 +81,13 @@ VipSession::~VipSession() {
 VipProtocol& VipSession::vip() const noexcept { return static_cast<VipProtocol&>(protocol()); }
 
 void VipSession::use_ethernet(SessionRef session) {
-  control::MaximumMessage maximum;
-  if (control::ask(*session, maximum) != Errc::ok) maximum.size = vip().ways().ethernet_maximum();
   keep(ethernet_, std::move(session));
+  learn_bound();
+}
+
+void VipSession::learn_bound() noexcept {
+  control::MaximumMessage maximum;
+  if (control::ask(*ethernet_, maximum) != Errc::ok) maximum.size = vip().ways().ethernet_maximum();
   ethernet_bound_ = maximum.size + 1;
 }
 
@@ -127,7 +132,11 @@ Errc VipSession::push_over_ip(Message message) noexcept {
 
 void VipSession::swept() noexcept {
   if (ethernet_bound_ != 0 && !proven_ && !vip().ways().speaks(peer(), key().protocol)) ethernet_bound_ = 0;
-  if (ethernet_bound_ == 0) static_cast<void>(choose());
+  if (ethernet_bound_ == 0) {
+    static_cast<void>(choose());
+  } else {
+    learn_bound();  // the link may carry more or less than before
+  }
 }
 
 Errc VipSession::control(control::Request& request) noexcept {

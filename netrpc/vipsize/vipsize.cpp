@@ -41,6 +41,10 @@ class VipSizeSession final : public vip::VirtualSession {
   void attach(Session& lower) override;
 
  private:
+  /// What the small way carries may have become more.
+  void swept() noexcept override {
+    if (small_) small_bound_ = uncut(*small_) + 1;
+  }
   [[nodiscard]] VipSizeProtocol& vipsize() const noexcept;
   [[nodiscard]] Errc open_small();
   [[nodiscard]] Errc open_large();

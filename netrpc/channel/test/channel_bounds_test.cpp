@@ -50,6 +50,31 @@ TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_
   EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);
 }
 
+TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_fails_its_call_at_once) {
+  ChannelPair pair;
+  const std::string large(2000, 'x');
+  pair.expect_ok(large);
+  pair.wire[1].end.maximum = 1000;
+  TestCall refused;
+  pair.call(refused, large);
+  pair.wire.deliver_all();
+  EXPECT_EQ(refused.outcome, Errc::call_failed);
+  EXPECT_EQ(refused.completions, 1);
+  pair.expect_ok("small");
+
+  // The same for one that was sent before, and lost.
+  pair.wire[1].end.maximum = 20000;
+  TestCall lost;
+  pair.call(lost, large);
+  pair.wire.deliver_next();
+  pair.wire.take();
+  pair.wire[1].end.maximum = 1000;
+  pair.wire.pass(100ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(lost.outcome, Errc::call_failed);
+  EXPECT_EQ(pair.executions(large), 3U);
+}
+
 /// Delivers packets of the client as if the layers below had them from another session, whose host they do not know.
 class OtherWay {
  public:

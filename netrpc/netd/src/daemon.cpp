@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon_sandbox.h"
 #include "lrpc/netrpc/all_kinds.h"
@@ -44,6 +45,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   host.name = "lrpc-netd";
   host.address = daemon->options_.address;
   host.short_of_memory = daemon->options_.short_of_memory;
+  host.notice = [self = daemon.get()](std::string text) { self->notice(std::move(text)); };
   daemon->host_ = std::make_unique<netrpc::Host>(std::move(host), daemon->clock_, *daemon->engine_);
   daemon->host_->pool().stock(kStock);
   if (auto composed = daemon->compose(); !composed) return composed.error();
@@ -130,6 +132,21 @@ bool Daemon::is_exported(std::string_view name) const {
 }
 
 std::string Daemon::address() const { return to_string(host_->address()); }
+
+/// Inside the monitor, where nobody may wait for a log that is not read: the thread that has time for it is told.
+void Daemon::notice(std::string text) {
+  {
+    const std::lock_guard lock(notices_mutex_);
+    if (notices_.size() >= kNotices) return;
+    notices_.push_back(std::move(text));
+  }
+  options_.noticed();
+}
+
+std::vector<std::string> Daemon::take_notices() {
+  const std::lock_guard lock(notices_mutex_);
+  return std::exchange(notices_, {});
+}
 
 Result<std::string> Daemon::reread_keys() {
   const Shepherd inside(host_->monitor());

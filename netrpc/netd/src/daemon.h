@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,8 @@ struct DaemonOptions {
   std::string state_file{};       ///< Stays writable; is there already. Empty: none.
   /// Whether there is so little memory that nothing new is to be begun, for anybody. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
+  /// Called when there is something to be taken by take_notices(), on any thread, which it must not hold up.
+  std::function<void()> noticed = [] {};
 };
 
 class Daemon {
@@ -45,6 +48,8 @@ class Daemon {
 
   /// What is going on, in lines of text.
   [[nodiscard]] std::string state();
+  /// What has become of the network that whoever runs this should know, in lines for the log. Any thread.
+  [[nodiscard]] std::vector<std::string> take_notices();
   /// Reads the files of keys again. Returns what happened, for the log; nothing if no layer reads keys.
   [[nodiscard]] Result<std::string> reread_keys();
   [[nodiscard]] std::string address() const;
@@ -57,9 +62,14 @@ class Daemon {
   explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
   Status compose();
   Status shut_itself_in();
+  void notice(std::string text);
   [[nodiscard]] bool is_exported(std::string_view name) const;
 
+  static constexpr std::size_t kNotices = 64;  ///< That wait to be logged; the rest is lost.
+
   const DaemonOptions options_;
+  std::mutex notices_mutex_;
+  std::vector<std::string> notices_;
   netrpc::MonotonicClock clock_;
   std::unique_ptr<netrpc::UringEngine> engine_;
   std::unique_ptr<netrpc::Host> host_;

@@ -8,7 +8,8 @@ sandbox::Options sandbox_of_daemon(const std::vector<std::string>& key_files, co
   sandbox::Options options;
   options.groups = sandbox::server_domain();
   options.groups.push_back(Group::rings);
-  options.groups.push_back(Group::datagrams);  // to ask for routes, and to have the kernel look for neighbours
+  // To ask for routes, to have the kernel look for neighbours, and to bind open sockets to a link that was made again.
+  options.groups.push_back(Group::datagrams);
   for (const std::string& file : key_files) {
     const std::size_t slash = file.rfind('/');
     options.read_only.push_back(slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash));

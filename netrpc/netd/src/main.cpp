@@ -35,6 +35,9 @@ using lrpc::netd::Daemon;
 using lrpc::netd::DaemonOptions;
 namespace netrpc = lrpc::netrpc;
 
+/// Sent by this process to itself: there is something for the log.
+constexpr int kNoticed = SIGUSR2;
+
 struct CommandLine {
   DaemonOptions daemon;
   std::string graph_file;
@@ -212,7 +215,7 @@ int serve(CommandLine& line) {
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::sigaddset(&signals, number);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, kNoticed}) ::sigaddset(&signals, number);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   open_log(line.log_level);
 
@@ -229,6 +232,7 @@ int serve(CommandLine& line) {
   line.daemon.sandbox_required = line.sandbox == "required";
   if (!make_state_file(line.daemon.state_file))
     return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
+  line.daemon.noticed = [main = ::pthread_self()] { ::pthread_kill(main, kNoticed); };
   line.daemon.short_of_memory = &lrpc::reserve::short_of_memory;
   auto daemon = Daemon::start(line.daemon);
   if (!daemon) return complain(daemon.error().message());
@@ -248,7 +252,9 @@ int serve(CommandLine& line) {
   for (;;) {
     int number = 0;
     if (::sigwait(&signals, &number) != 0) continue;
-    if (number == SIGUSR1 || number == SIGHUP) {
+    if (number == kNoticed) {
+      for (const std::string& text : running.take_notices()) spdlog::warn("{}", text);
+    } else if (number == SIGUSR1 || number == SIGHUP) {
       try {
         number == SIGUSR1 ? tell_state(running, line.daemon.state_file) : reread_keys(running);
       } catch (const std::bad_alloc&) {
@@ -259,8 +265,9 @@ int serve(CommandLine& line) {
       // What is being served may take its time; whoever asks twice does not want to wait.
       ::signal(SIGTERM, SIG_DFL);
       ::signal(SIGINT, SIG_DFL);
-      ::sigdelset(&signals, SIGHUP);  // these two stay blocked: they would kill, and nobody asks for that by them
+      ::sigdelset(&signals, SIGHUP);  // these three stay blocked: they would kill, and nobody asks for that by them
       ::sigdelset(&signals, SIGUSR1);
+      ::sigdelset(&signals, kNoticed);
       ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
       return 0;
     }

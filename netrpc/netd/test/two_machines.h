@@ -39,6 +39,10 @@ class Machine {
   }
   void start_netd(std::vector<std::string> options = {}) {
     std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
+    if (keeps_log_) {
+      const std::string redirected = "exec \"$0\" \"$@\" 2>" + file("log");
+      arguments.insert(arguments.begin(), {"/bin/sh", "-c", redirected});
+    }
     arguments.insert(arguments.end(), options.begin(), options.end());
     in([&] { netd_ = Process(std::move(arguments)); });
   }
@@ -46,18 +50,23 @@ class Machine {
     options.insert(options.end(), {"--keys", file("keys")});
     start_netd(std::move(options));
   }
-  /// One that believes within half a second that a host which says nothing will not answer: for tests in which none does.
-  void start_impatient(const std::string& options, const std::vector<std::string>& more = {}) {
+  /// One of the built-in graph for `options` that believes after `give_up` that a host which says nothing will not answer.
+  void start_with_give_up(const std::string& give_up, const std::string& options,
+                          const std::vector<std::string>& more = {}) {
     std::string graph;
     in([&] { graph = run(std::string(LRPC_NETD) + " --check " + options).output; });
-    const std::string patient = "CHANNEL over";
-    const std::size_t at = graph.find(patient);
+    const std::string usual = "CHANNEL over";
+    const std::size_t at = graph.find(usual);
     ASSERT_NE(at, std::string::npos) << graph;
-    graph.replace(at, patient.size(), "CHANNEL(give_up = 500ms) over");
+    graph.replace(at, usual.size(), "CHANNEL(give_up = " + give_up + ") over");
     std::ofstream(file("graph")) << graph;
     std::vector<std::string> arguments{"--graph", file("graph")};
     arguments.insert(arguments.end(), more.begin(), more.end());
     start_netd(std::move(arguments));
+  }
+  /// For tests in which no host answers.
+  void start_impatient(const std::string& options, const std::vector<std::string>& more = {}) {
+    start_with_give_up("500ms", options, more);
   }
   void start_impatient_with_keys(const std::vector<std::string>& more = {}) {
     start_impatient("--keys " + file("keys"), more);
@@ -69,6 +78,14 @@ class Machine {
     return process;
   }
   Process& netd() { return netd_; }
+  /// The next netd's log goes into a file.
+  void keep_log() { keeps_log_ = true; }
+  [[nodiscard]] bool has_logged(const std::string& what) const {
+    std::ifstream log(file("log"));
+    for (std::string line; std::getline(log, line);)
+      if (line.find(what) != std::string::npos) return true;
+    return false;
+  }
 
  private:
   const std::string address_;
@@ -76,6 +93,7 @@ class Machine {
   testing_lrpc::TemporaryDirectory directory_;
   Process lrpcd_;
   Process netd_;
+  bool keeps_log_ = false;
 };
 
 class TwoMachines : public ::testing::Test {

@@ -161,6 +161,24 @@ TEST_P(VipSize, what_does_not_fit_a_link_that_has_shrunk_goes_through_fragment) 
   EXPECT_EQ(b.sink->opened.size(), 1U);
 }
 
+TEST_P(VipSize, a_link_that_has_grown_is_used_whole_by_the_sessions_that_there_are) {
+  if (GetParam() != 1U) GTEST_SKIP() << "the simulation's IP has one packet size";
+  b.enable();
+  const SessionRef session = open(a, 1);
+  static_cast<SimEthernet&>(net[0].ethernet()).set_mtu(1000);
+  EXPECT_EQ(push(a, session, 1400), Errc::ok);
+  EXPECT_EQ(push(a, session, 900), Errc::ok);
+  static_cast<SimEthernet&>(net[0].ethernet()).set_mtu(1500);
+  net.world.run_for(2min);
+  const auto fragments = StackHost::statistics(*a.fragment).sent;
+  EXPECT_EQ(push(a, session, 1500), Errc::ok);
+  EXPECT_EQ(StackHost::statistics(*a.fragment).sent, fragments) << "it goes past FRAGMENT";
+  EXPECT_EQ(push(a, session, 3 * 1400), Errc::ok);
+  EXPECT_EQ(StackHost::statistics(*a.fragment).sent, fragments + 3) << "cut as large as it may be";
+  net.world.run_for(10ms);
+  EXPECT_EQ(b.sink->received.size(), 4U);
+}
+
 TEST_P(VipSize, a_peer_whose_host_was_not_known_at_first_has_one_session_for_all_its_messages) {
   static_cast<SimEthernet&>(net[1].ethernet()).set_reverse(false);
   b.enable();

@@ -1,8 +1,9 @@
-// Attacks what takes apart the kernel's answers and news about neighbours and routes.
+// Attacks what takes apart the kernel's answers and news about neighbours, routes, links and addresses.
 #include <string>
 
 #include "input.h"
 #include "netrpc/arp/rtnetlink.h"
+#include "netrpc/link/link_state.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -18,6 +19,15 @@ void attack(std::uint16_t type, std::span<const std::byte> payload) {
     require(inside(value, payload), "an attribute lies in its message");
   });
   (void)rtnetlink::direct_route(type, payload, 3);
+  if (const auto link = rtnetlink::decode_link(type, payload)) {
+    require(payload.size() >= sizeof(ifinfomsg) && link->index > 0, "a link has a header and an index");
+    require(link->name.back() == '\0', "a link's name ends");
+    LinkState state({.name = "eth0", .index = 3, .ethernet = {}, .host = {}, .mtu = 1500}, {});
+    (void)describe(state.heard(*link), "eth0", state);
+    (void)describe(state.heard(*link), state.link().name, state);
+    require(!state.heard(*link).any() || state.link().index == 0, "news that is heard again changes nothing");
+  }
+  if (rtnetlink::decode_address(type, payload)) require(payload.size() >= sizeof(ifaddrmsg), "an address has a header");
   const auto neighbour = rtnetlink::decode_neighbour(type, payload);
   if (!neighbour) return;
   require(payload.size() >= sizeof(ndmsg), "a neighbour has a header");
@@ -40,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   // One payload, however it came.
   lrpc::fuzz::Input input(data, size);
-  constexpr std::uint16_t kTypes[] = {RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWROUTE};
+  constexpr std::uint16_t kTypes[] = {RTM_NEWNEIGH, RTM_DELNEIGH, RTM_NEWROUTE, RTM_NEWLINK,
+                                      RTM_DELLINK,  RTM_NEWADDR,  RTM_DELADDR};
   const std::uint16_t type = kTypes[input.byte() % std::size(kTypes)];
   attack(type, input.rest());
   return 0;

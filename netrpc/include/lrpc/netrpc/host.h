@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,9 @@ struct HostOptions {
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
   /// Whether there is so little memory that no new peer, session or channel is to be begun. Asked inside the monitor.
   std::function<bool()> short_of_memory = [] { return false; };
+  /// Told, in a line for the log, what whoever runs the host should know. Inside the monitor: it must not block. May
+  /// throw std::bad_alloc; then nobody is told. Null: nobody is.
+  std::function<void(std::string)> notice{};
 };
 
 /// Pinned in memory; outlives its protocols.
@@ -104,6 +108,18 @@ class Host {
   [[nodiscard]] Peers& peers() noexcept { return peers_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Time now() const noexcept { return events_.now(); }
+  /// Tells whoever runs the host what `text()` returns (HostOptions::notice). At most kNotices at once, and one more
+  /// each kNoticePause; the next one then says how many were left out.
+  template <class Text>
+  void notice(Text text) noexcept {
+    if (!may_notice()) return;
+    try {
+      tell(text());
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  static constexpr std::uint64_t kNotices = 20;
+  static constexpr Duration kNoticePause = std::chrono::seconds(10);
   /// Random numbers, reproducible from HostOptions::seed. Not for keys. Under the monitor.
   [[nodiscard]] std::uint64_t random() noexcept;
   /// Secret to this host: seeds the hashes of maps whose keys peers choose.
@@ -112,6 +128,9 @@ class Host {
   [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory(); }
 
  private:
+  [[nodiscard]] bool may_notice() noexcept;
+  void tell(std::string text);
+
   HostOptions options_;
   Engine& engine_;
   Monitor monitor_;
@@ -120,6 +139,9 @@ class Host {
   std::uint64_t state_;
   std::uint64_t hash_seed_;
   Peers peers_;
+  std::uint64_t notices_ = kNotices;  ///< That may still be told.
+  std::uint64_t left_out_ = 0;        ///< Notices, since the last one that was told.
+  Time refilled_{};
 };
 
 }  // namespace lrpc::netrpc

@@ -92,10 +92,16 @@ class Map {
     for (const Key& key : doomed) unbind(key);
     return doomed.size();
   }
+  /// Without memory the entries go one by one.
   void clear() noexcept {
-    std::vector<Slot> old(slots_.size());
-    std::swap(old, slots_);
-    size_ = 0;
+    try {
+      std::vector<Slot> old(slots_.size());
+      std::swap(old, slots_);
+      size_ = 0;
+    } catch (const std::bad_alloc&) {
+      for (Slot& slot : slots_)
+        while (slot.used) unbind(Key(slot.key));
+    }
   }
 
  private:

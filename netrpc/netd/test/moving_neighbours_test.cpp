@@ -1,0 +1,129 @@
+// Machines that have one address between them, and machines whose Ethernet address changes.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "two_machines.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+/// Machines on one Ethernet.
+class OnOneEthernet : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = netrpc::test::why_no_namespaces()) GTEST_SKIP() << *why;
+    if (const auto why = netrpc::test::why_no_bridges()) GTEST_SKIP() << *why;
+    ethernet_.emplace();
+  }
+  std::unique_ptr<Machine> plug(const std::string& address) {
+    auto machine = std::make_unique<Machine>(address);
+    ethernet_->plug(machine->where(), "veth0", address + "/24");
+    return machine;
+  }
+
+ private:
+  std::optional<netrpc::test::Bridge> ethernet_;
+};
+
+constexpr const char* kTwice = "10.7.0.1 is the address of another machine, too";
+
+TEST_F(OnOneEthernet, two_machines_with_one_address_both_say_so) {
+  const auto first = plug("10.7.0.1");
+  const auto second = plug("10.7.0.1");
+  for (Machine* const machine : {first.get(), second.get()}) {
+    machine->keep_log();
+    machine->start_netd({"--insecure"});
+  }
+  for (Machine* const machine : {first.get(), second.get()})
+    EXPECT_TRUE(eventually([&] { return machine->has_logged(kTwice); }));
+}
+
+TEST_F(OnOneEthernet, a_machine_whose_address_another_one_takes_later_says_so) {
+  const auto machine = plug("10.7.0.1");
+  const auto other = plug("10.7.0.2");
+  machine->keep_log();
+  machine->start_netd({"--insecure"});
+  other->keep_log();
+  other->start_netd({"--insecure"});
+  other->where().ip("address del 10.7.0.2/24 dev veth0");
+  other->where().ip("address add 10.7.0.1/24 dev veth0");
+  // The first packet that the other machine's kernel sends to somebody on the link says who it is.
+  EXPECT_TRUE(eventually([&] {
+    other->in([] { (void)run("bash -c 'echo > /dev/udp/10.7.0.3/9'"); });
+    return machine->has_logged(kTwice);
+  }));
+  EXPECT_FALSE(other->has_logged(kTwice)) << "it is 10.7.0.2, whoever has that";
+}
+
+TEST_F(OnOneEthernet, machines_with_addresses_of_their_own_say_nothing) {
+  const auto first = plug("10.7.0.1");
+  const auto second = plug("10.7.0.2");
+  for (Machine* const machine : {first.get(), second.get()}) {
+    machine->keep_log();
+    machine->start_netd({"--insecure", "--export", "conformance"});
+  }
+  const Process server = second->start({LRPC_TEST_SERVER, "--nameserver", second->socket(), "conformance"});
+  auto client = Conformance::Client::import("conformance@10.7.0.2", {.nameserver = first->socket()});
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(client->Null());
+  for (Machine* const machine : {first.get(), second.get()}) EXPECT_FALSE(machine->has_logged("too, which has"));
+}
+
+class MovingNeighbour : public TwoMachines {
+ protected:
+  void start() {
+    share_key();
+    server_ = start_server();
+    for (Machine* const machine : {there.get(), here.get()})
+      machine->start_with_give_up("25s", "--keys " + machine->file("keys"), {"--export", "conformance"});
+    auto imported = import();
+    ASSERT_TRUE(imported) << imported.error().message();
+    client_.emplace(*std::move(imported));
+    expect_calls("before");
+  }
+  void expect_calls(const char* when) {
+    for (const std::size_t size : {1U, 1300U, 12'000U}) {
+      const auto sum = client_->Sum(std::vector<std::byte>(size, std::byte{3}));
+      ASSERT_TRUE(sum) << size << " bytes " << when << ": " << sum.error().message();
+      EXPECT_EQ(*sum, 3 * size) << when;
+    }
+  }
+  /// From now on the client's machine hears of an Ethernet address only who it has asked for it.
+  void drop_requests_of_arp() const {
+    here->where().nft("add table netdev deaf");
+    here->where().nft("add chain netdev deaf in { type filter hook ingress device veth0 priority 0 ; }");
+    here->where().nft("add rule netdev deaf in arp operation request drop");
+  }
+
+  Process server_;
+  std::optional<Conformance::Client> client_;
+};
+
+TEST_F(MovingNeighbour, calls_go_on_when_the_servers_ethernet_address_changes) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  for (const char* const address : {"02:00:00:00:00:77", "02:00:00:00:00:78"}) {
+    there->where().ip(std::string("link set veth0 address ") + address);
+    expect_calls(address);
+  }
+}
+
+TEST_F(MovingNeighbour, calls_go_on_when_the_clients_ethernet_address_changes) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  for (const char* const address : {"02:00:00:00:00:77", "02:00:00:00:00:78"}) {
+    here->where().ip(std::string("link set veth0 address ") + address);
+    expect_calls(address);
+  }
+}
+
+TEST_F(MovingNeighbour, calls_go_on_when_nobody_says_that_the_servers_ethernet_address_has_changed) {
+  if (const auto why = netrpc::test::why_no_nftables()) GTEST_SKIP() << *why;
+  ASSERT_NO_FATAL_FAILURE(start());
+  drop_requests_of_arp();
+  there->where().ip("link set veth0 address 02:00:00:00:00:77");
+  expect_calls("after the server's Ethernet address has changed unheard");
+}
+
+}  // namespace
+}  // namespace lrpc::netd::test

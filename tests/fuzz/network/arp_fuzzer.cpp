@@ -1,0 +1,18 @@
+// Attacks what takes ARP packets apart: one that is accepted says all that its bytes say.
+#include <algorithm>
+#include <array>
+
+#include "input.h"
+#include "netrpc/arp/arp_packet.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace lrpc::netrpc;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto packet = arp::decode(bytes);
+  if (!packet) return 0;
+  std::array<std::byte, arp::kPacket> again{};
+  arp::encode(*packet, again.data());
+  lrpc::fuzz::require(std::ranges::equal(again, bytes.first(arp::kPacket)),
+                      "decoding and encoding give the same bytes");
+  return 0;
+}
