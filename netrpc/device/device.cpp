@@ -1,7 +1,9 @@
 #include "netrpc/device/device.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <string>
 
 #include "netrpc/device/interface.h"
@@ -206,9 +208,18 @@ Errc DeviceSession::push(Message message) noexcept {
   return Errc::ok;
 }
 
+std::size_t DeviceSession::received_there() const noexcept {
+  const std::size_t mtu = device_.host().peers().mtu(peer());
+  return mtu == 0 ? std::numeric_limits<std::size_t>::max() : mtu - device_.kernel_headers();
+}
+
 Errc DeviceSession::control(control::Request& request) noexcept {
   if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
-    best->size = device_.optimum(peer());
+    best->size = std::min(device_.optimum(peer()), received_there());
+    return Errc::ok;
+  }
+  if (auto* const longest = std::get_if<control::MaximumMessage>(&request); longest != nullptr && !device_.cuts()) {
+    longest->size = std::min(device_.maximum(), received_there());
     return Errc::ok;
   }
   return Session::control(request);

@@ -83,24 +83,35 @@ class Turn {
   const Share of_user_;
 };
 
+/// What a command to `at` has come to, while binding.
+Status reached(Errc sent, const std::string& at) {
+  if (sent == Errc::ok) return {};
+  if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
+  if (sent == Errc::peer_gone)
+    return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
+  return Error{sent, at + " refused: " + std::string(describe(sent))};
+}
+
 NetworkPath::Refused refusal(const Error& error) {
   return {.code = static_cast<std::uint16_t>(error.code), .text = String<512>::cut(error.message())};
 }
 
 }  // namespace
 
-Status PathService::fits(std::uint32_t largest_call, std::string_view call_name, std::uint32_t largest_return,
-                         std::string_view return_name) const {
-  const std::size_t message = transport_.max_message();
-  const std::size_t most = std::min(kMaxImage, message - std::min(message, kPrologue));
-  const auto over = [&](std::string_view name, const char* what, std::uint32_t size) {
-    return Error{Errc::limit_reached, "procedure " + std::string(name) + ": its " + what + " may take " +
+Status PathService::fits(const Needed& needed, const MessageSizes& carried, const std::string& way) {
+  const auto image = [](std::size_t message, std::size_t prologue) {
+    return std::min(kMaxImage, message - std::min(message, prologue));
+  };
+  const auto over = [&](const std::string& name, const char* what, std::size_t size, std::size_t most) {
+    return Error{Errc::limit_reached, "procedure " + needed.interface + "." + name + ": its " + what + " may take " +
                                           std::to_string(size) + " bytes, and " + std::to_string(most) +
-                                          " are the most that go to another host: " + std::to_string(size - most) +
+                                          " are the most that go " + way + ": " + std::to_string(size - most) +
                                           " too many"};
   };
-  if (largest_call > most) return over(call_name, "arguments", largest_call);
-  if (largest_return > most) return over(return_name, "results", largest_return);
+  const std::size_t call = image(carried.request, kPrologue);
+  if (needed.call > call) return over(needed.call_name, "arguments", needed.call, call);
+  const std::size_t result = image(carried.reply, kReplyPrologue);
+  if (needed.result > result) return over(needed.result_name, "results", needed.result, result);
   return {};
 }
 
@@ -109,8 +120,9 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
     std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
     const String<255>& return_name) {
-  if (Status small = fits(largest_call, call_name.view(), largest_return, return_name.view()); !small)
-    return raise(refusal(small.error()));
+  const Needed needed{interface_name.str(), largest_call, call_name.str(), largest_return, return_name.str()};
+  constexpr MessageSizes kAtMost{kMaxCallMessage, kReplyPrologue + kMaxImage};
+  if (Status small = fits(needed, kAtMost, "to or from any other host"); !small) return raise(refusal(small.error()));
   if (options_.short_of_memory())
     return raise(refusal({Errc::limit_reached, "this machine's network domain is short of memory"}));
   const std::uint64_t local = context.binding_id();
@@ -150,6 +162,11 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     return raise(refusal({Errc::invalid_argument,
                           "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
   }
+  const std::string at = "host '" + host.str() + "'";
+  MessageSizes carried;
+  if (Status agreed = reached(transport_.agree(*address, carried, kBindPatience), at); !agreed)
+    return raise(refusal(agreed.error()));
+  if (Status small = fits(needed, carried, "between this host and " + at); !small) return raise(refusal(small.error()));
   Loads loads;
   {
     std::lock_guard lock(mutex_);
@@ -197,10 +214,7 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
     const auto asked = Clock::now();
     const Errc sent =
         transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, kBindPatience);
-    if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
-    if (sent == Errc::peer_gone)
-      return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
-    if (sent != Errc::ok) return Error{sent, at + " refused: " + std::string(describe(sent))};
+    if (Status there = reached(sent, at); !there) return there.error();
     auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
     if (!answer) return Error{Errc::bad_message, at + " speaks another protocol"};
     if (answer->code == Errc::ok) return answer->key;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -108,8 +109,16 @@ class PathService {
   /// No host, no user: of all of them.
   [[nodiscard]] std::shared_ptr<Load> load_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
   void let_go(Path& path) noexcept;
-  [[nodiscard]] Status fits(std::uint32_t largest_call, std::string_view call_name, std::uint32_t largest_return,
-                            std::string_view return_name) const;
+  /// What an interface needs: the most bytes that a packed image takes, and in which procedures.
+  struct Needed {
+    std::string interface;
+    std::size_t call = 0;
+    std::string call_name;
+    std::size_t result = 0;
+    std::string result_name;
+  };
+  /// Errors: limit_reached, which names the procedure and says by how much. `way`: "to ...", for its text.
+  [[nodiscard]] static Status fits(const Needed& needed, const MessageSizes& carried, const std::string& way);
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
                                            BindMessage message);
   [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,

@@ -93,10 +93,18 @@ class Network {
 class Wire final : public Transport {
  public:
   Wire(Network& network, HostAddress self) : network_(network), self_(self) {}
-  std::size_t max_message() const noexcept override { return 16 * 1024; }
+  static constexpr std::size_t kMaxMessage = 16 * 1024;
+  Errc agree(HostAddress /*host*/, lrpc::netpath::MessageSizes& sizes, milliseconds /*timeout*/) noexcept override {
+    sizes = {longest_request, longest_reply};
+    return Errc::ok;
+  }
+  /// What the network is said to carry.
+  std::atomic<std::size_t> longest_request{kMaxMessage};
+  std::atomic<std::size_t> longest_reply{kMaxMessage};
+
   Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
             std::size_t& size, milliseconds /*timeout*/) noexcept override {
-    if (request.size() > max_message()) return Errc::limit_reached;
+    if (request.size() > kMaxMessage) return Errc::limit_reached;
     return network_.deliver(self_, host, command, request, reply, size);
   }
 
@@ -131,6 +139,7 @@ class Host {
     broker_.reset();
   }
   [[nodiscard]] RemoteBroker& broker() { return *broker_; }
+  [[nodiscard]] Wire& wire() { return wire_; }
 
  private:
   Network& network_;

@@ -15,12 +15,20 @@ namespace lrpc::netpath {
 using HostAddress = std::uint32_t;
 using shim::Principal;
 
+/// Bytes of the longest request to a host, and of the longest reply from it.
+struct MessageSizes {
+  std::size_t request = 0;
+  std::size_t reply = 0;
+};
+
 /// The client's side of the network. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Bytes of the longest request, and of the longest reply, prologues of this layer included.
-  [[nodiscard]] virtual std::size_t max_message() const noexcept = 0;
+  /// Agrees with `host` on how long messages may be: each side says which packets its link receives, and sends no
+  /// larger ones from then on. `sizes` has then what is carried, prologues of this layer included. Asked before each
+  /// binding. Blocks, at most `timeout`. Errors: those of call().
+  virtual Errc agree(HostAddress host, MessageSizes& sizes, std::chrono::milliseconds timeout) noexcept = 0;
   /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at
   /// most
   /// `timeout` (zero: until the host has answered or is known to be gone).
