@@ -132,7 +132,7 @@ void ClientChannel::expired() noexcept {
   if (now - heard_ >= channels().options_.give_up)
     // Without the peer's life nothing has been sent that it could have executed.
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
-  interval_ = std::min(interval_ * 2, channels().options_.give_up / 5);
+  interval_ = std::min(interval_ * 2, channels().options_.longest_pause());
   send_due_ = now + interval_;
   arm(now);
   send_again();

@@ -33,8 +33,7 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
 ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
     : lower(std::move(session)),
       host(ask_host(*lower)),
-      // No longer apart than lets several tries be lost before a peer is given up.
-      round_trip(options.initial_timeout, options.minimum_timeout, options.give_up / 5) {
+      round_trip(options.initial_timeout, options.minimum_timeout, options.longest_pause()) {
   ask_sizes(options);
 }
 

@@ -40,7 +40,8 @@ struct WaitingHere {
 Errc transport_outcome(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted: return Errc::timed_out;
-    case Errc::not_permitted: return Errc::not_permitted;
+    case Errc::not_permitted:
+    case Errc::host_unreachable: return outcome;
     case Errc::limit_reached:
     case Errc::message_too_long: return Errc::limit_reached;
     default: return Errc::peer_gone;

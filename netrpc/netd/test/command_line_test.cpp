@@ -49,6 +49,11 @@ TEST(NetdCommandLine, its_own_graphs_are_right) {
     EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
 }
 
+TEST(NetdCommandLine, its_own_graphs_give_a_silent_host_as_long_in_a_call_as_between_calls) {
+  const Ran ran = run(kNetd + " --check --udp --address 127.0.0.1 --insecure");
+  EXPECT_NE(ran.output.find("CHANNEL(give_up = 30s, reply_life = 40s)"), std::string::npos) << ran.output;
+}
+
 TEST(NetdCommandLine, does_not_start_without_keys_unless_told_to) {
   const Ran ran = run(kNetd + " --interface lo");
   EXPECT_EQ(ran.status, 1);

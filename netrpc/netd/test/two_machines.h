@@ -50,10 +50,10 @@ class Machine {
   void start_impatient(const std::string& options, const std::vector<std::string>& more = {}) {
     std::string graph;
     in([&] { graph = run(std::string(LRPC_NETD) + " --check " + options).output; });
-    const std::string patient = "CHANNEL over";
+    const std::string patient = "give_up = 30s";
     const std::size_t at = graph.find(patient);
     ASSERT_NE(at, std::string::npos) << graph;
-    graph.replace(at, patient.size(), "CHANNEL(give_up = 500ms) over");
+    graph.replace(at, patient.size(), "give_up = 500ms");
     std::ofstream(file("graph")) << graph;
     std::vector<std::string> arguments{"--graph", file("graph")};
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -30,7 +30,10 @@ constexpr milliseconds kBindPatience{30'000};
 constexpr milliseconds kBindPause{250};
 constexpr milliseconds kUnbindPatience{2'000};
 constexpr milliseconds kPingPatience{5'000};
-constexpr unsigned kMissedPings = 2;
+/// Of the first words with a host, while a binding is made.
+constexpr milliseconds kAgreePatience{5'000};
+/// Until a host to which there is no way is tried again.
+constexpr milliseconds kNoWayPause{100};
 
 using server::failed;
 
@@ -87,7 +90,7 @@ class Turn {
 Status reached(Errc sent, const std::string& at) {
   if (sent == Errc::ok) return {};
   if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
-  if (sent == Errc::peer_gone)
+  if (sent == Errc::peer_gone || sent == Errc::host_unreachable)
     return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
   return Error{sent, at + " refused: " + std::string(describe(sent))};
 }
@@ -164,8 +167,9 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   }
   const std::string at = "host '" + host.str() + "'";
   MessageSizes carried;
-  if (Status agreed = reached(transport_.agree(*address, carried, kBindPatience), at); !agreed)
-    return raise(refusal(agreed.error()));
+  Errc met = transport_.agree(*address, carried, kAgreePatience);
+  if (met == Errc::timed_out) met = Errc::peer_gone;  // it has nothing to wait for
+  if (Status agreed = reached(met, at); !agreed) return raise(refusal(agreed.error()));
   if (Status small = fits(needed, carried, "between this host and " + at); !small) return raise(refusal(small.error()));
   Loads loads;
   {
@@ -185,6 +189,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   path->bound(*key);
   {
     std::lock_guard lock(mutex_);
+    silence_.heard(*address, options_.now());
     paths_.emplace(path.get(), path);
   }
   return context.grant<NetworkPath::Path>(std::move(path));
@@ -227,6 +232,30 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
   }
 }
 
+/// Makes a CALL. While there is no way to the host nothing has been executed: it is tried again until the call's time is
+/// over, or the path's.
+Errc PathService::deliver(const Path& path, std::span<const std::byte> request, std::span<std::byte> reply,
+                          std::size_t& size, std::uint32_t limit_ms) {
+  const auto began = Clock::now();
+  const milliseconds limit(limit_ms);
+  milliseconds left = limit;
+  for (;;) {
+    const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left);
+    if (sent != Errc::host_unreachable) return sent;
+    if (path.ended.load(std::memory_order_acquire)) return Errc::peer_gone;
+    {
+      std::lock_guard lock(mutex_);
+      if (silence_.over(path.host, options_.now())) return Errc::peer_gone;
+    }
+    if (limit_ms != 0) {
+      left = limit - std::chrono::floor<milliseconds>(Clock::now() - began);
+      if (left <= kNoWayPause) return Errc::timed_out;
+    }
+    std::this_thread::sleep_for(kNoWayPause);
+    if (limit_ms != 0) left -= kNoWayPause;
+  }
+}
+
 Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Path& path, std::uint16_t number,
                                                    std::uint32_t limit_ms, std::span<const std::byte> image,
                                                    Buffer& results) {
@@ -242,9 +271,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Pat
   // The client may change its image meanwhile: from here on there is a copy.
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent =
-      transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
-                      std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(limit_ms));
+  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, limit_ms);
   if (sent == Errc::timed_out && limit_ms != 0) return Results{.status = failed(Errc::call_aborted), .ended = false};
   if (sent == Errc::limit_reached) return Results{.status = failed(Errc::limit_reached), .ended = false};
   const auto answer =
@@ -273,8 +300,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   encode_prologue({path.key(), path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
-                                    std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(0));
+  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, 0);
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
@@ -287,7 +313,7 @@ void PathService::let_go(Path& path) noexcept {
     of_binding_.erase(path.local_binding);
     if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
-    path.unbind_.front().since = Clock::now();
+    path.unbind_.front().since = options_.now();
     unbinds_.splice(unbinds_.end(), path.unbind_);
   }
   if (on_unbind) on_unbind();
@@ -323,7 +349,9 @@ void PathService::send_unbinds() {
         const std::string request = encode_unbind(one->key);
         const Errc sent =
             transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
-        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::limit_reached) break;
+        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
+            sent == Errc::limit_reached)
+          break;
       }
     } catch (const std::bad_alloc&) {
     }
@@ -339,7 +367,7 @@ void PathService::retry_unbinds(Clock::time_point now) {
   // Those that are listed exist: a path leaves the list, under the lock, before it ends.
   for (const auto& [path, weak] : paths_) in_use.insert(path->host);
   std::erase_if(unsent_, [&](const Unbind& one) {
-    return now - one.since > options_.silence && !in_use.contains(one.host);  // gone for want of keepalives
+    return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
   });
   const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
   while (unsent_.size() > most) unsent_.pop_front();
@@ -356,20 +384,20 @@ std::vector<std::uint64_t> PathService::ping() {
     for (const auto& [address, weak] : paths_) {
       if (auto path = weak.lock()) sorted[path->host].push_back(std::move(path));
     }
-    std::erase_if(missed_, [&](const auto& one) { return !sorted.contains(one.first); });
+    silence_.keep([&](HostAddress host) { return sorted.contains(host); });
     for (auto& one : sorted) by_host.emplace_back(one.first, std::move(one.second));
     // Those that did not answer last time come last.
     std::stable_partition(by_host.begin(), by_host.end(),
-                          [&](const auto& one) { return !missed_.contains(one.first); });
+                          [&](const auto& one) { return !silence_.suspected(one.first); });
   }
-  const milliseconds limit = patience(kPingPatience, options_.keepalive, by_host.size());
+  const milliseconds usual = patience(kPingPatience, options_.keepalive, by_host.size());
   for_each_host(by_host.size(), [&](std::size_t i) {
     auto& [host, paths] = by_host[i];
     std::vector<std::uint64_t> of_host;
     for (const auto& path : paths) {
       if (path->ended.load(std::memory_order_acquire)) of_host.push_back(path->local_binding);
     }
-    const auto more = ping_host(host, std::move(paths), limit);
+    const auto more = ping_host(host, std::move(paths), usual);
     std::lock_guard lock(mutex_);
     ended.insert(ended.end(), of_host.begin(), of_host.end());
     ended.insert(ended.end(), more.begin(), more.end());
@@ -378,7 +406,7 @@ std::vector<std::uint64_t> PathService::ping() {
 }
 
 std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
-                                                  milliseconds limit) {
+                                                  milliseconds usual) {
   std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
   if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
   if (paths.empty()) return {};
@@ -387,14 +415,23 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
   std::array<std::byte, 16 + kMaxPinged> reply;
   std::size_t size = 0;
   const std::string request = encode(message);
-  const Errc sent =
-      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
-  if (sent == Errc::limit_reached) return {};  // it lives, and is busy
+  milliseconds limit = usual;
   {
     std::lock_guard lock(mutex_);
-    if (sent == Errc::timed_out && ++missed_[host] < kMissedPings) return {};
-    missed_.erase(host);
+    limit = silence_.patience(host, options_.now(), usual, kLeastPatience);
   }
+  const Errc sent =
+      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
+  {
+    std::lock_guard lock(mutex_);
+    if (sent == Errc::timed_out || sent == Errc::host_unreachable) {
+      silence_.missed(host);
+      if (!silence_.over(host, options_.now())) return {};
+    } else if (sent != Errc::peer_gone) {
+      silence_.heard(host, options_.now());
+    }
+  }
+  if (sent == Errc::limit_reached) return {};  // it lives, and is busy
   const auto answer =
       sent == Errc::ok ? decode_ping_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   std::vector<std::uint64_t> ended;
@@ -406,6 +443,11 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
     ended.push_back(paths[i]->local_binding);
   }
   return ended;
+}
+
+milliseconds PathService::pause() const {
+  std::lock_guard lock(mutex_);
+  return silence_.pause(options_.keepalive);
 }
 
 std::size_t PathService::paths() const {

@@ -67,6 +67,7 @@ class Network {
     if (service == nullptr) return Errc::peer_gone;
     std::vector<std::byte> copy(request.begin(), request.end());
     if (tamper) tamper(command, copy);
+    if (const Errc lost = wait_for_joining(command); lost != Errc::ok) return lost;
     if (command == kPing) ++pings;
     const std::uint16_t refused =
         service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, command, copy, reply, size);
@@ -74,6 +75,17 @@ class Network {
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
     return Errc::ok;
   }
+
+  /// From now on nothing arrives: calls wait for join(), or give_up(); the brokers' own commands are not answered in
+  /// time.
+  void part() { set(State::parted); }
+  void join() { set(State::joined); }
+  /// Calls that wait end as a transport's call to a host that has been silent for too long.
+  void give_up() { set(State::given_up); }
+  /// There is no way to any host, until join().
+  void block() { set(State::blocked); }
+  std::atomic<int> missed_pings{0};
+  std::atomic<int> waiting{0};  ///< Or tried in vain.
 
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
@@ -83,8 +95,27 @@ class Network {
   std::atomic<bool> lose_replies_to_calls{false};
 
  private:
+  enum class State { joined, parted, given_up, blocked };
+  void set(State state) {
+    std::lock_guard lock(mutex_);
+    state_ = state;
+    joined_.notify_all();
+  }
+  Errc wait_for_joining(std::uint16_t command) {
+    std::unique_lock lock(mutex_);
+    if (state_ == State::joined) return Errc::ok;
+    if (command == kPing) ++missed_pings;
+    if (command != kCall) return Errc::timed_out;
+    ++waiting;
+    if (state_ == State::blocked) return Errc::host_unreachable;
+    joined_.wait(lock, [&] { return state_ != State::parted; });
+    return state_ == State::given_up ? Errc::peer_gone : Errc::ok;
+  }
+
   Tamper tamper_;
   std::mutex mutex_;
+  State state_ = State::joined;
+  std::condition_variable joined_;
   std::condition_variable delivered_;
   std::map<HostAddress, std::size_t> delivering_;  ///< Commands being answered.
   std::map<HostAddress, RemoteService*> services_;

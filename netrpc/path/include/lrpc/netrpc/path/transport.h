@@ -34,7 +34,8 @@ class Transport {
   /// `timeout` (zero: until the host has answered or is known to be gone).
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
-  ///   peer_gone  the host cannot be reached, has crashed or has rebooted meanwhile; the command may have been served. The
+  ///   host_unreachable  there is no way to the host at present; the command was not served, and may be sent again
+  ///   peer_gone  the host is silent, has crashed or has rebooted meanwhile; the command may have been served. The
   ///              path to it is given up: not for a command that is lost and may be sent again
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
