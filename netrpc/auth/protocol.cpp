@@ -10,6 +10,14 @@ namespace {
 constexpr std::uint32_t kNudges = 32;                               ///< At once, ...
 constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one each.
 
+/// Tells the administrator, without memory. `about` may be made up by somebody else.
+void notice(Host& host, HostAddress about, std::string_view what) noexcept {
+  std::array<char, 160> line;
+  const auto written = fmt::format_to_n(line.data(), line.size(), "host {}.{}.{}.{} {}", about.value >> 24,
+                                        about.value >> 16 & 0xff, about.value >> 8 & 0xff, about.value & 0xff, what);
+  host.notice({line.data(), std::min(written.size, line.size())});
+}
+
 /// What goes through AUTH when `size` bytes go through the layer below.
 std::size_t without_overhead(std::size_t size) noexcept {
   size = std::min(size, Message::kMaxContiguous);
@@ -100,6 +108,7 @@ Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& part
   }
   const Key* const key = keys_.find(remote);
   if (key == nullptr) {
+    notice(host(), remote, "is to be called, and there is no key for it here: add one to the file of keys");
     return Error{Errc::not_permitted, fmt::format("{}: there is no key for host {}; add one to {}", name(),
                                                   to_string(remote), options_.keys)};
   }
@@ -171,6 +180,7 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   const Key* const key = keys_.find(prefix->ends.sender);
   if (key == nullptr) {
     ++counted.refused;
+    notice(host(), prefix->ends.sender, "wants to be heard, and there is no key for it here");
     return;
   }
   handshake(lower, *prefix, *key, message);
@@ -189,6 +199,7 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
   }
   if (prefix.type == Type::hello) {
     const auto hello = decode_hello(packet.bytes, key.mac);
+    if (!hello) notice(host(), prefix.ends.sender, "wants to be heard, and does not have the key that is here for it");
     Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
     if (peer == nullptr) {
       ++counted.refused;
@@ -315,6 +326,12 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::DropIdle>(request)) {
     sessions_.drop_idle();
     sweep(true);
+    return Errc::ok;
+  }
+  if (auto* const shares = std::get_if<control::SharesKey>(&request)) {
+    shares->has_key = keys_.find(shares->host) != nullptr;
+    const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(shares->host));
+    shares->shown = peer != nullptr && (*peer)->associated();
     return Errc::ok;
   }
   if (auto* const again = std::get_if<control::RereadKeys>(&request)) {

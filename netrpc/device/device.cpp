@@ -51,7 +51,7 @@ Result<HostAddress> own_address(Host& host, const std::string& text) {
   HostAddress bound;
   if (!text.empty()) {
     const auto parsed = parse_host(text);
-    if (!parsed) return Error{Errc::invalid_argument, "'" + text + "' is not an address like 10.0.0.1"};
+    if (!parsed) return Error{Errc::invalid_argument, why_no_host(text)};
     bound = *parsed;
   }
   if (!host.address().known()) {

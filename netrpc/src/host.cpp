@@ -1,6 +1,7 @@
 #include "lrpc/netrpc/host.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -66,6 +67,19 @@ Host::Host(HostOptions options, const Clock& clock, Engine& engine)
       hash_seed_(options_.seed != 0 ? mix(options_.seed, 1) : shim::make_identifier()),
       peers_(hash_seed_) {
   while (options_.boot_id == 0) options_.boot_id = static_cast<BootId>(random());
+}
+
+void Host::notice(std::string_view line) noexcept {
+  if (!options_.notice) return;
+  if (now() < next_notice_) {
+    ++notices_left_out_;
+    return;
+  }
+  next_notice_ = now() + std::chrono::seconds(1);
+  try {
+    options_.notice(line, std::exchange(notices_left_out_, 0));
+  } catch (...) {  // no memory for the line
+  }
 }
 
 std::uint64_t Host::random() noexcept {  // splitmix64

@@ -44,6 +44,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   host.name = "lrpc-netd";
   host.address = daemon->options_.address;
   host.short_of_memory = daemon->options_.short_of_memory;
+  host.notice = daemon->options_.notice;
   daemon->host_ = std::make_unique<netrpc::Host>(std::move(host), daemon->clock_, *daemon->engine_);
   daemon->host_->pool().stock(kStock);
   if (auto composed = daemon->compose(); !composed) return composed.error();

@@ -31,6 +31,8 @@ struct DaemonOptions {
   std::string state_file{};       ///< Stays writable; is there already. Empty: none.
   /// Whether there is so little memory that nothing new is to be begun, for anybody. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
+  /// As netrpc::HostOptions::notice.
+  std::function<void(std::string_view line, std::uint64_t left_out)> notice{};
 };
 
 class Daemon {

@@ -119,8 +119,7 @@ lrpc::Status choose_graph(CommandLine& line) {
   if (!line.address.empty()) {
     const auto address = netrpc::parse_host(line.address);
     if (!address || !address->known())
-      return lrpc::Error{lrpc::Errc::invalid_argument,
-                         "--address: '" + line.address + "' is not an address like 10.0.0.1"};
+      return lrpc::Error{lrpc::Errc::invalid_argument, "--address: " + netrpc::why_no_host(line.address)};
     daemon.address = *address;
   }
   if (!line.graph_file.empty()) {
@@ -230,6 +229,9 @@ int serve(CommandLine& line) {
   if (!make_state_file(line.daemon.state_file))
     return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
   line.daemon.short_of_memory = &lrpc::reserve::short_of_memory;
+  line.daemon.notice = [](std::string_view told, std::uint64_t left_out) {
+    left_out == 0 ? spdlog::warn("{}", told) : spdlog::warn("{} (left out before: {} lines)", told, left_out);
+  };
   auto daemon = Daemon::start(line.daemon);
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;

@@ -228,6 +228,23 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
   return Errc::ok;
 }
 
+std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
+  constexpr std::string_view kSilent = "cannot be reached, or no lrpc-netd runs there";
+  netrpc::control::SharesKey shares{{to}, false, false};
+  const Shepherd inside(host().monitor());
+  const bool keyed = netrpc::control::ask(below_, shares) == Errc::ok;
+  if (outcome == Errc::not_permitted && keyed && !shares.has_key)
+    return "has no line in this host's file of keys: add one, and send lrpc-netd SIGHUP";
+  if (outcome != Errc::peer_gone) return "refused: " + std::string(describe(outcome));
+  if (!keyed || shares.shown) return std::string(kSilent);
+  // It says nothing to those without the key, and so not that this is why.
+  const std::string text =
+      "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
+      std::string(kSilent);
+  host().notice("host " + to_string(netrpc::HostAddress{to}) + " " + text);
+  return text;
+}
+
 // ---- commands of other hosts ----
 
 /// Inside the monitor. Costs less than most commands, and makes nothing but an entry for a host that has been heard.

@@ -43,6 +43,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   void stop_calling() noexcept;
 
   // ---- Transport ----
+  std::string why(netpath::HostAddress host, Errc outcome) override;
   Errc agree(netpath::HostAddress host, netpath::MessageSizes& sizes,
              std::chrono::milliseconds timeout) noexcept override;
   Errc call(netpath::HostAddress host, std::uint16_t command, std::span<const std::byte> request,

@@ -70,6 +70,26 @@ TEST(NetdCommandLine, says_which_user_or_group_it_does_not_know) {
   EXPECT_NE(group.output.find("there is no group 'no-such-group'"), std::string::npos) << group.output;
 }
 
+TEST(NetdCommandLine, says_that_there_is_no_ipv6_where_an_address_of_it_is_given) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const auto told = [](const std::string& command) {
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.output.find("looks like an IPv6 address, and there is IPv4 only"), std::string::npos) << ran.output;
+  };
+  told(kNetd + " --udp --insecure --address fe80::1");
+  const std::string keys = (directory.path() / "keys").string();
+  std::ofstream(keys) << "2001:db8::/32 " << run(kNetd + " --generate-key").output;
+  ASSERT_EQ(::chmod(keys.c_str(), 0600), 0);
+  told(kNetd + " --udp --address 127.0.0.1 --keys " + keys);
+  const std::string graph = (directory.path() / "graph").string();
+  for (const std::string address : {"::1", "[::1]"}) {
+    std::ofstream(graph) << "udp = UDP(address = \"" << address
+                         << "\"); channel = CHANNEL over udp; select = SELECT over channel;\n";
+    told(kNetd + " --sandbox off --graph " + graph);
+  }
+}
+
 TEST(NetdCommandLine, refuses_keys_that_others_can_read) {
   const testing_lrpc::TemporaryDirectory directory;
   const std::string file = (directory.path() / "keys").string();

@@ -38,7 +38,8 @@ class Machine {
     ASSERT_EQ(::chmod(file("keys").c_str(), 0600), 0);
   }
   void start_netd(std::vector<std::string> options = {}) {
-    std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
+    std::vector<std::string> arguments{"/bin/sh", "-c", "exec \"$@\" 2>>" + file("log"), "lrpc-netd"};
+    arguments.insert(arguments.end(), {LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"});
     arguments.insert(arguments.end(), options.begin(), options.end());
     in([&] { netd_ = Process(std::move(arguments)); });
   }
@@ -61,6 +62,11 @@ class Machine {
   }
   void start_impatient_with_keys(const std::vector<std::string>& more = {}) {
     start_impatient("--keys " + file("keys"), more);
+  }
+  /// What lrpc-netd has said on its standard error.
+  [[nodiscard]] std::string log() const {
+    std::ifstream in(file("log"));
+    return {std::istreambuf_iterator<char>(in), {}};
   }
   /// Anything else, until it has printed a line.
   Process start(std::vector<std::string> arguments) const {
@@ -125,6 +131,14 @@ class TwoMachines : public ::testing::Test {
     }
     std::vector<std::byte> large(12000, std::byte{3});
     EXPECT_EQ(client->Sum(large).value(), 36000U);
+  }
+
+  static void expect_said(const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  static void expect_logged(const Machine& machine, const std::string& part) {
+    EXPECT_TRUE(eventually([&] { return machine.log().find(part) != std::string::npos; })) << part << "\n"
+                                                                                           << machine.log();
   }
 
   std::unique_ptr<Machine> here;

@@ -40,7 +40,11 @@ TEST_F(TwoMachines, a_machine_without_the_key_is_refused) {
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
   here->start_impatient_with_keys();
-  EXPECT_FALSE(import());
+  const auto refused = import();
+  EXPECT_EQ(refused.code(), Errc::remote_unavailable);
+  expect_said(refused.error().text, "does not answer to this host's key for it");
+  expect_logged(*here, "host 10.7.0.2 does not answer to this host's key for it");
+  expect_logged(*there, "host 10.7.0.1 wants to be heard, and does not have the key that is here for it");
   share_key();
   here->netd().send(SIGHUP);
   EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "with the key it is not";
@@ -51,6 +55,19 @@ TEST_F(TwoMachines, a_machine_that_has_no_line_for_the_other_says_that_it_is_not
   here->start_with_keys();
   const auto client = import();
   EXPECT_EQ(client.code(), Errc::not_permitted) << client.error().message();
+  expect_said(client.error().text, "has no line in this host's file of keys");
+  expect_logged(*here, "host 10.7.0.2 is to be called, and there is no key for it here");
+}
+
+TEST_F(TwoMachines, a_machine_that_is_not_in_the_file_of_keys_there_is_told_nothing_and_named_in_the_log_there) {
+  here->write_keys("10.7.0.2 " + key);
+  there->write_keys("10.7.0.99 " + key);
+  there->start_with_keys({"--export", "conformance"});
+  here->start_impatient_with_keys();
+  const auto client = import();
+  EXPECT_EQ(client.code(), Errc::remote_unavailable);
+  expect_said(client.error().text, "does not answer to this host's key for it");
+  expect_logged(*there, "host 10.7.0.1 wants to be heard, and there is no key for it here");
 }
 
 TEST_F(TwoMachines, one_with_a_key_and_one_without_do_not_understand_each_other) {
@@ -71,7 +88,9 @@ TEST_F(TwoMachines, names_that_are_not_exported_are_not_there) {
   there->start_with_keys({"--export", "conformance"});
   here->start_with_keys();
   const auto client = import("private@10.7.0.2");
-  EXPECT_FALSE(client);
+  EXPECT_EQ(client.code(), Errc::name_unknown);
+  expect_said(client.error().text, "no 'private' is exported to the network there");
+  EXPECT_EQ(client.error().text.find("key"), std::string::npos) << client.error().text;
 }
 
 TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_goes_on) {

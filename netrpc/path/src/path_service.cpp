@@ -40,6 +40,8 @@ using server::failed;
 Result<HostAddress> resolve(const std::string& host) {
   in_addr dotted{};
   if (inet_pton(AF_INET, host.c_str(), &dotted) == 1) return HostAddress{ntohl(dotted.s_addr)};
+  if (host.find(':') != std::string::npos)
+    return Error{Errc::invalid_argument, "host '" + host + "' looks like an IPv6 address, and there is IPv4 only"};
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
@@ -168,8 +170,11 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   const std::string at = "host '" + host.str() + "'";
   MessageSizes carried;
   Errc met = transport_.agree(*address, carried, kAgreePatience);
-  if (met == Errc::timed_out) met = Errc::peer_gone;  // it has nothing to wait for
-  if (Status agreed = reached(met, at); !agreed) return raise(refusal(agreed.error()));
+  if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
+  if (met != Errc::ok) {
+    const Errc code = met == Errc::peer_gone ? Errc::remote_unavailable : met;
+    return raise(refusal({code, at + " " + transport_.why(*address, met)}));
+  }
   if (Status small = fits(needed, carried, "between this host and " + at); !small) return raise(refusal(small.error()));
   Loads loads;
   {

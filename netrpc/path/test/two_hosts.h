@@ -129,6 +129,7 @@ class Wire final : public Transport {
     sizes = {longest_request, longest_reply};
     return Errc::ok;
   }
+  std::string why(HostAddress /*host*/, Errc /*outcome*/) override { return "is not there"; }
   /// What the network is said to carry.
   std::atomic<std::size_t> longest_request{kMaxMessage};
   std::atomic<std::size_t> longest_reply{kMaxMessage};

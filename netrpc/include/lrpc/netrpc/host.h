@@ -97,6 +97,9 @@ struct HostOptions {
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
   /// Whether there is so little memory that no new peer, session or channel is to be begun. Asked inside the monitor.
   std::function<bool()> short_of_memory = [] { return false; };
+  /// Told what this host's administrator should know, a line at a time, and how many lines have been left out since the
+  /// last one. Inside the monitor; must not block for long. Empty: nobody is told.
+  std::function<void(std::string_view line, std::uint64_t left_out)> notice{};
 };
 
 /// Pinned in memory; outlives its protocols.
@@ -123,6 +126,8 @@ class Host {
   [[nodiscard]] std::uint64_t hash_seed() const noexcept { return hash_seed_; }
   /// What only packets bring about is dropped then: who means it sends it again.
   [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory(); }
+  /// Tells the administrator, at most once a second: others may bring such lines about. Inside the monitor.
+  void notice(std::string_view line) noexcept;
 
  private:
   HostOptions options_;
@@ -133,6 +138,8 @@ class Host {
   std::uint64_t state_;
   std::uint64_t hash_seed_;
   Peers peers_;
+  Time next_notice_{};
+  std::uint64_t notices_left_out_ = 0;
 };
 
 }  // namespace lrpc::netrpc

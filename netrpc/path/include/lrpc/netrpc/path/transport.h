@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/result.h"
@@ -29,6 +30,9 @@ class Transport {
   /// larger ones from then on. `sizes` has then what is carried, prologues of this layer included. Asked before each
   /// binding. Blocks, at most `timeout`. Errors: those of call().
   virtual Errc agree(HostAddress host, MessageSizes& sizes, std::chrono::milliseconds timeout) noexcept = 0;
+  /// Why agree() with `host` has come to `outcome`, as far as this side knows, for whoever imports: what follows "host
+  /// 'NAME' ". Also tells the administrator where it is a matter of keys.
+  virtual std::string why(HostAddress host, Errc outcome) = 0;
   /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at
   /// most
   /// `timeout` (zero: until the host has answered or is known to be gone).
