@@ -29,7 +29,8 @@ std::string default_graph(const DefaultGraph& choice) {
     text = fmt::format(
         "eth      = ETH(interface = {});\n"
         "ip       = IP(address = \"{}\");\n"
-        "vipaddr  = VIPADDR over eth, ip;\n"
+        "hosts    = VIPHOSTS over eth;\n"
+        "vipaddr  = VIPADDR over eth, ip, hosts;\n"
         "fragment = FRAGMENT over vipaddr;\n"
         "vipsize  = VIPSIZE over vipaddr, fragment;\n",
         quoted(choice.interface), address);

@@ -17,6 +17,46 @@ TEST_F(TwoMachines, call_each_other_over_udp) { expect_calls({"--udp"}, {"--udp"
 
 TEST_F(TwoMachines, call_each_other_without_io_uring) { expect_calls({"--backend", "epoll"}, {"--backend", "epoll"}); }
 
+/// Messages that an instance of the graph has received so far, by the state that lrpc-netd writes.
+long received_by(const Machine& machine, const std::string& instance) {
+  std::ifstream in(machine.file("state"));
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t at = line.find("received ");
+    if (line.starts_with(instance + ":") && at != std::string::npos) return std::stol(line.substr(at + 9));
+  }
+  return 0;
+}
+
+TEST_F(TwoMachines, call_each_other_over_the_ethernet_where_both_have_said_that_they_hear_it) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  EXPECT_TRUE(eventually([&] {  // again, where the first words went over IP: that machine had not been heard yet
+    here->start_with_keys({"--state", here->file("state")});
+    auto client = import();
+    for (int i = 0; i < 100 && client; ++i) EXPECT_TRUE(client->Null());
+    here->netd().send(SIGUSR1);
+    EXPECT_TRUE(eventually([&] { return received_by(*here, "eth") + received_by(*here, "ip") >= 100; }));
+    return received_by(*here, "eth") >= 100;
+  }));
+}
+
+TEST_F(TwoMachines, call_a_neighbour_over_ip_that_does_not_hear_their_ethernet_frames) {
+  share_key();
+  const Process server = start_server();
+  std::ofstream(there->file("graph"))
+      << "ip = IP(address = \"10.7.0.2\"); fragment = FRAGMENT over ip;\n"
+         "vipsize = VIPSIZE over ip, fragment; auth = AUTH(keys = \""
+      << there->file("keys") << "\") over vipsize; channel = CHANNEL over auth; select = SELECT over channel;\n";
+  there->start_netd({"--graph", there->file("graph"), "--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(40, 2).value(), 42);
+  const std::vector<std::byte> large(12000, std::byte{3});
+  EXPECT_EQ(client->Sum(large).value(), 36000U);
+}
+
 TEST_F(TwoMachines, call_each_other_without_keys_when_both_say_so) {
   const Process server = start_server();
   there->start_netd({"--insecure", "--export", "conf*"});
