@@ -93,6 +93,7 @@ Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
     if (!next_word(line).empty()) return wrong("more than a host and a key");
     Key key;
     key.name = who;
+    if (!parse_who(who, key) && who.find(':') != std::string_view::npos) return wrong(why_no_host(who));
     if (!parse_who(who, key))
       return wrong(fmt::format("'{}' is not a host (10.0.0.2), a network (10.0.0.0/24) or *", who));
     if ((key.network & ~mask(key.prefix)) != 0)

@@ -2,6 +2,8 @@
 // that wait for it.
 #pragma once
 
+#include <algorithm>
+
 #include <vector>
 
 #include "lrpc/netrpc/event_manager.h"
@@ -47,6 +49,10 @@ class Peer {
   [[nodiscard]] bool open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept;
   [[nodiscard]] bool knows(std::uint32_t association) const noexcept;
   [[nodiscard]] bool handshaking() const noexcept { return running_; }
+  /// Whether the peer has shown, in this life of ours, that it has the key.
+  [[nodiscard]] bool associated() const noexcept {
+    return std::ranges::any_of(associations_, [](const Association& one) { return one.alive(); });
+  }
 
   /// Another key, or none (null), from now on: associations under the old one end at once.
   void rekeyed(const Key* key) noexcept;

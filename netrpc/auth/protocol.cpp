@@ -10,6 +10,11 @@ namespace {
 constexpr std::uint32_t kNudges = 32;                               ///< At once, ...
 constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one each.
 
+/// For the log. `about` may be made up by somebody else.
+void notice(Host& host, HostAddress about, std::string_view what) noexcept {
+  host.notice([&] { return "host " + to_string(about) + " " + std::string(what); });
+}
+
 /// What goes through AUTH when `size` bytes go through the layer below.
 std::size_t without_overhead(std::size_t size) noexcept {
   size = std::min(size, Message::kMaxContiguous);
@@ -100,6 +105,7 @@ Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& part
   }
   const Key* const key = keys_.find(remote);
   if (key == nullptr) {
+    notice(host(), remote, "is to be called, and there is no key for it here: add one to the file of keys");
     return Error{Errc::not_permitted, fmt::format("{}: there is no key for host {}; add one to {}", name(),
                                                   to_string(remote), options_.keys)};
   }
@@ -171,6 +177,7 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
   const Key* const key = keys_.find(prefix->ends.sender);
   if (key == nullptr) {
     ++counted.refused;
+    notice(host(), prefix->ends.sender, "wants to be heard, and there is no key for it here");
     return;
   }
   handshake(lower, *prefix, *key, message);
@@ -189,6 +196,7 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
   }
   if (prefix.type == Type::hello) {
     const auto hello = decode_hello(packet.bytes, key.mac);
+    if (!hello) notice(host(), prefix.ends.sender, "wants to be heard, and does not have the key that is here for it");
     Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
     if (peer == nullptr) {
       ++counted.refused;
@@ -315,6 +323,12 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::DropIdle>(request)) {
     sessions_.drop_idle();
     sweep(true);
+    return Errc::ok;
+  }
+  if (auto* const shares = std::get_if<control::SharesKey>(&request)) {
+    shares->has_key = keys_.find(shares->host) != nullptr;
+    const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(shares->host));
+    shares->shown = peer != nullptr && (*peer)->associated();
     return Errc::ok;
   }
   if (auto* const again = std::get_if<control::RereadKeys>(&request)) {

@@ -2,6 +2,8 @@
 // state machines are in docs/NETWORK.md.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -23,6 +25,12 @@ struct ChannelOptions {
   std::size_t memory = std::size_t{16} << 20;  ///< Bytes of replies that are kept, to all peers together.
   std::size_t max_message = 0;                 ///< Bytes of data in a message; zero: what the layer below can deliver.
   std::uint64_t first_sequence = 1;            ///< For tests of the wrap-around.
+
+  /// Between two packets to a peer that does not answer, at most: so that several tries may be lost before it is given
+  /// up, and so soon it is heard when it is there again.
+  [[nodiscard]] Duration longest_pause() const noexcept {
+    return std::min<Duration>(give_up / 5, std::chrono::seconds(1));
+  }
 };
 
 /// A CHANNEL over `below`, a datagram service. Sessions: `open` with participants.remote.host (and remote.channel, if

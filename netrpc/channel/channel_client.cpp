@@ -35,6 +35,7 @@ ChannelKey ClientChannel::key() const noexcept {
 
 void ClientChannel::call(Message request, Transaction& transaction, Duration timeout) noexcept {
   if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
+  peer_.look_at_sizes(channels().options_);
   if (request.size() + ChannelHeader::kSize > peer_.maximum) return transaction.completed(Errc::message_too_long, {});
   if (request.pool() == nullptr) request = Message(channels().host().pool());
   const SessionRef keep(this);  // completed() may let go of it
@@ -131,7 +132,7 @@ void ClientChannel::expired() noexcept {
   if (now - heard_ >= channels().options_.give_up)
     // Without the peer's life nothing has been sent that it could have executed.
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
-  interval_ = std::min(interval_ * 2, channels().options_.give_up / 5);
+  interval_ = std::min(interval_ * 2, channels().options_.longest_pause());
   send_due_ = now + interval_;
   arm(now);
   send_again();
@@ -228,6 +229,7 @@ void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {
 }
 
 Errc ClientChannel::control(control::Request& request) noexcept {
+  peer_.look_at_sizes(channels().options_);
   if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
     maximum->size = peer_.maximum - ChannelHeader::kSize;
     return Errc::ok;

@@ -33,10 +33,14 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
 ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
     : lower(std::move(session)),
       host(ask_host(*lower)),
-      maximum(ask_size<control::MaximumMessage>(*lower)),
-      optimum(std::min(ask_size<control::OptimumMessage>(*lower), maximum)),
-      // No longer apart than lets several tries be lost before a peer is given up.
-      round_trip(options.initial_timeout, options.minimum_timeout, options.give_up / 5) {
+      round_trip(options.initial_timeout, options.minimum_timeout, options.longest_pause()) {
+  ask_sizes(options);
+}
+
+void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
+  mtu_changes = lower->protocol().host().peers().mtu_changes();
+  maximum = ask_size<control::MaximumMessage>(*lower);
+  optimum = std::min(ask_size<control::OptimumMessage>(*lower), maximum);
   if (options.max_message != 0) maximum = std::min(maximum, options.max_message + ChannelHeader::kSize);
 }
 

@@ -26,10 +26,11 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  HostAddress host;     ///< Zero where the layer below knows a device address only.
-  BootId boot_id = 0;   ///< The life it is in; zero: not asked yet.
-  std::size_t maximum;  ///< Bytes of a CHANNEL message with its header.
-  std::size_t optimum;  ///< The same, in one packet.
+  HostAddress host;               ///< Zero where the layer below knows a device address only.
+  BootId boot_id = 0;             ///< The life it is in; zero: not asked yet.
+  std::size_t maximum = 0;        ///< Bytes of a CHANNEL message with its header.
+  std::size_t optimum = 0;        ///< The same, in one packet.
+  std::uint32_t mtu_changes = 0;  ///< When the two were asked for.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
@@ -48,6 +49,12 @@ struct ChannelPeer {
   static constexpr std::size_t kMostEnded = 128;
   std::vector<EndedLife> ended;
 
+  void ask_sizes(const ChannelOptions& options) noexcept;
+  /// Asks again where a peer has said what it receives.
+  void look_at_sizes(const ChannelOptions& options) noexcept {
+    if (mtu_changes != lower->protocol().host().peers().mtu_changes()) [[unlikely]]
+      ask_sizes(options);
+  }
   [[nodiscard]] bool has_ended(BootId life) const noexcept;
   /// Packets beyond the first that a message of `size` bytes of data takes.
   [[nodiscard]] std::size_t more_packets(std::size_t size) const noexcept {

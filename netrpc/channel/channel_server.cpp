@@ -68,6 +68,7 @@ void ServerChannel::reply(Message message) noexcept {
   if (peer_ == nullptr || state_ != State::executing) return;  // nobody waits for it any more
   channels().list(*this);
   state_ = State::forgotten;
+  peer_->look_at_sizes(channels().options_);
   if (message.size() + ChannelHeader::kSize > peer_->maximum) [[unlikely]]
     return send(flags::kFail, Errc::message_too_long);
   if (message.pool() == nullptr) message = Message(channels().host().pool());
@@ -138,6 +139,7 @@ void ServerChannel::send(std::uint16_t flag, Errc error) noexcept {
 
 Errc ServerChannel::control(control::Request& request) noexcept {
   if (peer_ != nullptr) {
+    peer_->look_at_sizes(channels().options_);
     if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
       maximum->size = peer_->maximum - ChannelHeader::kSize;
       return Errc::ok;

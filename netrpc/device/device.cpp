@@ -1,6 +1,9 @@
 #include "netrpc/device/device.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <limits>
 #include <new>
 #include <string>
 
@@ -53,7 +56,7 @@ Result<HostAddress> own_address(Host& host, const std::string& text) {
   HostAddress bound;
   if (!text.empty()) {
     const auto parsed = parse_host(text);
-    if (!parsed) return Error{Errc::invalid_argument, "'" + text + "' is not an address like 10.0.0.1"};
+    if (!parsed) return Error{Errc::invalid_argument, why_no_host(text)};
     bound = *parsed;
   }
   if (!host.address().known()) {
@@ -259,9 +262,18 @@ Errc DeviceSession::push(Message message) noexcept {
   return Errc::ok;
 }
 
+std::size_t DeviceSession::received_there() const noexcept {
+  const std::size_t mtu = device_.host().peers().mtu(peer());
+  return mtu == 0 ? std::numeric_limits<std::size_t>::max() : mtu - device_.kernel_headers();
+}
+
 Errc DeviceSession::control(control::Request& request) noexcept {
   if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
-    best->size = device_.optimum(peer());
+    best->size = std::min(device_.optimum(peer()), received_there());
+    return Errc::ok;
+  }
+  if (auto* const longest = std::get_if<control::MaximumMessage>(&request); longest != nullptr && !device_.cuts()) {
+    longest->size = std::min(device_.maximum(), received_there());
     return Errc::ok;
   }
   return Session::control(request);

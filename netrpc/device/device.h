@@ -62,6 +62,10 @@ class Device : public Protocol {
   /// The longest message; what goes to `peer` (not known: to anybody) without being cut.
   [[nodiscard]] virtual std::size_t maximum() const noexcept = 0;
   [[nodiscard]] virtual std::size_t optimum(HostAddress peer) const noexcept = 0;
+  /// Of an IP datagram that arrives at a peer, what is the kernel's and not the message's; and whether the kernel cuts
+  /// longer messages.
+  [[nodiscard]] virtual std::size_t kernel_headers() const noexcept { return 0; }
+  [[nodiscard]] virtual bool cuts() const noexcept { return false; }
   [[nodiscard]] virtual Participant local() const noexcept = 0;
   /// Whether the kernel refuses messages without a byte, so that one has to be padded.
   [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
@@ -123,6 +127,8 @@ class DeviceSession final : public Session {
 
  private:
   friend class Device;
+  /// What the peer receives in one packet, as far as it has said.
+  [[nodiscard]] std::size_t received_there() const noexcept;
   Device& device_;
   const SocketId socket_;
   DevicePeer peer_;

@@ -80,6 +80,8 @@ Result<std::map<std::uint16_t, HostAddress>> parse_routes(std::string_view text)
     const auto [rest, error] = std::from_chars(one.data(), one.data() + one.size(), command);
     const std::string_view host = one.substr(static_cast<std::size_t>(rest - one.data()));
     const std::optional<HostAddress> address = host.starts_with('=') ? parse_host(host.substr(1)) : std::nullopt;
+    if (!address && host.starts_with('=') && host.find(':') != std::string_view::npos)
+      return Error{Errc::invalid_argument, "routes: " + why_no_host(host.substr(1))};
     if (error != std::errc() || command == 0 || !address)
       return Error{Errc::invalid_argument, "routes: '" + std::string(one) + "' is not COMMAND=HOST, as in 7=10.0.0.3"};
     routes[command] = *address;

@@ -51,6 +51,7 @@ FragmentSession::~FragmentSession() {
 }
 
 void FragmentSession::learn_fragment_size() {
+  mtu_changes_ = fragments().host().peers().mtu_changes();
   control::OptimumMessage optimum;
   control::MaximumMessage maximum;
   std::size_t carried = 0;
@@ -72,6 +73,7 @@ void FragmentSession::hear_through(Session& lower) {
 }
 
 Errc FragmentSession::control(control::Request& request) noexcept {
+  look_at_fragment_size();
   if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
     maximum->size = fragment_size_ * fragments().options_.fragments;
     return Errc::ok;

@@ -91,6 +91,8 @@ class FragmentSession final : public CachedSession {
   /// `lower` delivers to this session: it remembers that, for as long as this session holds it.
   void hear_through(Session& lower);
   void learn_fragment_size();
+  /// Learns it again where a peer has said what it receives.
+  void look_at_fragment_size() noexcept;
 
   SessionRef lower_;
   SessionRef heard_;  ///< A second way by which this peer's messages arrive (ETH beside IP).
@@ -98,6 +100,7 @@ class FragmentSession final : public CachedSession {
   HostAddress remote_;
   std::uint32_t sequence_;
   std::size_t fragment_size_ = 0;
+  std::uint32_t mtu_changes_ = 0;  ///< When it was learnt.
   /// The first fields of what goes out, and of what may come in: compared as bytes, so that a message in one fragment
   /// touches its header once.
   std::array<std::byte, Header::kPrefix> outgoing_{};
@@ -166,6 +169,11 @@ class FragmentProtocol final : public Protocol {
 
 inline FragmentProtocol& FragmentSession::fragments() const noexcept {
   return static_cast<FragmentProtocol&>(protocol());
+}
+
+inline void FragmentSession::look_at_fragment_size() noexcept {
+  if (mtu_changes_ != protocol().host().peers().mtu_changes()) [[unlikely]]
+    learn_fragment_size();
 }
 
 }  // namespace lrpc::netrpc::fragment

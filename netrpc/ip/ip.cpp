@@ -76,6 +76,8 @@ class Ip final : public Device {
     const std::size_t mtu = peer.known() ? path_mtu(peer) : kUsualMtu;
     return std::min(mtu > kIpHeader ? mtu - kIpHeader : kUsualMtu - kIpHeader, kLongest);
   }
+  std::size_t kernel_headers() const noexcept override { return kIpHeader; }
+  bool cuts() const noexcept override { return true; }
   Participant local() const noexcept override {
     Participant own;
     own.host = bound_.known() ? bound_ : host().address();

@@ -25,6 +25,12 @@ std::optional<HostAddress> parse_host(std::string_view text) {
   return HostAddress{ntohl(parsed.s_addr)};
 }
 
+std::string why_no_host(std::string_view text) {
+  if (text.find(':') != std::string_view::npos)
+    return fmt::format("'{}' looks like an IPv6 address, and there is IPv4 only: give one like 10.0.0.1", text);
+  return fmt::format("'{}' is not an address like 10.0.0.1", text);
+}
+
 std::string to_string(const ParticipantSet& participants) {
   return fmt::format("{} {} -> {}", participants.protocol, to_string(participants.local.host),
                      to_string(participants.remote.host));

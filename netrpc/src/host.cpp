@@ -1,7 +1,9 @@
 #include "lrpc/netrpc/host.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <utility>
 
 #include "lrpc/shim/identifier.h"
 
@@ -28,6 +30,26 @@ void Peers::heard(HostAddress host, BootId boot_id) {
 }
 
 void Peers::forget(HostAddress host) noexcept { boots_.unbind({hash_seed_, host}); }
+
+std::size_t Peers::mtu(HostAddress host) noexcept {
+  if (mtus_.empty()) return 0;
+  const std::size_t* const known = mtus_.resolve({hash_seed_, host});
+  return known == nullptr ? 0 : *known;
+}
+
+void Peers::set_mtu(HostAddress host, std::size_t mtu) noexcept {
+  mtu = std::max(mtu, kLeastMtu);
+  if (std::size_t* const known = mtus_.resolve({hash_seed_, host})) {
+    if (std::exchange(*known, mtu) != mtu) ++mtu_changes_;
+    return;
+  }
+  if (mtus_.size() >= kMost) return;
+  try {
+    mtus_.bind({hash_seed_, host}, mtu);
+    ++mtu_changes_;
+  } catch (const std::bad_alloc&) {  // as if it had not said so
+  }
+}
 
 void Engine::outside(Host& host, const std::function<void()>& procedure) {
   host.monitor().unlock();

@@ -85,6 +85,8 @@ class Udp final : public Device {
     const std::size_t mtu = peer.known() ? path_mtu(peer) : kUsualMtu;
     return std::min(mtu > kHeaders ? mtu - kHeaders : kUsualMtu - kHeaders, kLongestPayload);
   }
+  std::size_t kernel_headers() const noexcept override { return kHeaders; }
+  bool cuts() const noexcept override { return true; }
   Participant local() const noexcept override {
     Participant own;
     own.host = bound_.known() ? bound_ : host().address();

@@ -21,6 +21,7 @@ class VipSession final : public VirtualSession {
   /// The one test: does it fit the Ethernet, if that is there?
   Errc push(Message message) noexcept override {
     used = true;
+    look_at_ethernet();
     if (message.size() < ethernet_bound_) [[likely]] {
       const Errc outcome = ethernet_->push(std::move(message));
       if (outcome == Errc::host_unreachable) [[unlikely]]
@@ -41,11 +42,14 @@ class VipSession final : public VirtualSession {
   void ethernet_failed() noexcept;
   [[nodiscard]] Errc push_over_ip(Message message) noexcept;
   void use_ethernet(SessionRef session);
-  void learn_bound() noexcept;
+  void ask_bound();
+  /// Where a peer has said what it receives, the Ethernet may carry less, or more.
+  void look_at_ethernet() noexcept;
 
   SessionRef ethernet_;
   SessionRef ip_;
   std::size_t ethernet_bound_ = 0;  ///< Messages shorter than this go over the Ethernet; 0: none.
+  std::uint32_t mtu_changes_ = 0;   ///< When that was asked.
   Time avoid_until_{};              ///< The Ethernet has failed: not before then.
   bool proven_ = false;             ///< The peer has sent over the Ethernet: it speaks VIP, whatever a table says.
 };
@@ -80,15 +84,23 @@ VipSession::~VipSession() {
 
 VipProtocol& VipSession::vip() const noexcept { return static_cast<VipProtocol&>(protocol()); }
 
-void VipSession::use_ethernet(SessionRef session) {
-  keep(ethernet_, std::move(session));
-  learn_bound();
-}
-
-void VipSession::learn_bound() noexcept {
+void VipSession::ask_bound() {
+  mtu_changes_ = vip().host().peers().mtu_changes();
   control::MaximumMessage maximum;
   if (control::ask(*ethernet_, maximum) != Errc::ok) maximum.size = vip().ways().ethernet_maximum();
   ethernet_bound_ = maximum.size + 1;
+}
+
+inline void VipSession::look_at_ethernet() noexcept {
+  if (mtu_changes_ == vip().host().peers().mtu_changes()) [[likely]]
+    return;
+  mtu_changes_ = vip().host().peers().mtu_changes();
+  if (ethernet_bound_ != 0) ask_bound();
+}
+
+void VipSession::use_ethernet(SessionRef session) {
+  keep(ethernet_, std::move(session));
+  ask_bound();
 }
 
 Errc VipSession::choose() {
@@ -135,11 +147,12 @@ void VipSession::swept() noexcept {
   if (ethernet_bound_ == 0) {
     static_cast<void>(choose());
   } else {
-    learn_bound();  // the link may carry more or less than before
+    ask_bound();  // the link may carry more or less than before
   }
 }
 
 Errc VipSession::control(control::Request& request) noexcept {
+  look_at_ethernet();
   if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
     if (!ip_ && ethernet_bound_ != 0) {
       maximum->size = ethernet_bound_ - 1;

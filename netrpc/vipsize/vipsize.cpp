@@ -32,6 +32,7 @@ class VipSizeSession final : public vip::VirtualSession {
 
   Errc push(Message message) noexcept override {
     used = true;
+    look_at_small();
     if (message.size() < small_bound_) [[likely]]
       return message.size() <= kSurelyCarried ? push_small(std::move(message)) : push_shrinking(std::move(message));
     return push_slowly(std::move(message));
@@ -52,6 +53,8 @@ class VipSizeSession final : public vip::VirtualSession {
   [[nodiscard]] Errc push_shrinking(Message message) noexcept;
   [[nodiscard]] Errc push_slowly(Message message) noexcept;
   void use_small(SessionRef session);
+  /// Where a peer has said what it receives, the small way may carry less, or more.
+  void look_at_small() noexcept;
   /// The next message asks again which way small ones go.
   void forget_small() noexcept {
     small_bound_ = 0;
@@ -60,8 +63,9 @@ class VipSizeSession final : public vip::VirtualSession {
 
   SessionRef small_;
   SessionRef large_;
-  SessionRef heard_;             ///< Another way by which small messages arrive: VIPaddr enables the Ethernet and IP.
-  std::size_t small_bound_ = 0;  ///< Messages shorter than this go through small_; 0: it is not open.
+  SessionRef heard_;               ///< Another way by which small messages arrive: VIPaddr enables the Ethernet and IP.
+  std::size_t small_bound_ = 0;    ///< Messages shorter than this go through small_; 0: it is not open.
+  std::uint32_t mtu_changes_ = 0;  ///< When that was asked.
   bool passive_ = false;
 };
 
@@ -109,7 +113,15 @@ VipSizeSession::~VipSizeSession() {
 
 VipSizeProtocol& VipSizeSession::vipsize() const noexcept { return static_cast<VipSizeProtocol&>(protocol()); }
 
+inline void VipSizeSession::look_at_small() noexcept {
+  if (mtu_changes_ == vipsize().host().peers().mtu_changes()) [[likely]]
+    return;
+  mtu_changes_ = vipsize().host().peers().mtu_changes();
+  if (small_) small_bound_ = uncut(*small_) + 1;
+}
+
 void VipSizeSession::use_small(SessionRef session) {
+  mtu_changes_ = vipsize().host().peers().mtu_changes();
   small_bound_ = uncut(*session) + 1;
   if (heard_ == session) keep(heard_, {});
   keep(small_, std::move(session));
@@ -177,6 +189,7 @@ Errc VipSizeSession::push_slowly(Message message) noexcept {
 }
 
 Errc VipSizeSession::control(control::Request& request) noexcept {
+  look_at_small();
   if (std::holds_alternative<control::MaximumMessage>(request)) {
     if (open_large() == Errc::ok) return large_->control(request);
     return small_ ? small_->control(request) : Errc::host_unreachable;

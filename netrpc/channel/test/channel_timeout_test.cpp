@@ -69,5 +69,62 @@ TEST(ChannelTimeoutTest, callers_that_lose_packets_do_not_make_each_other_wait_b
   EXPECT_EQ(timer.timeout(0, {}), 500us);
 }
 
+/// As in lrpc-netd's own graphs.
+constexpr ChannelOptions kPatient{.give_up = 30s, .reply_life = 40s};
+
+/// Nothing arrives for so long.
+void part(ChannelPair& pair, Duration time) {
+  for (Duration done{}; done < time; done += 1s) {
+    pair.wire.packets.clear();
+    pair.wire.pass(1s, 10ms);
+  }
+  pair.wire.packets.clear();
+}
+/// Everything arrives, for two seconds.
+void join(ChannelPair& pair) {
+  for (int i = 0; i < 20; ++i) {
+    pair.wire.pass(100ms, 10ms);
+    pair.wire.deliver_all();
+  }
+}
+
+TEST(ChannelTimeoutTest, a_call_outlives_a_silence_that_is_shorter_than_give_up_whatever_was_lost_in_it) {
+  for (const Duration silence : {7s, 28s}) {
+    ChannelPair pair(kPatient);
+    pair.expect_ok("warm");
+    TestCall request_lost;
+    pair.call(request_lost, "request");
+    part(pair, silence);
+    EXPECT_FALSE(request_lost.done());
+    join(pair);
+    EXPECT_EQ(request_lost.outcome, Errc::ok);
+    TestCall reply_lost;
+    pair.call(reply_lost, "reply");
+    pair.wire.deliver_next();
+    EXPECT_EQ(pair.executions("reply"), 1U);
+    part(pair, silence);
+    EXPECT_FALSE(reply_lost.done());
+    join(pair);
+    EXPECT_EQ(reply_lost.outcome, Errc::ok);
+    EXPECT_EQ(pair.executions("reply"), 1U);
+  }
+}
+
+TEST(ChannelTimeoutTest, a_call_ends_after_give_up_of_silence_and_one_with_a_timeout_by_that) {
+  ChannelPair pair(kPatient);
+  pair.expect_ok("warm");
+  TestCall limited;
+  pair.call(limited, "limited", 3s);
+  part(pair, 4s);
+  EXPECT_EQ(limited.outcome, Errc::call_aborted);
+  join(pair);
+  TestCall call;
+  pair.call(call, "unlimited");
+  part(pair, 29s);
+  EXPECT_FALSE(call.done());
+  part(pair, 3s);
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc

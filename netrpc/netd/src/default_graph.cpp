@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lrpc/netrpc/path/broker.h"
+
 namespace lrpc::netd {
 
 namespace {
@@ -27,7 +29,8 @@ std::string default_graph(const DefaultGraph& choice) {
     text = fmt::format(
         "eth      = ETH(interface = {});\n"
         "ip       = IP(address = \"{}\");\n"
-        "vipaddr  = VIPADDR over eth, ip;\n"
+        "hosts    = VIPHOSTS over eth;\n"
+        "vipaddr  = VIPADDR over eth, ip, hosts;\n"
         "fragment = FRAGMENT over vipaddr;\n"
         "vipsize  = VIPSIZE over vipaddr, fragment;\n",
         quoted(choice.interface), address);
@@ -38,7 +41,12 @@ std::string default_graph(const DefaultGraph& choice) {
     top = "auth";
   }
   // As many channels as the broker has calls under way to one host, and some for what it says for itself.
-  return text + fmt::format("channel  = CHANNEL over {};\nselect   = SELECT(channels = 288) over channel;\n", top);
+  // A call ends for the silence of its host when an idle binding does; and until then its reply is kept.
+  const auto silence = netpath::BrokerOptions::kSilence.count();
+  return text + fmt::format(
+                    "channel  = CHANNEL(give_up = {}s, reply_life = {}s) over {};\n"
+                    "select   = SELECT(channels = 288) over channel;\n",
+                    silence, silence + 10, top);
 }
 
 }  // namespace lrpc::netd

@@ -122,8 +122,7 @@ lrpc::Status choose_graph(CommandLine& line) {
   if (!line.address.empty()) {
     const auto address = netrpc::parse_host(line.address);
     if (!address || !address->known())
-      return lrpc::Error{lrpc::Errc::invalid_argument,
-                         "--address: '" + line.address + "' is not an address like 10.0.0.1"};
+      return lrpc::Error{lrpc::Errc::invalid_argument, "--address: " + netrpc::why_no_host(line.address)};
     daemon.address = *address;
   }
   if (!line.graph_file.empty()) {

@@ -1,6 +1,7 @@
 #include "network_service.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "lrpc/shim/binder_protocol.h"
+#include "netrpc/device/interface.h"
 
 namespace lrpc::netd {
 
@@ -38,11 +40,20 @@ struct WaitingHere {
 Errc transport_outcome(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted: return Errc::timed_out;
-    case Errc::not_permitted: return Errc::not_permitted;
+    case Errc::not_permitted:
+    case Errc::host_unreachable: return outcome;
     case Errc::limit_reached:
     case Errc::message_too_long: return Errc::limit_reached;
     default: return Errc::peer_gone;
   }
+}
+
+constexpr std::size_t kAgreeRequest = 4;
+constexpr std::size_t kAgreeReply = 8;
+
+/// Of the link by which `host` is reached, and by which its packets come; 0: nobody knows.
+std::uint32_t mtu_towards(netrpc::HostAddress host) noexcept {
+  return host.known() ? static_cast<std::uint32_t>(netrpc::path_mtu(host)) : 0;
 }
 
 /// A refusal that a peer has sent.
@@ -187,7 +198,70 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   return Errc::ok;
 }
 
+std::size_t NetworkService::longest(Session& session) const noexcept {
+  netrpc::control::MaximumMessage maximum;
+  if (netrpc::control::ask(session, maximum) != Errc::ok) return max_message_;
+  return std::min(maximum.size - std::min(maximum.size, kRefusal), max_message_);
+}
+
+Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes,
+                           std::chrono::milliseconds timeout) noexcept {
+  std::array<std::byte, kAgreeRequest> request;
+  netrpc::WireWriter(request.data()).put(mtu_towards({to}));
+  std::array<std::byte, kAgreeReply> reply;
+  std::size_t size = 0;
+  if (const Errc outcome = call(to, kAgree, request, reply, size, timeout); outcome != Errc::ok) return outcome;
+  if (size != reply.size()) return Errc::bad_message;
+  netrpc::WireReader reader(reply.data());
+  const auto mtu = reader.get<std::uint32_t>();
+  sizes.reply = reader.get<std::uint32_t>();
+  const Shepherd inside(host().monitor());
+  if (mtu != 0) host().peers().set_mtu({to}, mtu);
+  Result<SessionRef> opened = Errc::limit_reached;
+  try {
+    opened = session_to({to}, kAgree);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!opened) return transport_outcome(opened.code());
+  sizes.request = longest(**opened);
+  sizes.reply = std::min(sizes.reply, max_message_);
+  return Errc::ok;
+}
+
+std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
+  constexpr std::string_view kSilent = "cannot be reached, or no lrpc-netd runs there";
+  netrpc::control::SharesKey shares{{to}, false, false};
+  const Shepherd inside(host().monitor());
+  const bool keyed = netrpc::control::ask(below_, shares) == Errc::ok;
+  if (outcome == Errc::not_permitted && keyed && !shares.has_key)
+    return "has no line in this host's file of keys: add one, and send lrpc-netd SIGHUP";
+  if (outcome != Errc::peer_gone) return "refused: " + std::string(describe(outcome));
+  if (!keyed || shares.shown) return std::string(kSilent);
+  // It says nothing to those without the key, and so not that this is why.
+  const std::string text =
+      "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
+      std::string(kSilent);
+  host().notice([&] { return "host " + to_string(netrpc::HostAddress{to}) + " " + text; });
+  return text;
+}
+
 // ---- commands of other hosts ----
+
+/// Inside the monitor. Costs less than most commands, and makes nothing but an entry for a host that has been heard.
+void NetworkService::answer_agree(Session& lower, Message request) noexcept {
+  Message::Header<kAgreeRequest> asked;
+  request.pop(asked);
+  if (!asked || !request.empty()) return lower.reply(refusal(Errc::bad_message));
+  const auto mtu = netrpc::WireReader(asked.bytes).get<std::uint32_t>();
+  if (mtu != 0 && lower.peer().known()) host().peers().set_mtu(lower.peer(), mtu);
+  Message reply = Message::make(host().pool(), kRefusal + kAgreeReply);
+  if (!reply.allocated()) return lower.reply(refusal(Errc::limit_reached));
+  netrpc::WireWriter(reply.bytes().data())
+      .put(std::uint16_t{0})
+      .put(mtu_towards(lower.peer()))
+      .put(static_cast<std::uint32_t>(longest(lower)));
+  lower.reply(std::move(reply));
+}
 
 netpath::Principal NetworkService::principal_of(Session& session) const {
   netpath::Principal principal;
@@ -226,6 +300,7 @@ Message NetworkService::answer(Command& command) noexcept {
 void NetworkService::call_demux(Session& lower, Message request) noexcept {
   if (!serving_) return;  // whoever asks is told by the layer below that the call has failed
   ++statistics_.served;
+  if (lower.participants().local.command == kAgree) return answer_agree(lower, std::move(request));
   Command command{SessionRef(&lower), std::move(request), {}, lower.participants().local.command};
   try {
     command.from = principal_of(lower);

@@ -2,6 +2,10 @@
 // towards the graph the protocol on top, whose commands the broker serves.
 //
 // A request is the command's bytes; a reply is {u16 refusal, in network order; 0: served} and the reply's bytes.
+//
+// One command is its own: kAgree, by which two hosts tell each other the MTU of the link by which each receives. The
+// request is {u32 MTU}, the reply {u32 MTU, u32 longest reply to you}, in network order; an MTU of 0 is not known. It is
+// shorter than any packet, and comes before messages that are not.
 #pragma once
 
 #include <atomic>
@@ -39,7 +43,9 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   void stop_calling() noexcept;
 
   // ---- Transport ----
-  [[nodiscard]] std::size_t max_message() const noexcept override { return max_message_; }
+  std::string why(netpath::HostAddress host, Errc outcome) override;
+  Errc agree(netpath::HostAddress host, netpath::MessageSizes& sizes,
+             std::chrono::milliseconds timeout) noexcept override;
   Errc call(netpath::HostAddress host, std::uint16_t command, std::span<const std::byte> request,
             std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout) noexcept override;
 
@@ -63,10 +69,14 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
     }
   };
   static constexpr std::size_t kRefusal = 2;
+  static constexpr std::uint16_t kAgree = 0x100;  ///< No command of the broker's.
   static constexpr std::size_t kWorkers = 512;
 
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command);
   [[nodiscard]] netpath::Principal principal_of(netrpc::Session& session) const;
+  /// Of the messages through a session to, or from, another host.
+  [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
+  void answer_agree(netrpc::Session& lower, netrpc::Message request) noexcept;
   [[nodiscard]] netrpc::Message answer(Command& command) noexcept;
   [[nodiscard]] netrpc::Message refusal(Errc code) noexcept;
   void serve_in_worker(Command command) noexcept;

@@ -146,7 +146,6 @@ TEST_F(TwoMachines, a_call_that_has_become_too_long_for_the_link_is_refused_and_
 }
 
 TEST_F(TwoMachines, netd_says_what_has_become_of_its_link_and_its_address) {
-  here->keep_log();
   here->start_netd({"--insecure"});
   here->where().ip("link set veth0 mtu 1200");
   EXPECT_TRUE(eventually([&] { return here->has_logged("link veth0 carries 1200 bytes a frame"); }));

@@ -49,6 +49,11 @@ TEST(NetdCommandLine, its_own_graphs_are_right) {
     EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
 }
 
+TEST(NetdCommandLine, its_own_graphs_give_a_silent_host_as_long_in_a_call_as_between_calls) {
+  const Ran ran = run(kNetd + " --check --udp --address 127.0.0.1 --insecure");
+  EXPECT_NE(ran.output.find("CHANNEL(give_up = 30s, reply_life = 40s)"), std::string::npos) << ran.output;
+}
+
 TEST(NetdCommandLine, does_not_start_without_keys_unless_told_to) {
   const Ran ran = run(kNetd + " --interface lo");
   EXPECT_EQ(ran.status, 1);
@@ -63,6 +68,26 @@ TEST(NetdCommandLine, says_which_user_or_group_it_does_not_know) {
   const Ran group = run(start + " --allow-group no-such-group");
   EXPECT_EQ(group.status, 1);
   EXPECT_NE(group.output.find("there is no group 'no-such-group'"), std::string::npos) << group.output;
+}
+
+TEST(NetdCommandLine, says_that_there_is_no_ipv6_where_an_address_of_it_is_given) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const auto told = [](const std::string& command) {
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_NE(ran.output.find("looks like an IPv6 address, and there is IPv4 only"), std::string::npos) << ran.output;
+  };
+  told(kNetd + " --udp --insecure --address fe80::1");
+  const std::string keys = (directory.path() / "keys").string();
+  std::ofstream(keys) << "2001:db8::/32 " << run(kNetd + " --generate-key").output;
+  ASSERT_EQ(::chmod(keys.c_str(), 0600), 0);
+  told(kNetd + " --udp --address 127.0.0.1 --keys " + keys);
+  const std::string graph = (directory.path() / "graph").string();
+  for (const std::string address : {"::1", "[::1]"}) {
+    std::ofstream(graph) << "udp = UDP(address = \"" << address
+                         << "\"); channel = CHANNEL over udp; select = SELECT over channel;\n";
+    told(kNetd + " --sandbox off --graph " + graph);
+  }
 }
 
 TEST(NetdCommandLine, refuses_keys_that_others_can_read) {

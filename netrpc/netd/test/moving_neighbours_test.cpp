@@ -33,7 +33,6 @@ TEST_F(OnOneEthernet, two_machines_with_one_address_both_say_so) {
   const auto first = plug("10.7.0.1");
   const auto second = plug("10.7.0.1");
   for (Machine* const machine : {first.get(), second.get()}) {
-    machine->keep_log();
     machine->start_netd({"--insecure"});
   }
   for (Machine* const machine : {first.get(), second.get()})
@@ -43,9 +42,7 @@ TEST_F(OnOneEthernet, two_machines_with_one_address_both_say_so) {
 TEST_F(OnOneEthernet, a_machine_whose_address_another_one_takes_later_says_so) {
   const auto machine = plug("10.7.0.1");
   const auto other = plug("10.7.0.2");
-  machine->keep_log();
   machine->start_netd({"--insecure"});
-  other->keep_log();
   other->start_netd({"--insecure"});
   other->where().ip("address del 10.7.0.2/24 dev veth0");
   other->where().ip("address add 10.7.0.1/24 dev veth0");
@@ -61,7 +58,6 @@ TEST_F(OnOneEthernet, machines_with_addresses_of_their_own_say_nothing) {
   const auto first = plug("10.7.0.1");
   const auto second = plug("10.7.0.2");
   for (Machine* const machine : {first.get(), second.get()}) {
-    machine->keep_log();
     machine->start_netd({"--insecure", "--export", "conformance"});
   }
   const Process server = second->start({LRPC_TEST_SERVER, "--nameserver", second->socket(), "conformance"});

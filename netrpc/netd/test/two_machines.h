@@ -38,11 +38,8 @@ class Machine {
     ASSERT_EQ(::chmod(file("keys").c_str(), 0600), 0);
   }
   void start_netd(std::vector<std::string> options = {}) {
-    std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
-    if (keeps_log_) {
-      const std::string redirected = "exec \"$0\" \"$@\" 2>" + file("log");
-      arguments.insert(arguments.begin(), {"/bin/sh", "-c", redirected});
-    }
+    std::vector<std::string> arguments{"/bin/sh", "-c", "exec \"$@\" 2>>" + file("log"), "lrpc-netd"};
+    arguments.insert(arguments.end(), {LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"});
     arguments.insert(arguments.end(), options.begin(), options.end());
     in([&] { netd_ = Process(std::move(arguments)); });
   }
@@ -55,10 +52,10 @@ class Machine {
                           const std::vector<std::string>& more = {}) {
     std::string graph;
     in([&] { graph = run(std::string(LRPC_NETD) + " --check " + options).output; });
-    const std::string usual = "CHANNEL over";
-    const std::size_t at = graph.find(usual);
+    const std::string patient = "give_up = 30s";
+    const std::size_t at = graph.find(patient);
     ASSERT_NE(at, std::string::npos) << graph;
-    graph.replace(at, usual.size(), "CHANNEL(give_up = " + give_up + ") over");
+    graph.replace(at, patient.size(), "give_up = " + give_up);
     std::ofstream(file("graph")) << graph;
     std::vector<std::string> arguments{"--graph", file("graph")};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -71,6 +68,11 @@ class Machine {
   void start_impatient_with_keys(const std::vector<std::string>& more = {}) {
     start_impatient("--keys " + file("keys"), more);
   }
+  /// What lrpc-netd has said on its standard error.
+  [[nodiscard]] std::string log() const {
+    std::ifstream in(file("log"));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   /// Anything else, until it has printed a line.
   Process start(std::vector<std::string> arguments) const {
     Process process;
@@ -78,8 +80,6 @@ class Machine {
     return process;
   }
   Process& netd() { return netd_; }
-  /// The next netd's log goes into a file.
-  void keep_log() { keeps_log_ = true; }
   [[nodiscard]] bool has_logged(const std::string& what) const {
     std::ifstream log(file("log"));
     for (std::string line; std::getline(log, line);)
@@ -93,7 +93,6 @@ class Machine {
   testing_lrpc::TemporaryDirectory directory_;
   Process lrpcd_;
   Process netd_;
-  bool keeps_log_ = false;
 };
 
 class TwoMachines : public ::testing::Test {
@@ -143,6 +142,14 @@ class TwoMachines : public ::testing::Test {
     }
     std::vector<std::byte> large(12000, std::byte{3});
     EXPECT_EQ(client->Sum(large).value(), 36000U);
+  }
+
+  static void expect_said(const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  static void expect_logged(const Machine& machine, const std::string& part) {
+    EXPECT_TRUE(eventually([&] { return machine.log().find(part) != std::string::npos; })) << part << "\n"
+                                                                                           << machine.log();
   }
 
   std::unique_ptr<Machine> here;

@@ -17,6 +17,46 @@ TEST_F(TwoMachines, call_each_other_over_udp) { expect_calls({"--udp"}, {"--udp"
 
 TEST_F(TwoMachines, call_each_other_without_io_uring) { expect_calls({"--backend", "epoll"}, {"--backend", "epoll"}); }
 
+/// Messages that an instance of the graph has received so far, by the state that lrpc-netd writes.
+long received_by(const Machine& machine, const std::string& instance) {
+  std::ifstream in(machine.file("state"));
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t at = line.find("received ");
+    if (line.starts_with(instance + ":") && at != std::string::npos) return std::stol(line.substr(at + 9));
+  }
+  return 0;
+}
+
+TEST_F(TwoMachines, call_each_other_over_the_ethernet_where_both_have_said_that_they_hear_it) {
+  share_key();
+  const Process server = start_server();
+  there->start_with_keys({"--export", "conformance"});
+  EXPECT_TRUE(eventually([&] {  // again, where the first words went over IP: that machine had not been heard yet
+    here->start_with_keys({"--state", here->file("state")});
+    auto client = import();
+    for (int i = 0; i < 100 && client; ++i) EXPECT_TRUE(client->Null());
+    here->netd().send(SIGUSR1);
+    EXPECT_TRUE(eventually([&] { return received_by(*here, "eth") + received_by(*here, "ip") >= 100; }));
+    return received_by(*here, "eth") >= 100;
+  }));
+}
+
+TEST_F(TwoMachines, call_a_neighbour_over_ip_that_does_not_hear_their_ethernet_frames) {
+  share_key();
+  const Process server = start_server();
+  std::ofstream(there->file("graph"))
+      << "ip = IP(address = \"10.7.0.2\"); fragment = FRAGMENT over ip;\n"
+         "vipsize = VIPSIZE over ip, fragment; auth = AUTH(keys = \""
+      << there->file("keys") << "\") over vipsize; channel = CHANNEL over auth; select = SELECT over channel;\n";
+  there->start_netd({"--graph", there->file("graph"), "--export", "conformance"});
+  here->start_with_keys();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(40, 2).value(), 42);
+  const std::vector<std::byte> large(12000, std::byte{3});
+  EXPECT_EQ(client->Sum(large).value(), 36000U);
+}
+
 TEST_F(TwoMachines, call_each_other_without_keys_when_both_say_so) {
   const Process server = start_server();
   there->start_netd({"--insecure", "--export", "conf*"});
@@ -40,7 +80,11 @@ TEST_F(TwoMachines, a_machine_without_the_key_is_refused) {
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
   here->start_impatient_with_keys();
-  EXPECT_FALSE(import());
+  const auto refused = import();
+  EXPECT_EQ(refused.code(), Errc::remote_unavailable);
+  expect_said(refused.error().text, "does not answer to this host's key for it");
+  expect_logged(*here, "host 10.7.0.2 does not answer to this host's key for it");
+  expect_logged(*there, "host 10.7.0.1 wants to be heard, and does not have the key that is here for it");
   share_key();
   here->netd().send(SIGHUP);
   EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "with the key it is not";
@@ -51,6 +95,19 @@ TEST_F(TwoMachines, a_machine_that_has_no_line_for_the_other_says_that_it_is_not
   here->start_with_keys();
   const auto client = import();
   EXPECT_EQ(client.code(), Errc::not_permitted) << client.error().message();
+  expect_said(client.error().text, "has no line in this host's file of keys");
+  expect_logged(*here, "host 10.7.0.2 is to be called, and there is no key for it here");
+}
+
+TEST_F(TwoMachines, a_machine_that_is_not_in_the_file_of_keys_there_is_told_nothing_and_named_in_the_log_there) {
+  here->write_keys("10.7.0.2 " + key);
+  there->write_keys("10.7.0.99 " + key);
+  there->start_with_keys({"--export", "conformance"});
+  here->start_impatient_with_keys();
+  const auto client = import();
+  EXPECT_EQ(client.code(), Errc::remote_unavailable);
+  expect_said(client.error().text, "does not answer to this host's key for it");
+  expect_logged(*there, "host 10.7.0.1 wants to be heard, and there is no key for it here");
 }
 
 TEST_F(TwoMachines, one_with_a_key_and_one_without_do_not_understand_each_other) {
@@ -71,7 +128,9 @@ TEST_F(TwoMachines, names_that_are_not_exported_are_not_there) {
   there->start_with_keys({"--export", "conformance"});
   here->start_with_keys();
   const auto client = import("private@10.7.0.2");
-  EXPECT_FALSE(client);
+  EXPECT_EQ(client.code(), Errc::name_unknown);
+  expect_said(client.error().text, "no 'private' is exported to the network there");
+  EXPECT_EQ(client.error().text.find("key"), std::string::npos) << client.error().text;
 }
 
 TEST_F(TwoMachines, a_call_fails_when_the_other_netd_is_killed_and_a_new_import_goes_on) {

@@ -48,11 +48,11 @@ struct RemoteBroker::Parts {
       if (now >= next_ping) {
         try {
           for (const std::uint64_t binding : paths.ping()) server.end_binding(binding);
-          paths.retry_unbinds(now);
-          hosts.sweep(now);
+          paths.retry_unbinds(options.now());
+          hosts.sweep(options.now());
         } catch (const std::bad_alloc&) {  // what is left waits for the next keepalive
         }
-        next_ping = ServedHosts::Clock::now() + options.keepalive;
+        next_ping = ServedHosts::Clock::now() + paths.pause();
       }
       lock.lock();
     }

@@ -9,14 +9,12 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call_word.h"
-#include "rounds.h"
 
 namespace lrpc::netpath {
 namespace {
@@ -28,15 +26,18 @@ using Clock = PathService::Clock;
 constexpr milliseconds kBindPatience{30'000};
 /// Between two BINDs for a name that is waited for, at least.
 constexpr milliseconds kBindPause{250};
-constexpr milliseconds kUnbindPatience{2'000};
-constexpr milliseconds kPingPatience{5'000};
-constexpr unsigned kMissedPings = 2;
+/// Of the first words with a host, while a binding is made.
+constexpr milliseconds kAgreePatience{5'000};
+/// Until a host to which there is no way is tried again.
+constexpr milliseconds kNoWayPause{100};
 
 using server::failed;
 
 Result<HostAddress> resolve(const std::string& host) {
   in_addr dotted{};
   if (inet_pton(AF_INET, host.c_str(), &dotted) == 1) return HostAddress{ntohl(dotted.s_addr)};
+  if (host.find(':') != std::string::npos)
+    return Error{Errc::invalid_argument, "host '" + host + "' looks like an IPv6 address, and there is IPv4 only"};
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
@@ -83,24 +84,35 @@ class Turn {
   const Share of_user_;
 };
 
+/// What a command to `at` has come to, while binding.
+Status reached(Errc sent, const std::string& at) {
+  if (sent == Errc::ok) return {};
+  if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
+  if (sent == Errc::peer_gone || sent == Errc::host_unreachable)
+    return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
+  return Error{sent, at + " refused: " + std::string(describe(sent))};
+}
+
 NetworkPath::Refused refusal(const Error& error) {
   return {.code = static_cast<std::uint16_t>(error.code), .text = String<512>::cut(error.message())};
 }
 
 }  // namespace
 
-Status PathService::fits(std::uint32_t largest_call, std::string_view call_name, std::uint32_t largest_return,
-                         std::string_view return_name) const {
-  const std::size_t message = transport_.max_message();
-  const std::size_t most = std::min(kMaxImage, message - std::min(message, kPrologue));
-  const auto over = [&](std::string_view name, const char* what, std::uint32_t size) {
-    return Error{Errc::limit_reached, "procedure " + std::string(name) + ": its " + what + " may take " +
+Status PathService::fits(const Needed& needed, const MessageSizes& carried, const std::string& way) {
+  const auto image = [](std::size_t message, std::size_t prologue) {
+    return std::min(kMaxImage, message - std::min(message, prologue));
+  };
+  const auto over = [&](const std::string& name, const char* what, std::size_t size, std::size_t most) {
+    return Error{Errc::limit_reached, "procedure " + needed.interface + "." + name + ": its " + what + " may take " +
                                           std::to_string(size) + " bytes, and " + std::to_string(most) +
-                                          " are the most that go to another host: " + std::to_string(size - most) +
+                                          " are the most that go " + way + ": " + std::to_string(size - most) +
                                           " too many"};
   };
-  if (largest_call > most) return over(call_name, "arguments", largest_call);
-  if (largest_return > most) return over(return_name, "results", largest_return);
+  const std::size_t call = image(carried.request, kPrologue);
+  if (needed.call > call) return over(needed.call_name, "arguments", needed.call, call);
+  const std::size_t result = image(carried.reply, kReplyPrologue);
+  if (needed.result > result) return over(needed.result_name, "results", needed.result, result);
   return {};
 }
 
@@ -109,8 +121,9 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
     std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
     const String<255>& return_name) {
-  if (Status small = fits(largest_call, call_name.view(), largest_return, return_name.view()); !small)
-    return raise(refusal(small.error()));
+  const Needed needed{interface_name.str(), largest_call, call_name.str(), largest_return, return_name.str()};
+  constexpr MessageSizes kAtMost{kMaxCallMessage, kReplyPrologue + kMaxImage};
+  if (Status small = fits(needed, kAtMost, "to or from any other host"); !small) return raise(refusal(small.error()));
   if (options_.short_of_memory())
     return raise(refusal({Errc::limit_reached, "this machine's network domain is short of memory"}));
   const std::uint64_t local = context.binding_id();
@@ -150,6 +163,15 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     return raise(refusal({Errc::invalid_argument,
                           "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
   }
+  const std::string at = "host '" + host.str() + "'";
+  MessageSizes carried;
+  Errc met = transport_.agree(*address, carried, kAgreePatience);
+  if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
+  if (met != Errc::ok) {
+    const Errc code = met == Errc::peer_gone ? Errc::remote_unavailable : met;
+    return raise(refusal({code, at + " " + transport_.why(*address, met)}));
+  }
+  if (Status small = fits(needed, carried, "between this host and " + at); !small) return raise(refusal(small.error()));
   Loads loads;
   {
     std::lock_guard lock(mutex_);
@@ -168,6 +190,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   path->bound(*key);
   {
     std::lock_guard lock(mutex_);
+    silence_.heard(*address, options_.now());
     paths_.emplace(path.get(), path);
   }
   return context.grant<NetworkPath::Path>(std::move(path));
@@ -197,10 +220,7 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
     const auto asked = Clock::now();
     const Errc sent =
         transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, kBindPatience);
-    if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
-    if (sent == Errc::peer_gone)
-      return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
-    if (sent != Errc::ok) return Error{sent, at + " refused: " + std::string(describe(sent))};
+    if (Status there = reached(sent, at); !there) return there.error();
     auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
     if (!answer) return Error{Errc::bad_message, at + " speaks another protocol"};
     if (answer->code == Errc::ok) return answer->key;
@@ -210,6 +230,30 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
     // A host where as many wait already as may answers at once.
     if (Clock::now() - asked < kBindPause)
       std::this_thread::sleep_for(std::min(kBindPause, milliseconds(message.wait_ms)));
+  }
+}
+
+/// Makes a CALL. While there is no way to the host nothing has been executed: it is tried again until the call's time is
+/// over, or the path's.
+Errc PathService::deliver(const Path& path, std::span<const std::byte> request, std::span<std::byte> reply,
+                          std::size_t& size, std::uint32_t limit_ms) {
+  const auto began = Clock::now();
+  const milliseconds limit(limit_ms);
+  milliseconds left = limit;
+  for (;;) {
+    const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left);
+    if (sent != Errc::host_unreachable) return sent;
+    if (path.ended.load(std::memory_order_acquire)) return Errc::peer_gone;
+    {
+      std::lock_guard lock(mutex_);
+      if (silence_.over(path.host, options_.now())) return Errc::peer_gone;
+    }
+    if (limit_ms != 0) {
+      left = limit - std::chrono::floor<milliseconds>(Clock::now() - began);
+      if (left <= kNoWayPause) return Errc::timed_out;
+    }
+    std::this_thread::sleep_for(kNoWayPause);
+    if (limit_ms != 0) left -= kNoWayPause;
   }
 }
 
@@ -228,9 +272,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Pat
   // The client may change its image meanwhile: from here on there is a copy.
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent =
-      transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
-                      std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(limit_ms));
+  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, limit_ms);
   if (sent == Errc::timed_out && limit_ms != 0) return Results{.status = failed(Errc::call_aborted), .ended = false};
   if (sent == Errc::limit_reached) return Results{.status = failed(Errc::limit_reached), .ended = false};
   const auto answer =
@@ -259,8 +301,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   encode_prologue({path.key(), path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
-                                    std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(0));
+  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, 0);
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
@@ -273,125 +314,10 @@ void PathService::let_go(Path& path) noexcept {
     of_binding_.erase(path.local_binding);
     if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
-    path.unbind_.front().since = Clock::now();
+    path.unbind_.front().since = options_.now();
     unbinds_.splice(unbinds_.end(), path.unbind_);
   }
   if (on_unbind) on_unbind();
-}
-
-bool PathService::any_unbinds() const {
-  std::lock_guard lock(mutex_);
-  return !unbinds_.empty();
-}
-
-void PathService::send_unbinds() {
-  std::map<HostAddress, Unbinds> sorted;
-  std::vector<Unbinds*> by_host;
-  {
-    std::lock_guard lock(mutex_);
-    try {
-      while (!unbinds_.empty()) {
-        const auto [found, is_new] = sorted.try_emplace(unbinds_.front().host);
-        if (is_new) by_host.push_back(&found->second);
-        found->second.splice(found->second.end(), unbinds_, unbinds_.begin());
-      }
-    } catch (const std::bad_alloc&) {
-      unsent_.splice(unsent_.end(), unbinds_);
-    }
-  }
-  const milliseconds limit = patience(kUnbindPatience, options_.keepalive, by_host.size());
-  for_each_host(by_host.size(), [&](std::size_t i) {
-    Unbinds& unbinds = *by_host[i];
-    auto one = unbinds.begin();
-    try {
-      for (; one != unbinds.end(); ++one) {
-        std::size_t size = 0;
-        const std::string request = encode_unbind(one->key);
-        const Errc sent =
-            transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
-        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::limit_reached) break;
-      }
-    } catch (const std::bad_alloc&) {
-    }
-    // Not now, then; not to be waited for again before the next keepalive.
-    std::lock_guard lock(mutex_);
-    unsent_.splice(unsent_.end(), unbinds, one, unbinds.end());
-  });
-}
-
-void PathService::retry_unbinds(Clock::time_point now) {
-  std::lock_guard lock(mutex_);
-  std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
-  // Those that are listed exist: a path leaves the list, under the lock, before it ends.
-  for (const auto& [path, weak] : paths_) in_use.insert(path->host);
-  std::erase_if(unsent_, [&](const Unbind& one) {
-    return now - one.since > options_.silence && !in_use.contains(one.host);  // gone for want of keepalives
-  });
-  const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
-  while (unsent_.size() > most) unsent_.pop_front();
-  unbinds_.splice(unbinds_.end(), unsent_);
-}
-
-std::vector<std::uint64_t> PathService::ping() {
-  using Paths = std::vector<std::shared_ptr<Path>>;
-  std::map<HostAddress, Paths> sorted;
-  std::vector<std::pair<HostAddress, Paths>> by_host;
-  std::vector<std::uint64_t> ended;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [address, weak] : paths_) {
-      if (auto path = weak.lock()) sorted[path->host].push_back(std::move(path));
-    }
-    std::erase_if(missed_, [&](const auto& one) { return !sorted.contains(one.first); });
-    for (auto& one : sorted) by_host.emplace_back(one.first, std::move(one.second));
-    // Those that did not answer last time come last.
-    std::stable_partition(by_host.begin(), by_host.end(),
-                          [&](const auto& one) { return !missed_.contains(one.first); });
-  }
-  const milliseconds limit = patience(kPingPatience, options_.keepalive, by_host.size());
-  for_each_host(by_host.size(), [&](std::size_t i) {
-    auto& [host, paths] = by_host[i];
-    std::vector<std::uint64_t> of_host;
-    for (const auto& path : paths) {
-      if (path->ended.load(std::memory_order_acquire)) of_host.push_back(path->local_binding);
-    }
-    const auto more = ping_host(host, std::move(paths), limit);
-    std::lock_guard lock(mutex_);
-    ended.insert(ended.end(), of_host.begin(), of_host.end());
-    ended.insert(ended.end(), more.begin(), more.end());
-  });
-  return ended;
-}
-
-std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
-                                                  milliseconds limit) {
-  std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
-  if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
-  if (paths.empty()) return {};
-  PingMessage message{boot_, {}};
-  for (const auto& path : paths) message.bindings.push_back(path->key().id);
-  std::array<std::byte, 16 + kMaxPinged> reply;
-  std::size_t size = 0;
-  const std::string request = encode(message);
-  const Errc sent =
-      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
-  if (sent == Errc::limit_reached) return {};  // it lives, and is busy
-  {
-    std::lock_guard lock(mutex_);
-    if (sent == Errc::timed_out && ++missed_[host] < kMissedPings) return {};
-    missed_.erase(host);
-  }
-  const auto answer =
-      sent == Errc::ok ? decode_ping_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
-  std::vector<std::uint64_t> ended;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const bool alive =
-        answer && answer->server_boot == paths[i]->key().boot && i < answer->alive.size() && answer->alive[i];
-    if (alive) continue;
-    paths[i]->ended.store(true, std::memory_order_release);
-    ended.push_back(paths[i]->local_binding);
-  }
-  return ended;
 }
 
 std::size_t PathService::paths() const {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "lrpc/server.h"
 #include "messages.h"
 #include "network_path.server.h"
+#include "peer_silence.h"
 
 namespace lrpc::netpath {
 
@@ -77,7 +79,7 @@ class PathService {
   };
 
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
-      : transport_(transport), options_(options), boot_(boot) {}
+      : transport_(transport), options_(options), boot_(boot), silence_(options.silence) {}
 
   Result<NetworkPath::Path, NetworkPath::Refused> Bind(CallContext& context, const String<255>& name,
                                                        const String<255>& host, const String<255>& interface_name,
@@ -99,6 +101,8 @@ class PathService {
   /// Has send_unbinds() try again what did not get through; what its host has dropped by itself by `now` is forgotten.
   void retry_unbinds(Clock::time_point now);
   [[nodiscard]] bool any_unbinds() const;
+  /// Until the next ping().
+  [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::size_t paths() const;
 
   /// Called, on any thread, when there is something for send_unbinds().
@@ -108,12 +112,22 @@ class PathService {
   /// No host, no user: of all of them.
   [[nodiscard]] std::shared_ptr<Load> load_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
   void let_go(Path& path) noexcept;
-  [[nodiscard]] Status fits(std::uint32_t largest_call, std::string_view call_name, std::uint32_t largest_return,
-                            std::string_view return_name) const;
+  /// What an interface needs: the most bytes that a packed image takes, and in which procedures.
+  struct Needed {
+    std::string interface;
+    std::size_t call = 0;
+    std::string call_name;
+    std::size_t result = 0;
+    std::string result_name;
+  };
+  /// Errors: limit_reached, which names the procedure and says by how much. `way`: "to ...", for its text.
+  [[nodiscard]] static Status fits(const Needed& needed, const MessageSizes& carried, const std::string& way);
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
                                            BindMessage message);
+  [[nodiscard]] Errc deliver(const Path& path, std::span<const std::byte> request, std::span<std::byte> reply,
+                             std::size_t& size, std::uint32_t limit_ms);
   [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
-                                                     std::chrono::milliseconds limit);
+                                                     std::chrono::milliseconds usual);
 
   Transport& transport_;
   const BrokerOptions& options_;
@@ -121,7 +135,7 @@ class PathService {
   mutable std::mutex mutex_;
   std::map<const Path*, std::weak_ptr<Path>> paths_;
   std::map<std::uint64_t, uid_t> of_binding_;  ///< Local bindings that have a path, or are getting one, and whose.
-  std::map<HostAddress, unsigned> missed_;     ///< Pings in a row that had no answer.
+  PeerSilence silence_;                        ///< Of the hosts to which paths lead.
   std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Load>> loads_;
   Unbinds unbinds_;
   Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.

@@ -46,7 +46,7 @@ class ServedHosts::Turn {
     std::lock_guard lock(hosts_.mutex_);
     at_ = hosts_.hosts_.find(key_of(from));
     if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.emplace(HostKey(key_of(from)), Host()).first;
-    at_->second.heard = Clock::now();
+    at_->second.heard = hosts_.options_.now();
     granted_ = at_->second.commands < hosts_.options_.max_commands_per_host;
     if (granted_) ++at_->second.commands;
   }
@@ -252,14 +252,15 @@ void ServedHosts::sweep(Clock::time_point now) {
   {
     std::lock_guard lock(mutex_);
     for (auto host = hosts_.begin(); host != hosts_.end();) {
-      const bool silent = host->second.commands == 0 && now - host->second.heard > options_.silence;
+      const bool silent = now - host->second.heard > options_.forget;
       auto& bindings = host->second.bindings;
       for (auto one = bindings.begin(); one != bindings.end();) {
         const bool ended = silent || one->second->binding.revoked();
         if (ended) gone.push_back(std::move(one->second));
         one = ended ? bindings.erase(one) : std::next(one);
       }
-      host = silent ? hosts_.erase(host) : std::next(host);
+      // A command that is being served keeps the host, and not its bindings: what it calls ends when it returns.
+      host = silent && host->second.commands == 0 ? hosts_.erase(host) : std::next(host);
     }
   }
 }

@@ -30,6 +30,9 @@ TEST_F(RemoteBindings, say_why_a_name_cannot_be_imported) {
   EXPECT_EQ(import("files@10.0.0.9").code(), Errc::remote_unavailable);
   EXPECT_EQ(import("files@no-such-host.invalid").code(), Errc::remote_unavailable);
   EXPECT_EQ(import("files@").code(), Errc::invalid_argument);
+  const auto ipv6 = import("files@2001:db8::2");
+  EXPECT_EQ(ipv6.code(), Errc::invalid_argument);
+  EXPECT_NE(ipv6.error().text.find("there is IPv4 only"), std::string::npos) << ipv6.error().text;
   EXPECT_EQ(import("@10.0.0.2").code(), Errc::invalid_argument);
   EXPECT_EQ(Wide::Client::import("files@10.0.0.2", import_options()).code(), Errc::limit_reached);
   EXPECT_EQ(Chatty::Client::import("files@10.0.0.2", import_options()).code(), Errc::interface_mismatch);
@@ -44,9 +47,27 @@ TEST_F(RemoteBindings, refuse_an_interface_that_is_too_large_and_name_the_proced
   ASSERT_FALSE(wide);
   EXPECT_EQ(wide.code(), Errc::limit_reached);
   const std::string text = wide.error().text;
-  EXPECT_NE(text.find("Large"), std::string::npos) << text;
+  EXPECT_NE(text.find("Wide.Large"), std::string::npos) << text;
   EXPECT_NE(text.find("20384"), std::string::npos) << text;
-  EXPECT_NE(text.find("4056 too many"), std::string::npos) << text;
+  EXPECT_NE(text.find("4000 too many"), std::string::npos) << text;
+}
+
+TEST_F(RemoteBindings, are_made_only_where_both_ends_carry_the_largest_messages_to_the_byte) {
+  const auto refused = [&](std::size_t request, std::size_t reply) {
+    here_->wire().longest_request = lrpc::netpath::kPrologue + request;
+    here_->wire().longest_reply = lrpc::netpath::kReplyPrologue + reply;
+    const auto client = Chatty::Client::import("files@10.0.0.2", import_options());
+    if (client.code() == Errc::interface_mismatch) return std::string("not for its size");
+    EXPECT_EQ(client.code(), Errc::limit_reached);
+    return client.error().text;
+  };
+  EXPECT_EQ(refused(104, 108), "not for its size");
+  EXPECT_EQ(refused(103, 108),
+            "procedure Chatty.Note: its arguments may take 104 bytes, and 103 are the most that go between this host "
+            "and host '10.0.0.2': 1 too many");
+  EXPECT_EQ(refused(104, 100),
+            "procedure Chatty.Noted: its results may take 108 bytes, and 100 are the most that go between this host "
+            "and host '10.0.0.2': 8 too many");
 }
 
 TEST_F(RemoteBindings, wait_for_a_name_that_comes_later) {

@@ -172,7 +172,7 @@ TEST_F(TwoHosts, keep_a_host_within_its_limits) {
 TEST_F(TwoHosts, drop_the_bindings_of_a_host_that_has_fallen_silent) {
   there_->stop_broker();
   auto options = there_options();
-  options.silence = milliseconds(300);
+  options.forget = milliseconds(300);
   there_->start_broker(options);
   lrpc::Result<Conformance::Client> client = Errc::name_unknown;
   EXPECT_TRUE(eventually([&] {  // not where this process, with both hosts, has just stood still for that long

@@ -67,6 +67,7 @@ class Network {
     if (service == nullptr) return Errc::peer_gone;
     std::vector<std::byte> copy(request.begin(), request.end());
     if (tamper) tamper(command, copy);
+    if (const Errc lost = wait_for_joining(command); lost != Errc::ok) return lost;
     if (command == kPing) ++pings;
     const std::uint16_t refused =
         service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, command, copy, reply, size);
@@ -74,6 +75,17 @@ class Network {
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
     return Errc::ok;
   }
+
+  /// From now on nothing arrives: calls wait for join(), or give_up(); the brokers' own commands are not answered in
+  /// time.
+  void part() { set(State::parted); }
+  void join() { set(State::joined); }
+  /// Calls that wait end as a transport's call to a host that has been silent for too long.
+  void give_up() { set(State::given_up); }
+  /// There is no way to any host, until join().
+  void block() { set(State::blocked); }
+  std::atomic<int> missed_pings{0};
+  std::atomic<int> waiting{0};  ///< Or tried in vain.
 
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
@@ -83,8 +95,27 @@ class Network {
   std::atomic<bool> lose_replies_to_calls{false};
 
  private:
+  enum class State { joined, parted, given_up, blocked };
+  void set(State state) {
+    std::lock_guard lock(mutex_);
+    state_ = state;
+    joined_.notify_all();
+  }
+  Errc wait_for_joining(std::uint16_t command) {
+    std::unique_lock lock(mutex_);
+    if (state_ == State::joined) return Errc::ok;
+    if (command == kPing) ++missed_pings;
+    if (command != kCall) return Errc::timed_out;
+    ++waiting;
+    if (state_ == State::blocked) return Errc::host_unreachable;
+    joined_.wait(lock, [&] { return state_ != State::parted; });
+    return state_ == State::given_up ? Errc::peer_gone : Errc::ok;
+  }
+
   Tamper tamper_;
   std::mutex mutex_;
+  State state_ = State::joined;
+  std::condition_variable joined_;
   std::condition_variable delivered_;
   std::map<HostAddress, std::size_t> delivering_;  ///< Commands being answered.
   std::map<HostAddress, RemoteService*> services_;
@@ -93,10 +124,19 @@ class Network {
 class Wire final : public Transport {
  public:
   Wire(Network& network, HostAddress self) : network_(network), self_(self) {}
-  std::size_t max_message() const noexcept override { return 16 * 1024; }
+  static constexpr std::size_t kMaxMessage = 16 * 1024;
+  Errc agree(HostAddress /*host*/, lrpc::netpath::MessageSizes& sizes, milliseconds /*timeout*/) noexcept override {
+    sizes = {longest_request, longest_reply};
+    return Errc::ok;
+  }
+  std::string why(HostAddress /*host*/, Errc /*outcome*/) override { return "is not there"; }
+  /// What the network is said to carry.
+  std::atomic<std::size_t> longest_request{kMaxMessage};
+  std::atomic<std::size_t> longest_reply{kMaxMessage};
+
   Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
             std::size_t& size, milliseconds /*timeout*/) noexcept override {
-    if (request.size() > max_message()) return Errc::limit_reached;
+    if (request.size() > kMaxMessage) return Errc::limit_reached;
     return network_.deliver(self_, host, command, request, reply, size);
   }
 
@@ -131,6 +171,7 @@ class Host {
     broker_.reset();
   }
   [[nodiscard]] RemoteBroker& broker() { return *broker_; }
+  [[nodiscard]] Wire& wire() { return wire_; }
 
  private:
   Network& network_;

@@ -57,6 +57,8 @@ inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, be
 [[nodiscard]] std::string to_string(const EthernetAddress& address);
 /// A dotted quad; nothing if it is none.
 [[nodiscard]] std::optional<HostAddress> parse_host(std::string_view text);
+/// What is wrong with a text that parse_host() refuses, for errors: there is no IPv6.
+[[nodiscard]] std::string why_no_host(std::string_view text);
 
 }  // namespace lrpc::netrpc
 

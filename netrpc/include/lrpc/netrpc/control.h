@@ -84,6 +84,12 @@ struct Authenticated {
   std::array<char, 64>
       key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.
 };
+/// To a protocol that reads keys: has this host one for `host`, and has that one shown that it has it, too?
+struct SharesKey {
+  HostAddress host;
+  bool has_key = false;
+  bool shown = false;
+};
 /// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
 struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
@@ -91,6 +97,6 @@ struct RereadKeys {
 
 using Request =
     std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve, ResolveReverse,
-                 SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, RereadKeys>;
+                 SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, SharesKey, RereadKeys>;
 
 }  // namespace lrpc::netrpc::control

@@ -31,7 +31,8 @@ struct HostKey {
   friend bool operator==(const HostKey&, const HostKey&) = default;
 };
 
-/// What is known about other hosts' lives, for everybody in the graph who must notice that a peer has rebooted.
+/// What is known about other hosts, for everybody in the graph: their lives, so that a reboot is noticed, and the
+/// packets that they receive. Under the monitor.
 class Peers {
  public:
   /// A watcher of reboots. Called under the monitor; must not add or remove watchers.
@@ -49,6 +50,16 @@ class Peers {
   void heard(HostAddress host, BootId boot_id);
   /// Forgets a host (nothing refers to it any more).
   void forget(HostAddress host) noexcept;
+  /// The MTU of the link by which `host` receives, as it has said; 0: it has not. What is longer in one packet may be
+  /// lost at its door.
+  [[nodiscard]] std::size_t mtu(HostAddress host) noexcept;
+  /// `host` has said so. A lie costs only who tells it: what is sent to it goes in smaller packets, of kLeastMtu at
+  /// least, or no larger than they would be anyway.
+  void set_mtu(HostAddress host, std::size_t mtu) noexcept;
+  /// Changes whenever an MTU does: who has asked below how much goes uncut asks again then.
+  [[nodiscard]] std::uint32_t mtu_changes() const noexcept { return mtu_changes_; }
+  /// What every host receives in one datagram (RFC 791).
+  static constexpr std::size_t kLeastMtu = 576;
   /// For as long as the graph lives.
   void watch(Rebooted rebooted) { watchers_.push_back(std::move(rebooted)); }
   [[nodiscard]] std::size_t size() const noexcept { return boots_.size(); }
@@ -56,6 +67,8 @@ class Peers {
  private:
   const std::uint64_t hash_seed_;
   Map<HostKey, BootId> boots_;
+  Map<HostKey, std::size_t> mtus_;
+  std::uint32_t mtu_changes_ = 0;
   std::vector<Rebooted> watchers_;
 };
 

@@ -44,9 +44,16 @@ struct BrokerOptions {
   std::function<bool()> short_of_memory = [] { return false; };
   /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
   /// anywhere.
-  std::chrono::milliseconds keepalive{20'000};
-  /// After how much silence a host's bindings are dropped. Four keepalives and more, so that a lost one does no harm.
-  std::chrono::milliseconds silence{90'000};
+  std::chrono::milliseconds keepalive{10'000};
+  /// A path ends when its host has not answered for so long, whether it is in use or not. The transport's own patience
+  /// with a host that is silent during a call is to be the same.
+  std::chrono::milliseconds silence = kSilence;
+  static constexpr std::chrono::seconds kSilence{30};
+  /// What a host that is a client here has, is dropped after so much silence: long after its own end has given up, so
+  /// that no binding ends here that lives there.
+  std::chrono::milliseconds forget{90'000};
+  /// The time. For tests.
+  std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;
   /// Of this start of the broker; 0: a random one. For tests.
   std::uint64_t boot_id = 0;
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/result.h"
@@ -15,18 +16,30 @@ namespace lrpc::netpath {
 using HostAddress = std::uint32_t;
 using shim::Principal;
 
+/// Bytes of the longest request to a host, and of the longest reply from it.
+struct MessageSizes {
+  std::size_t request = 0;
+  std::size_t reply = 0;
+};
+
 /// The client's side of the network. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Bytes of the longest request, and of the longest reply, prologues of this layer included.
-  [[nodiscard]] virtual std::size_t max_message() const noexcept = 0;
+  /// Agrees with `host` on how long messages may be: each side says which packets its link receives, and sends no
+  /// larger ones from then on. `sizes` has then what is carried, prologues of this layer included. Asked before each
+  /// binding. Blocks, at most `timeout`. Errors: those of call().
+  virtual Errc agree(HostAddress host, MessageSizes& sizes, std::chrono::milliseconds timeout) noexcept = 0;
+  /// Why agree() with `host` has come to `outcome`, as far as this side knows, for whoever imports: what follows "host
+  /// 'NAME' ". Also tells the administrator where it is a matter of keys.
+  virtual std::string why(HostAddress host, Errc outcome) = 0;
   /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at
   /// most
   /// `timeout` (zero: until the host has answered or is known to be gone).
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
-  ///   peer_gone  the host cannot be reached, has crashed or has rebooted meanwhile; the command may have been served. The
+  ///   host_unreachable  there is no way to the host at present; the command was not served, and may be sent again
+  ///   peer_gone  the host is silent, has crashed or has rebooted meanwhile; the command may have been served. The
   ///              path to it is given up: not for a command that is lost and may be sent again
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,

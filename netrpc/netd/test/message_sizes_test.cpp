@@ -1,0 +1,164 @@
+// Messages between machines whose links carry packets of unlike sizes: what an import accepts can be called with its
+// largest messages, and what it cannot carry it refuses by name.
+#include <algorithm>
+#include <utility>
+
+#include "fits.client.h"
+#include "fits.server.h"
+#include "lrpc/server.h"
+#include "two_machines.h"
+#include "wide_arguments.client.h"
+#include "wide_arguments.server.h"
+#include "wide_results.client.h"
+#include "wide_results.server.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+std::vector<std::byte> some_bytes(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return bytes;
+}
+
+struct FitsService {
+  void Echo(CallContext&, Bytes data, Buffer& same) { EXPECT_TRUE(same.assign(data)); }
+};
+struct WideArgumentsService {
+  std::uint32_t Small(CallContext&, std::uint32_t value) { return value; }
+  std::uint64_t Wide(CallContext&, Bytes data) { return data.size(); }
+};
+struct WideResultsService {
+  std::uint32_t Small(CallContext&, std::uint32_t value) { return value; }
+  void Wide(CallContext&, std::uint8_t, Buffer& data) { EXPECT_TRUE(data.assign(some_bytes(9000))); }
+};
+
+/// MTUs of the links of two machines, and whether UDP is between them.
+struct Links {
+  int here;
+  int there;
+  bool udp;
+};
+void PrintTo(const Links& links, std::ostream* out) {
+  *out << links.here << (links.udp ? " over UDP " : " over Ethernet ") << links.there;
+}
+std::string name_of(const ::testing::TestParamInfo<Links>& links) {
+  return (links.param.udp ? "udp_" : "ethernet_") + std::to_string(links.param.here) + "_to_" +
+         std::to_string(links.param.there);
+}
+
+/// Two machines, the servers of three interfaces on one of them, and what clients on the other one see.
+class MessageSizes : public TwoMachines, public ::testing::WithParamInterface<Links> {
+ protected:
+  void start(bool udp) {
+    here->write_keys("* " + key);
+    there->write_keys("* " + key);
+    server_ = std::make_unique<Server>(ServerOptions{.nameserver = there->socket()});
+    ASSERT_TRUE(Fits::export_to(*server_, "fits", fits_));
+    ASSERT_TRUE(WideArguments::export_to(*server_, "arguments", arguments_));
+    ASSERT_TRUE(WideResults::export_to(*server_, "results", results_));
+    std::vector<std::string> options;
+    if (udp) options.emplace_back("--udp");
+    here->start_with_keys(options);
+    options.insert(options.end(), {"--export", "*"});
+    there->start_with_keys(options);
+  }
+  template <class Client>
+  [[nodiscard]] Result<Client> import_there(const std::string& name) const {
+    return Client::import(name + "@" + there->address(), {.nameserver = here->socket()});
+  }
+  void expect_that_what_fits_is_carried() const {
+    auto fits = import_there<Fits::Client>("fits");
+    ASSERT_TRUE(fits) << fits.error().message();
+    for (const unsigned size : {0U, 400U, 600U, 1400U, 1500U, 8000U, 8000U}) {
+      const auto data = some_bytes(size);
+      std::vector<std::byte> room(8000);
+      Buffer same(room);
+      const auto echoed = fits->Echo(data, same);
+      ASSERT_TRUE(echoed) << size << ": " << echoed.error().message();
+      EXPECT_TRUE(std::ranges::equal(same.contents(), data)) << size;
+    }
+  }
+  void expect_that_large_messages_are_carried() const {
+    auto arguments = import_there<WideArguments::Client>("arguments");
+    ASSERT_TRUE(arguments) << arguments.error().message();
+    EXPECT_EQ(arguments->Wide(some_bytes(9000)).value(), 9000U);
+    auto results = import_there<WideResults::Client>("results");
+    ASSERT_TRUE(results) << results.error().message();
+    std::vector<std::byte> room(9000);
+    Buffer data(room);
+    ASSERT_TRUE(results->Wide(1, data));
+    EXPECT_TRUE(std::ranges::equal(data.contents(), some_bytes(9000)));
+  }
+  void expect_that_large_messages_are_refused_by_name() const {
+    const auto refused = [](const Error& error, const std::string& procedure) {
+      EXPECT_EQ(error.code, Errc::limit_reached);
+      for (const std::string& part : {procedure, std::string("9004 bytes"), std::string("too many")})
+        EXPECT_NE(error.text.find(part), std::string::npos) << error.text;
+    };
+    refused(import_there<WideArguments::Client>("arguments").error(), "WideArguments.Wide");
+    refused(import_there<WideResults::Client>("results").error(), "WideResults.Wide");
+  }
+
+  FitsService fits_;
+  WideArgumentsService arguments_;
+  WideResultsService results_;
+  std::unique_ptr<Server> server_;
+};
+
+using LinksOfUnlikeSizes = MessageSizes;
+
+TEST_P(LinksOfUnlikeSizes, carry_what_an_import_accepts_and_refuse_the_rest_by_name) {
+  const Links& links = GetParam();
+  here->where().ip("link set veth0 mtu " + std::to_string(links.here));
+  there->where().ip("link set veth0 mtu " + std::to_string(links.there));
+  ASSERT_NO_FATAL_FAILURE(start(links.udp));
+  expect_that_what_fits_is_carried();
+  if (std::min(links.here, links.there) >= 1500) {
+    expect_that_large_messages_are_carried();
+  } else {
+    expect_that_large_messages_are_refused_by_name();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LinksOfUnlikeSizes,
+                         ::testing::Values(Links{576, 576, false}, Links{1500, 576, false}, Links{576, 1500, false},
+                                           Links{9000, 576, false}, Links{1500, 9000, false}, Links{9000, 1500, false},
+                                           Links{9000, 9000, false}, Links{576, 576, true}, Links{1500, 576, true},
+                                           Links{576, 9000, true}, Links{9000, 1500, true}, Links{9000, 9000, true}),
+                         name_of);
+
+/// A router between the two, and on each side a link of its own.
+class BehindARouter : public MessageSizes {
+ protected:
+  void SetUp() override {
+    if (const auto why = netrpc::test::why_no_namespaces()) GTEST_SKIP() << *why;
+    if (const auto why = netrpc::test::why_no_bridges()) GTEST_SKIP() << *why;
+    here = std::make_unique<Machine>("10.7.1.1");
+    there = std::make_unique<Machine>("10.7.2.1");
+    router_ = std::make_unique<netrpc::test::Namespace>();
+    netrpc::test::join(here->where(), "veth0", "10.7.1.1/24", *router_, "near", "10.7.1.2/24");
+    netrpc::test::join(there->where(), "veth0", "10.7.2.1/24", *router_, "far", "10.7.2.2/24");
+    router_->forward();
+    here->where().ip("route add default via 10.7.1.2");
+    there->where().ip("route add default via 10.7.2.2");
+    key = run(std::string(LRPC_NETD) + " --generate-key").output;
+  }
+  std::unique_ptr<netrpc::test::Namespace> router_;
+};
+
+TEST_P(BehindARouter, machines_agree_on_what_the_smaller_link_of_the_two_carries) {
+  there->where().ip("link set veth0 mtu " + std::to_string(GetParam().there));
+  router_->ip("link set far mtu " + std::to_string(GetParam().there));
+  ASSERT_NO_FATAL_FAILURE(start(GetParam().udp));
+  expect_that_what_fits_is_carried();
+  expect_that_large_messages_are_refused_by_name();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BehindARouter, ::testing::Values(Links{1500, 576, false}, Links{1500, 576, true}),
+                         name_of);
+
+}  // namespace
+}  // namespace lrpc::netd::test

@@ -1,0 +1,155 @@
+// What the broker's own thread does for the client's half: keepalives, and what other hosts are told of paths that ended.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <new>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "path_service.h"
+#include "rounds.h"
+
+namespace lrpc::netpath {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kUnbindPatience{2'000};
+constexpr milliseconds kPingPatience{5'000};
+
+}  // namespace
+
+bool PathService::any_unbinds() const {
+  std::lock_guard lock(mutex_);
+  return !unbinds_.empty();
+}
+
+void PathService::send_unbinds() {
+  std::map<HostAddress, Unbinds> sorted;
+  std::vector<Unbinds*> by_host;
+  {
+    std::lock_guard lock(mutex_);
+    try {
+      while (!unbinds_.empty()) {
+        const auto [found, is_new] = sorted.try_emplace(unbinds_.front().host);
+        if (is_new) by_host.push_back(&found->second);
+        found->second.splice(found->second.end(), unbinds_, unbinds_.begin());
+      }
+    } catch (const std::bad_alloc&) {
+      unsent_.splice(unsent_.end(), unbinds_);
+    }
+  }
+  const milliseconds limit = patience(kUnbindPatience, options_.keepalive, by_host.size());
+  for_each_host(by_host.size(), [&](std::size_t i) {
+    Unbinds& unbinds = *by_host[i];
+    auto one = unbinds.begin();
+    try {
+      for (; one != unbinds.end(); ++one) {
+        std::size_t size = 0;
+        const std::string request = encode_unbind(one->key);
+        const Errc sent =
+            transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
+        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
+            sent == Errc::limit_reached)
+          break;
+      }
+    } catch (const std::bad_alloc&) {
+    }
+    // Not now, then; not to be waited for again before the next keepalive.
+    std::lock_guard lock(mutex_);
+    unsent_.splice(unsent_.end(), unbinds, one, unbinds.end());
+  });
+}
+
+void PathService::retry_unbinds(Clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  std::set<HostAddress> in_use;  // there our keepalives keep also the bindings that nobody uses
+  // Those that are listed exist: a path leaves the list, under the lock, before it ends.
+  for (const auto& [path, weak] : paths_) in_use.insert(path->host);
+  std::erase_if(unsent_, [&](const Unbind& one) {
+    return now - one.since > options_.forget && !in_use.contains(one.host);  // gone for want of keepalives
+  });
+  const std::size_t most = std::max<std::size_t>(options_.max_paths, 1);
+  while (unsent_.size() > most) unsent_.pop_front();
+  unbinds_.splice(unbinds_.end(), unsent_);
+}
+
+std::vector<std::uint64_t> PathService::ping() {
+  using Paths = std::vector<std::shared_ptr<Path>>;
+  std::map<HostAddress, Paths> sorted;
+  std::vector<std::pair<HostAddress, Paths>> by_host;
+  std::vector<std::uint64_t> ended;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [address, weak] : paths_) {
+      if (auto path = weak.lock()) sorted[path->host].push_back(std::move(path));
+    }
+    silence_.keep([&](HostAddress host) { return sorted.contains(host); });
+    for (auto& one : sorted) by_host.emplace_back(one.first, std::move(one.second));
+    // Those that did not answer last time come last.
+    std::stable_partition(by_host.begin(), by_host.end(),
+                          [&](const auto& one) { return !silence_.suspected(one.first); });
+  }
+  const milliseconds usual = patience(kPingPatience, options_.keepalive, by_host.size());
+  for_each_host(by_host.size(), [&](std::size_t i) {
+    auto& [host, paths] = by_host[i];
+    std::vector<std::uint64_t> of_host;
+    for (const auto& path : paths) {
+      if (path->ended.load(std::memory_order_acquire)) of_host.push_back(path->local_binding);
+    }
+    const auto more = ping_host(host, std::move(paths), usual);
+    std::lock_guard lock(mutex_);
+    ended.insert(ended.end(), of_host.begin(), of_host.end());
+    ended.insert(ended.end(), more.begin(), more.end());
+  });
+  return ended;
+}
+
+std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
+                                                  milliseconds usual) {
+  std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
+  if (paths.size() > kMaxPinged) paths.resize(kMaxPinged);  // the others are kept alive by these, and asked about next
+  if (paths.empty()) return {};
+  PingMessage message{boot_, {}};
+  for (const auto& path : paths) message.bindings.push_back(path->key().id);
+  std::array<std::byte, 16 + kMaxPinged> reply;
+  std::size_t size = 0;
+  const std::string request = encode(message);
+  milliseconds limit = usual;
+  {
+    std::lock_guard lock(mutex_);
+    limit = silence_.patience(host, options_.now(), usual, kLeastPatience);
+  }
+  const Errc sent =
+      transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
+  {
+    std::lock_guard lock(mutex_);
+    if (sent == Errc::timed_out || sent == Errc::host_unreachable) {
+      silence_.missed(host);
+      if (!silence_.over(host, options_.now())) return {};
+    } else if (sent != Errc::peer_gone) {
+      silence_.heard(host, options_.now());
+    }
+  }
+  if (sent == Errc::limit_reached) return {};  // it lives, and is busy
+  const auto answer =
+      sent == Errc::ok ? decode_ping_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
+  std::vector<std::uint64_t> ended;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const bool alive =
+        answer && answer->server_boot == paths[i]->key().boot && i < answer->alive.size() && answer->alive[i];
+    if (alive) continue;
+    paths[i]->ended.store(true, std::memory_order_release);
+    ended.push_back(paths[i]->local_binding);
+  }
+  return ended;
+}
+
+milliseconds PathService::pause() const {
+  std::lock_guard lock(mutex_);
+  return silence_.pause(options_.keepalive);
+}
+
+}  // namespace lrpc::netpath

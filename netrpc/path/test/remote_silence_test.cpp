@@ -1,0 +1,103 @@
+// A host that falls silent: its bindings end by one bound, in use or not, in a time that the test passes.
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "remote_fixture.h"
+
+namespace testing_netpath {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SilentHosts : public TwoHosts {
+ protected:
+  void SetUp() override {
+    here_->stop_broker();
+    BrokerOptions options;
+    options.keepalive = kKeepalive;
+    options.now = [time = time_] { return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(*time)); };
+    here_->start_broker(options);
+    auto idle = Conformance::Client::import("files@10.0.0.2", watching(told_idle_));
+    auto used = Conformance::Client::import("files@10.0.0.2", watching(told_used_));
+    ASSERT_TRUE(idle && used);
+    idle_ = std::make_unique<Conformance::Client>(*std::move(idle));
+    used_ = std::make_unique<Conformance::Client>(*std::move(used));
+  }
+  void TearDown() override {
+    network_.join();
+    idle_.reset();
+    used_.reset();
+  }
+  [[nodiscard]] lrpc::ImportOptions watching(std::atomic<int>& told) const {
+    auto options = import_options();
+    options.on_revoked = [&told] { ++told; };
+    return options;
+  }
+  void go_on(std::chrono::nanoseconds span) { *time_ += span.count(); }
+  /// A time without answers goes by, and some keepalives with it.
+  void pass(std::chrono::nanoseconds span) {
+    go_on(span);
+    const int before = network_.missed_pings;
+    EXPECT_TRUE(eventually([&] { return network_.missed_pings >= before + 3; }));
+  }
+
+  /// Nanoseconds. The broker keeps it as long as it needs it.
+  const std::shared_ptr<std::atomic<std::int64_t>> time_ =
+      std::make_shared<std::atomic<std::int64_t>>(std::chrono::nanoseconds(1h).count());
+  std::atomic<int> told_idle_{0};
+  std::atomic<int> told_used_{0};
+  std::unique_ptr<Conformance::Client> idle_;
+  std::unique_ptr<Conformance::Client> used_;
+};
+
+TEST_F(SilentHosts, keep_their_bindings_in_use_or_not_if_they_come_back_in_time) {
+  network_.part();
+  auto call = used_->start().Add(40, 2);
+  EXPECT_TRUE(eventually([&] { return network_.waiting > 0; }));
+  for (int i = 0; i < 4; ++i) pass(7s);
+  EXPECT_EQ(told_idle_ + told_used_, 0);
+  network_.join();
+  EXPECT_EQ(call.finish().value(), 42);
+  EXPECT_EQ(idle_->Add(1, 2).value(), 3);
+  const std::uint64_t before = network_.pings;
+  EXPECT_TRUE(eventually([&] { return network_.pings >= before + 2; }));
+  network_.part();
+  pass(29s);  // since the answer to the last keepalive
+  EXPECT_EQ(told_idle_ + told_used_, 0);
+}
+
+TEST_F(SilentHosts, lose_their_bindings_in_use_or_not_when_they_do_not) {
+  network_.part();
+  auto call = used_->start().Add(40, 2);
+  EXPECT_TRUE(eventually([&] { return network_.waiting > 0; }));
+  go_on(30s);
+  EXPECT_TRUE(eventually([&] { return told_idle_ == 1; }));
+  network_.give_up();  // the transport's patience is the same
+  EXPECT_EQ(call.finish().code(), Errc::call_failed);
+  EXPECT_TRUE(eventually([&] { return told_used_ == 1; }));
+  EXPECT_EQ(idle_->Null().code(), Errc::binding_revoked);
+  EXPECT_EQ(used_->Null().code(), Errc::binding_revoked);
+}
+
+TEST_F(SilentHosts, to_which_there_is_no_way_for_a_while_are_called_when_there_is_one) {
+  network_.block();
+  auto call = used_->start().Add(40, 2);
+  EXPECT_TRUE(eventually([&] { return network_.waiting >= 2; })) << "it is tried again";
+  pass(7s);
+  network_.join();
+  EXPECT_EQ(call.finish().value(), 42);
+  network_.block();
+  {
+    const lrpc::CallScope scope{300ms};
+    EXPECT_EQ(used_->Null().code(), Errc::call_aborted) << "by its deadline";
+  }
+  EXPECT_EQ(told_used_, 0);
+  auto last = used_->start().Null();
+  go_on(30s);
+  EXPECT_EQ(last.finish().code(), Errc::call_failed);
+  EXPECT_TRUE(eventually([&] { return told_idle_ == 1 && told_used_ == 1; }));
+}
+
+}  // namespace
+}  // namespace testing_netpath
