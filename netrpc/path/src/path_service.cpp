@@ -228,9 +228,9 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Pat
   // The client may change its image meanwhile: from here on there is a copy.
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent =
-      transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
-                      std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(limit_ms));
+  const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
+                                    std::span(request).first(kPrologue + image.size()), reply, size,
+                                    limit_ms != 0 ? milliseconds(limit_ms) : milliseconds(kNoLimit));
   if (sent == Errc::timed_out && limit_ms != 0) return Results{.status = failed(Errc::call_aborted), .ended = false};
   if (sent == Errc::limit_reached) return Results{.status = failed(Errc::limit_reached), .ended = false};
   const auto answer =
@@ -260,7 +260,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
   const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call),
-                                    std::span(request).first(kPrologue + image.size()), reply, size, milliseconds(0));
+                                    std::span(request).first(kPrologue + image.size()), reply, size, kNoLimit);
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);

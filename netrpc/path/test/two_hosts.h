@@ -131,6 +131,7 @@ class Host {
     broker_.reset();
   }
   [[nodiscard]] RemoteBroker& broker() { return *broker_; }
+  [[nodiscard]] Transport& transport() { return wire_; }
 
  private:
   Network& network_;

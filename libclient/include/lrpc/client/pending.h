@@ -218,7 +218,7 @@ class [[nodiscard]] Pending {
 
   /// True once finish() would not wait. One load, no system call. Never blocks.
   [[nodiscard]] bool ready() const noexcept { return call_.ready(); }
-  /// Waits until ready(), at most `limit`. The call goes on in any case. Blocks.
+  /// Waits until ready(), at most `limit`; not at all if that is not over zero. The call goes on in any case. Blocks.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
   /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
   /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as

@@ -15,6 +15,8 @@
 
 namespace lrpc::netpath {
 
+/// Durations and counts: lrpc/shim/no_limit.h; a count of zero lets nobody do it. What has no meaning is refused by
+/// RemoteBroker::start().
 struct BrokerOptions {
   /// Nameserver socket; empty: where every program looks.
   std::string nameserver{};
@@ -43,9 +45,10 @@ struct BrokerOptions {
   /// other hosts. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
   /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
-  /// anywhere.
+  /// anywhere. Over zero, as the next one. kNoLimit: never.
   std::chrono::milliseconds keepalive{20'000};
   /// After how much silence a host's bindings are dropped. Four keepalives and more, so that a lost one does no harm.
+  /// kNoLimit: they are not.
   std::chrono::milliseconds silence{90'000};
   /// Of this start of the broker; 0: a random one. For tests.
   std::uint64_t boot_id = 0;
@@ -60,7 +63,7 @@ struct BrokerStatistics {
 /// Owns its threads and its export; not the transport, which must outlive it. Thread-safe.
 class RemoteBroker final : public RemoteService {
  public:
-  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface().
+  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface(), invalid_argument (an option).
   static Result<std::unique_ptr<RemoteBroker>> start(Transport& transport, BrokerOptions options = {});
   RemoteBroker(const RemoteBroker&) = delete;
   RemoteBroker& operator=(const RemoteBroker&) = delete;

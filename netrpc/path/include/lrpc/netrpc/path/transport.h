@@ -21,9 +21,8 @@ class Transport {
   virtual ~Transport() = default;
   /// Bytes of the longest request, and of the longest reply, prologues of this layer included.
   [[nodiscard]] virtual std::size_t max_message() const noexcept = 0;
-  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at
-  /// most
-  /// `timeout` (zero: until the host has answered or is known to be gone).
+  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at most
+  /// `timeout`, which is over zero; with kNoLimit until the host has answered or is known to be gone.
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
   ///   peer_gone  the host cannot be reached, has crashed or has rebooted meanwhile; the command may have been served. The
