@@ -201,7 +201,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
   return true;
 }
 
-void PendingCall::abandon() noexcept {
+void PendingCall::abandon_rung() noexcept {
   const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   if (queue_ != nullptr) stop_watching();
@@ -223,7 +223,7 @@ void PendingCall::abandon() noexcept {
   put_back();
 }
 
-void PendingCall::leave() noexcept {
+void PendingCall::leave_rung() noexcept {
   (void)execute_here();
   LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
   forget_limits(linkage);

@@ -11,6 +11,7 @@
 
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/handover.h"
 #include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/step.h"
@@ -81,6 +82,7 @@ Domain::~Domain() {
   traps_.stop();    // so does this
   for (auto& [id, binding] : ending) {
     secondary_.end(*binding);
+    shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
     binding->handles().close_all();
   }
 }
@@ -222,7 +224,9 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) noexcept {
   estacks_.dismiss(*binding);
   traps_.end(*binding);
   secondary_.end(*binding);
+  shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
+  shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
   return binding;
 }
 
