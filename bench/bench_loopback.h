@@ -9,7 +9,7 @@ namespace lrpc::bench {
 
 using BenchLoopback = Loopback<::Bench::Client, Procedures>;
 
-inline Result<std::unique_ptr<BenchLoopback>> make_bench_loopback(std::chrono::milliseconds call_timeout = {}) {
+inline Result<std::unique_ptr<BenchLoopback>> make_bench_loopback(std::chrono::milliseconds call_timeout = kNoLimit) {
   return BenchLoopback::create(
       [](Server& server, UniqueFd socket, Procedures& procedures) {
         return ::Bench::serve_over(server, std::move(socket), procedures);

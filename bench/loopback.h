@@ -17,7 +17,7 @@ template <class Client, class Impl>
 class Loopback {
  public:
   template <class Serve>
-  static Result<std::unique_ptr<Loopback>> create(Serve&& serve, std::chrono::milliseconds call_timeout = {}) {
+  static Result<std::unique_ptr<Loopback>> create(Serve&& serve, std::chrono::milliseconds call_timeout = kNoLimit) {
     auto pair = shim::make_socket_pair();
     if (!pair) return pair.error();
     std::unique_ptr<Loopback> loopback(new Loopback);

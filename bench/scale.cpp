@@ -88,7 +88,7 @@ class Scale {
     options.max_bindings = 2 * kMost;
     options.max_bindings_per_client_process = 2 * kMost;
     options.max_bindings_per_user = 2 * kMost;
-    options.max_descriptors_per_user = 0;
+    options.max_descriptors_per_user = kNoLimit;
     options.max_estacks = 2 * kMost;
     auto domains = LrpcDomains::start(seats_.server, options);
     if (!domains) return domains.error();

@@ -23,6 +23,7 @@ function(lrpc_options target)
     endif()
     if(LRPC_SANITIZE MATCHES "thread")
       target_compile_options(${target} PRIVATE -Wno-tsan)  # it does not model fences: what they order is atomic anyway
+      target_compile_definitions(${target} PRIVATE LRPC_INSTRUMENTED_RUNTIME)  # nothing needs to be told of, handover.h
     endif()
   endif()
 endfunction()

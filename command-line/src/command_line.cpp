@@ -2,8 +2,10 @@
 #include "lrpc/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <map>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace lrpc::command_line {
@@ -67,6 +69,19 @@ Option Option::positive() const {
 
 Option Option::non_negative() const {
   option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Option Option::non_negative_or(const std::string& word) const {
+  option_->check(CLI::Validator(
+      [word](std::string& text) {
+        double number = -1;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool right = error == std::errc() && end == text.data() + text.size() && number >= 0;
+        return right || text == word ? std::string()
+                                     : "'" + text + "' is neither a number that is not negative nor " + word;
+      },
+      "NUMBER|" + word));
   return *this;
 }
 

@@ -318,6 +318,25 @@ TEST(CommandLine, prints_the_help_on_the_standard_output_with_status_0) {
   }
 }
 
+TEST(CommandLine, takes_a_number_that_is_not_negative_or_the_word_for_none) {
+  for (const char* right : {"0", "1.5", "1e3", "no-limit"}) {
+    std::string time;
+    Program program("For tests.");
+    program.option("--timeout", time, "").non_negative_or("no-limit");
+    EXPECT_FALSE(parse(program, {"--timeout", right}).status) << right;
+    EXPECT_EQ(time, right);
+  }
+  for (const char* wrong : {"-1", "", "nan", "1s", "no limit", "for ever"}) {
+    std::string time;
+    Program program("For tests.");
+    program.option("--timeout", time, "").non_negative_or("no-limit");
+    const std::string argument = std::string("--timeout=") + wrong;
+    const Outcome outcome = parse(program, {argument.c_str()});
+    EXPECT_TRUE(outcome.status) << wrong;
+    EXPECT_NE(outcome.error.find("--timeout"), std::string::npos) << outcome.error;
+  }
+}
+
 TEST(CommandLine, is_called_as_argv_says_if_it_has_no_name) {
   Program program("For tests.");
   EXPECT_NE(parse(program, {"-h"}).out.find("Usage: argv0 [OPTIONS]"), std::string::npos);

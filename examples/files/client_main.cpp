@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   program.option("--name", name, "The exported name").show_default();
   program.option("--nameserver", options.nameserver,
                  "Nameserver socket (default: $LRPC_SOCKET, then the usual places)");
-  program.option("--wait", wait_ms, "Milliseconds to wait for the name to appear").show_default();
+  program.option("--wait", wait_ms, "Milliseconds to wait for the name to appear").non_negative().show_default();
   const auto ls = program.subcommand("ls", "List a directory");
   ls.option("path", remote, "Path in the exported directory (default: the directory itself)");
   const auto get = program.subcommand("get", "Copy a file or a directory out");

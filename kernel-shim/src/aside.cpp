@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lrpc/shim/cancellation.h"
+#include "lrpc/shim/handover.h"
 #include "lrpc/shim/thread.h"
 
 namespace lrpc::shim {
@@ -114,9 +115,7 @@ void* Nursery::thread_main(void* self) {
 
 /// Whether a thread apart can have copies of the process's descriptors, or only lacks a free number for them now.
 bool can_fetch() noexcept {
-#ifdef __SANITIZE_THREAD__
-  return false;  // ThreadSanitizer takes the numbers of one table for those of another
-#endif
+  if (has_thread_sanitizer()) return false;  // it takes the numbers of one table for those of another
   const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   if (!self) return errno == EMFILE;
   const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));

@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 /// For what is being closed of the same peer's. Who binds waits for that peer anyway.
 constexpr milliseconds kIntakeTime{50};
+/// The clock can tell no more than some centuries.
+constexpr milliseconds kLongestWait = std::chrono::hours(24 * 365);
 
 /// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
 /// so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
@@ -183,7 +185,7 @@ Status send_message(int socket, const BinderMessage& message, bool wait) {
 }
 
 Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
-  return send(socket, message, true, Clock::now() + timeout);
+  return send(socket, message, true, Clock::now() + std::min<milliseconds>(timeout, kLongestWait));
 }
 
 namespace {
@@ -251,10 +253,10 @@ Received take_in_now(int socket, const Stranger& stranger, int& err) {
 
 Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout,
                                                      Attachments attachments, const Stranger& stranger) {
-  const bool bounded = timeout.count() >= 0;
+  const bool bounded = !(timeout == kNoLimit);
   const bool taken_in = attachments == Attachments::taken_in;
   std::optional<Clock::time_point> deadline;
-  if (bounded) deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 365));
+  if (bounded) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
   bool was_reset = false;
   for (;;) {
     int err = 0;

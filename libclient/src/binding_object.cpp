@@ -28,6 +28,8 @@ namespace {
 constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
 /// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
 constexpr std::chrono::milliseconds kGrowthLook{5};
+/// The watcher counts in 32 bits.
+constexpr std::chrono::milliseconds kLongestGrownIdle = std::chrono::hours(24);
 /// Between two looks while the watcher holds the idle A-stacks: who puts them back wakes those that wait.
 constexpr std::chrono::milliseconds kTrimLook{1};
 
@@ -112,7 +114,7 @@ BindingObject::BindingObject(BindingParts parts)
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     records_[i].index = i;
-    records_[i].policy.hold(parts_.call_timeout.count() > 0);  // so that their calls come by transfer_slow()
+    records_[i].policy.hold(times_calls());  // so that their calls come by transfer_slow()
     records_[i].astack = parts_.region.astack(i);
   }
   const auto classes = parts_.region.layout().classes();
@@ -377,8 +379,8 @@ void BindingObject::make_room_in_quarantine(std::uint32_t first_secondary, std::
 
 void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
   parts_.call_timeout = timeout;
-  for (shim::LinkageRecord& record : records_) record.policy.hold(timeout.count() > 0);
-  if (secondary_ != nullptr) secondary_->hold_exchange(timeout.count() > 0);
+  for (shim::LinkageRecord& record : records_) record.policy.hold(times_calls());
+  if (secondary_ != nullptr) secondary_->hold_exchange(times_calls());
   if (parts_.remote) parts_.remote->set_call_timeout(timeout);
 }
 
@@ -453,8 +455,9 @@ void BindingObject::trim() {
 }
 
 void BindingObject::schedule_return() noexcept {
+  if (parts_.grown_idle == kNoLimit) return;
   if (return_scheduled_.exchange(true)) return;
-  const auto delay = static_cast<std::uint32_t>(parts_.grown_idle.count());
+  const auto delay = static_cast<std::uint32_t>(std::min(parts_.grown_idle, kLongestGrownIdle).count());
   // Else the next growth tries again.
   if (!Library::of_living_binding().watcher.post(return_, delay)) return_scheduled_.store(false);
 }

@@ -138,7 +138,8 @@ std::size_t CompletionQueue::run() {
 std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
   if (inert()) return 0;
   pollfd entry{ready_fd_.get(), POLLIN, 0};
-  (void)::poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), INT32_MAX)));
+  const auto most_ms = std::clamp<std::int64_t>(limit.count(), 0, INT32_MAX);
+  (void)::poll(&entry, 1, limit == kNoLimit ? -1 : static_cast<int>(most_ms));
   return run();
 }
 

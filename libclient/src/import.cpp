@@ -26,16 +26,15 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{1'000};
 
-std::uint32_t wire_timeout(milliseconds timeout) {
-  if (timeout.count() < 0) return shim::ImportRequest::kForever;
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), shim::ImportRequest::kForever - 1));
-}
+/// How long to wait for the name.
+milliseconds wait_of(const ImportOptions& options) { return options.timeout.value_or(kDoNotWait); }
 
 /// What is left to wait for the answer. A private server has no name to wait for: its time is all for the answer.
 milliseconds patience_of(const ImportOptions& options, bool is_private) {
-  if (options.timeout.count() < 0) return milliseconds(-1);
-  if (is_private && options.timeout.count() > 0) return milliseconds(wire_timeout(options.timeout));
-  return milliseconds(wire_timeout(options.timeout)) + kAnswerSlack;
+  const milliseconds wait = wait_of(options);
+  if (wait == kNoLimit) return wait;
+  const milliseconds told(shim::ImportRequest::wire_timeout(wait));
+  return is_private && options.timeout ? told : told + kAnswerSlack;
 }
 
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
@@ -45,12 +44,12 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   request.body = shim::ImportRequest{
       .name = std::string(name),
       .interface = {std::string(wish.interface.name), wish.interface.major, wish.interface.minor, wish.interface.hash},
-      .timeout_ms = wire_timeout(options.timeout),
+      .timeout_ms = shim::ImportRequest::wire_timeout(wait_of(options)),
       .gate = options.gate,
       .principal = wish.principal};
   const milliseconds patience = patience_of(options, wish.is_private);
-  const bool for_ever = patience.count() < 0;
-  const Status sent = for_ever ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
+  const Status sent =
+      patience == kNoLimit ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
   if (!sent) return sent.error();
 
@@ -100,7 +99,7 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
                                 is_private ? shim::PeerSocket::Made::by_peer : shim::PeerSocket::Made::here, server);
   parts.gate = options.gate;
   parts.supply = options.supply;
-  parts.grown_idle = std::clamp(options.grown_idle, milliseconds(1), milliseconds(std::chrono::hours(24)));
+  parts.grown_idle = options.grown_idle;
   parts.call_timeout = options.call_timeout;
   parts.watched = options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
   parts.on_revoked = options.on_revoked;
@@ -128,7 +127,11 @@ ImportWish wish_of(const Pdl& pdl, bool is_private) { return {pdl.interface, pdl
 }  // namespace
 
 Status client::check_options(const ImportOptions& options, bool sealed) {
-  if (sealed && options.call_timeout.count() > 0) {
+  const milliseconds wait = wait_of(options);
+  if (Status sound = shim::check_wait("ImportOptions::timeout", wait); !sound) return sound;
+  if (Status sound = shim::check_span("ImportOptions::grown_idle", options.grown_idle); !sound) return sound;
+  if (Status sound = shim::check_span("ImportOptions::call_timeout", options.call_timeout); !sound) return sound;
+  if (sealed && !(options.call_timeout == kNoLimit)) {
     return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
   }
   if (sealed && options.supply == AStackSupply::grow) {
@@ -169,12 +172,11 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   if (!socket) return socket.error();
   const auto began = Clock::now();
   auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
-  if (bound || options.timeout.count() == 0) return bound;
+  const milliseconds wait = wait_of(options);
+  if (bound || wait == kDoNotWait) return bound;
 
   // B18. Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their
   // names.
-  const milliseconds wait =
-      options.timeout.count() < 0 ? milliseconds::max() : milliseconds(wire_timeout(options.timeout));
   milliseconds pause = kFirstPause;
   while (bound.code() == Errc::peer_gone && hung_up(socket->get())) {
     do {
@@ -187,7 +189,7 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
     if (!socket) return socket.error();
     ImportOptions rest = options;
     const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
-    if (options.timeout.count() > 0) rest.timeout = std::max(wait - waited, milliseconds(0));
+    if (!(wait == kNoLimit)) rest.timeout = std::max<milliseconds>(wait - waited, kDoNotWait);
     bound = client::bind(socket->get(), name, wish_of(pdl, false), rest);
   }
   return bound;
@@ -195,6 +197,11 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
 
 Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options) {
   const shim::NoCancellation never;
+  if (options.timeout == kDoNotWait) {
+    return Error{
+        Errc::invalid_argument,
+        "ImportOptions::timeout is zero: the answer to a private import takes some time; leave it unset for 10 s"};
+  }
   const int on = 1;
   if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("the private binding's socket: SO_PASSCRED", errno);

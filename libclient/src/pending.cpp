@@ -17,13 +17,6 @@ using shim::CallWord;
 using shim::LinkageRecord;
 using Clock = std::chrono::steady_clock;
 
-namespace {
-
-constexpr auto kLongestTimeout =
-    std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(shim::Deadline::kMost));
-
-}  // namespace
-
 lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
   // A call that was moved from has nothing more to say, whoever it was.
   if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
@@ -51,8 +44,7 @@ bool PendingCall::limit() noexcept {
     until = limits->deadline.until();
     linkage_->cancellations = limits->cancellations();
   }
-  if (const auto timeout = binding_->call_timeout(); timeout.count() > 0)
-    until = std::min(until, Clock::now() + std::min(timeout, kLongestTimeout));
+  if (binding_->times_calls()) until = std::min(until, Clock::now() + shim::Deadline::span(binding_->call_timeout()));
   linkage_->until = until;
   linkage_->limited = true;
   return true;
@@ -72,7 +64,7 @@ bool PendingCall::ring_slow(bool may_block) noexcept {
   LinkageRecord& linkage = *linkage_;
   AStackHead& head = *linkage.astack.head;
   if (binding_->remote()) return ring_remote();  // the call to the network domain is limited
-  if (shim::calling_thread.limits != nullptr || binding_->call_timeout().count() > 0) {
+  if (shim::calling_thread.limits != nullptr || binding_->times_calls()) {
     if (!limit()) {
       put_back();
       error_ = why_over();
@@ -209,7 +201,7 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
   return true;
 }
 
-void PendingCall::abandon() noexcept {
+void PendingCall::abandon_rung() noexcept {
   const shim::NoCancellation never;
   LinkageRecord& linkage = *linkage_;
   if (queue_ != nullptr) stop_watching();
@@ -231,7 +223,7 @@ void PendingCall::abandon() noexcept {
   put_back();
 }
 
-void PendingCall::leave() noexcept {
+void PendingCall::leave_rung() noexcept {
   (void)execute_here();
   LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
   forget_limits(linkage);

@@ -41,10 +41,6 @@ std::uint16_t fail_with_text(const shim::AStack& astack, std::uint16_t status, s
   return status;
 }
 
-CallDeadline limit_of(std::chrono::milliseconds limit) noexcept {
-  return limit.count() > 0 ? CallDeadline(limit) : CallDeadline(CallDeadline::Clock::time_point::max());
-}
-
 }  // namespace
 
 Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& interface,
@@ -76,7 +72,7 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   size = 0;
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
-  const CallScope scope(limit_of(limit));
+  const CallScope scope(limit);
   PendingCall call(binding_.object(), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   const shim::AStack& astack = call.placed();
@@ -100,7 +96,7 @@ std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byt
                                std::chrono::milliseconds limit) noexcept {
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
-  const CallScope scope(limit_of(limit));
+  const CallScope scope(limit);
   PendingCall call(binding_.object(), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   if (!unpack(PackedShape::of_call(descriptor), arguments, call.placed())) {

@@ -127,13 +127,13 @@ class NetworkedPath final : public RemotePath {
     const std::size_t within = linkage.index - slots_.size();
     return secondary_slots_[within / shim::kMostAStacksInSecondary][within % shim::kMostAStacksInSecondary];
   }
-  /// What a call has now, rounded up: it is our own wait that ends in time. 0: no limit.
+  /// What a call has now, rounded up, as the network domain is told: it is our own wait that ends in time. 0: no limit.
   [[nodiscard]] std::uint32_t limit_ms() noexcept {
     const milliseconds timeout = inner_.binding().object().call_timeout();
     const auto left = CallScope::remaining();
-    if (!left) return wire_ms(timeout);
+    if (!left) return timeout == kNoLimit ? 0 : wire_ms(timeout);
     const milliseconds rounded = std::max(std::chrono::ceil<milliseconds>(*left), milliseconds(1));
-    return wire_ms(timeout.count() > 0 ? std::min(timeout, rounded) : rounded);
+    return wire_ms(std::min(timeout, rounded));
   }
 
   [[nodiscard]] std::optional<std::span<const std::byte>> packed(std::uint16_t procedure,
@@ -240,7 +240,7 @@ Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd b
   parts.region = *std::move(region);
   parts.bell = shim::PeerSocket(std::move(bell), shim::PeerSocket::Made::here, {});
   parts.supply = options.supply;
-  parts.grown_idle = std::clamp(options.grown_idle, milliseconds(1), milliseconds(std::chrono::hours(24)));
+  parts.grown_idle = options.grown_idle;
   parts.call_timeout = options.call_timeout;
   parts.watched = options.watcher;
   parts.on_revoked = options.on_revoked;
@@ -273,7 +273,7 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   auto end = std::make_shared<const UniqueFd>(std::move(ends->second));
   auto inner = import_network(options, end);
   if (!inner) return inner.error();
-  const std::uint32_t wait_ms = options.timeout.count() < 0 ? shim::ImportRequest::kForever : wire_ms(options.timeout);
+  const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));
   auto path = inner->Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash,
                           wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
                           static_cast<std::uint32_t>(result.size), result.procedure);

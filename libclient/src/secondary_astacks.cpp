@@ -149,7 +149,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
     binding_.make_room_in_quarantine(records_.first(), request.place);
     const bool room = region && !block.empty() && (!binding_.remote() || binding_.remote_path()->grow(request.place));
     if (room) {
-      const bool timed = binding_.call_timeout().count() > 0;
+      const bool timed = binding_.times_calls();
       for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class, timed);
       const std::lock_guard lock(mutex_);
       // G7: either the revocation sees the region, or we see it.

@@ -173,9 +173,8 @@ CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWo
       return {};
     }
   }
-  if (const std::chrono::milliseconds timeout = binding.call_timeout(); timeout.count() > 0) {
-    const std::chrono::nanoseconds most(shim::Deadline::kMost);
-    left = std::min(left, timeout < most ? std::chrono::nanoseconds(timeout).count() : most.count());
+  if (const std::chrono::milliseconds timeout = binding.call_timeout(); binding.times_calls()) {
+    left = std::min(left, shim::Deadline::span(timeout).count());
   }
   if (left == shim::Deadline::kNever) return called;
   linkage.astack.limit->store(static_cast<std::uint64_t>(left),
@@ -195,7 +194,7 @@ bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, C
 }  // namespace
 
 std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
-  if (!rung && binding.call_timeout().count() > 0) {
+  if (!rung && binding.times_calls()) {
     called = limit_call(binding, linkage, called);  // however it was limited before
     if (called == CallWord()) return failed(why_over());
   }

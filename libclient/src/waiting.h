@@ -11,6 +11,7 @@
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/linkage.h"
+#include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::client {
@@ -34,12 +35,10 @@ class Waiting {
     until_ = std::min(until_, linkage.until);
     started_ = linkage.cancellations.get();
   }
-  /// No longer than that from now on; zero: no limit.
+  /// No longer than that from now on.
   void at_most(std::chrono::milliseconds timeout) noexcept {
-    if (timeout.count() <= 0) return;
-    const Clock::time_point now = Clock::now();
-    // However long it is, it is a time that the clock can tell.
-    if (timeout < std::chrono::nanoseconds(shim::Deadline::kMost)) until_ = std::min(until_, now + timeout);
+    if (timeout == kNoLimit) return;
+    until_ = std::min(until_, Clock::now() + shim::Deadline::span(timeout));
   }
 
   [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }

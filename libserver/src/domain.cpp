@@ -11,8 +11,11 @@
 
 #include "lrpc/shim/bell.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/handover.h"
+#include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/processor.h"
 #include "lrpc/shim/step.h"
+#include "server_options.h"
 
 namespace lrpc::server {
 namespace {
@@ -28,11 +31,13 @@ std::size_t descriptors_of(const ServedInterface& interface) noexcept {
   return interface.pdl->callback != nullptr ? 5 : 2;
 }
 
-/// With durations that mean what they say: a sleep of less than nothing, or of the longest that can be written down,
-/// has no bound.
+/// With durations that mean what they say, also where nothing is exported because they do not: a sleep of less than
+/// nothing, or of the longest that can be written down, has no bound.
 ServerOptions sound(ServerOptions options) noexcept {
-  options.estack_idle =
-      std::clamp<std::chrono::milliseconds>(options.estack_idle, std::chrono::milliseconds(1), std::chrono::hours(24));
+  if (!(options.estack_idle == kNoLimit)) {
+    options.estack_idle = std::clamp<std::chrono::milliseconds>(options.estack_idle, std::chrono::milliseconds(1),
+                                                                std::chrono::hours(24));
+  }
   options.poll_window =
       std::clamp<std::chrono::microseconds>(options.poll_window, std::chrono::microseconds(0), std::chrono::seconds(1));
   return options;
@@ -44,7 +49,8 @@ constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 }  // namespace
 
 Domain::Domain(ServerOptions options)
-    : options_(sound(std::move(options))),
+    : options_checked_(check_options(options)),
+      options_(sound(std::move(options))),
       grant_([this] { (void)watcher_.post(wake_allocator_); }),
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_,
@@ -76,6 +82,7 @@ Domain::~Domain() {
   traps_.stop();    // so does this
   for (auto& [id, binding] : ending) {
     secondary_.end(*binding);
+    shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
     binding->handles().close_all();
   }
 }
@@ -102,13 +109,13 @@ Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) cons
   const auto found = bindings_of_user_.find(user);
   const UserBindings has = found != bindings_of_user_.end() ? found->second : UserBindings{};
   const std::string who = "user " + std::to_string(user) + " has ";
-  if (options_.max_bindings_per_user != 0 && has.count >= options_.max_bindings_per_user) {
+  if (has.count >= options_.max_bindings_per_user) {
     return Error{Errc::limit_reached, who + std::to_string(has.count) +
                                           " bindings to the server, as many as it lets one user have "
                                           "(max_bindings_per_user)"};
   }
   const std::uint64_t most = options_.max_region_bytes_per_user;
-  if (most == 0 || (has.region_bytes <= most && region_bytes <= most - has.region_bytes)) return {};
+  if (has.region_bytes <= most && region_bytes <= most - has.region_bytes) return {};
   return Error{Errc::limit_reached, who + std::to_string(has.region_bytes) +
                                         " bytes of regions at the server and wants " + std::to_string(region_bytes) +
                                         " more, where it lets one user have " + std::to_string(most) +
@@ -217,7 +224,9 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) noexcept {
   estacks_.dismiss(*binding);
   traps_.end(*binding);
   secondary_.end(*binding);
+  shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
+  shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
   return binding;
 }
 

@@ -49,6 +49,8 @@ class Domain {
   [[nodiscard]] PrivateSockets& private_sockets() noexcept { return private_sockets_; }
   [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
+  /// invalid_argument, and which, if an option has no meaning: then nothing is to be exported.
+  [[nodiscard]] const Status& options_checked() const noexcept { return options_checked_; }
   [[nodiscard]] ServerStatistics statistics();
 
  private:
@@ -64,6 +66,7 @@ class Domain {
   void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept;
   void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks);
 
+  const Status options_checked_;
   const ServerOptions options_;
   const shim::Watcher::Task wake_allocator_{[this] { clerk_.wake_allocator(); }};
   const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};

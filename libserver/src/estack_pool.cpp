@@ -24,6 +24,9 @@ namespace {
 /// shorter.
 constexpr std::chrono::milliseconds kIdleLife{5'000};
 
+/// With estack_idle without limit, too, it looks now and then.
+constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
+
 /// Before another E-stack is tried, in ms, where the system had no thread or memory for one.
 constexpr std::uint32_t kNoThreadPause = 100;
 
@@ -61,13 +64,14 @@ void EStack::serve_astack() {
     // The poller has the calls: one that it misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
     const auto unused = now - last_used_.load(std::memory_order_relaxed);
-    if (unused >= to_ticks(static_cast<std::uint64_t>(pool_.options_.estack_idle.count()) * 1000)) {
+    if (!(pool_.options_.estack_idle == kNoLimit) &&
+        unused >= to_ticks(static_cast<std::uint64_t>(pool_.options_.estack_idle.count()) * 1000)) {
       pool_.released_.fetch_add(1, std::memory_order_relaxed);
       break;
     }
     // T11, T12. While the poller is to take the calls, only for so long: it may be inside another client's long
     // procedure, and a call that nobody waits for, which is not rung again, would be there as long.
-    const std::chrono::nanoseconds idle = pool_.options_.estack_idle;
+    const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
     const bool polled_now = astack_->polled.load(std::memory_order_relaxed);
     shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
                       polled_now ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle);

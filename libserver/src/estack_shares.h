@@ -16,7 +16,7 @@
 
 namespace lrpc::server {
 
-/// At least one, whatever the options say.
+/// At least one: a server that is asked for none does not export anything (check_options()).
 [[nodiscard]] inline std::size_t most_estacks(const ServerOptions& options) noexcept {
   return std::max<std::size_t>(options.max_estacks, 1);
 }
@@ -24,8 +24,7 @@ namespace lrpc::server {
 /// users' calls would wait for it.
 [[nodiscard]] inline std::size_t most_estacks_of_user(const ServerOptions& options) noexcept {
   const std::size_t most = most_estacks(options);
-  const std::size_t chosen = options.max_estacks_per_user.value_or(most - most / 8);
-  return chosen == 0 ? most : std::min(chosen, most);
+  return std::min(options.max_estacks_per_user.value_or(most - most / 8), most);
 }
 
 /// Who has how many and whose calls wait; who may have one more: at once, or from whom. Not thread-safe: under the

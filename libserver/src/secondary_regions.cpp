@@ -11,6 +11,7 @@
 
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/handover.h"
 
 namespace lrpc::server {
 namespace {
@@ -75,7 +76,10 @@ SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const s
   binding_->grown_astacks.fetch_add(astacks_.size());
 }
 
-SecondaryRegion::~SecondaryRegion() { binding_->grown_astacks.fetch_sub(astacks_.size()); }
+SecondaryRegion::~SecondaryRegion() {
+  shim::take_over(shim::handover_place(binding_->id(), nullptr));  // from those who had it before
+  binding_->grown_astacks.fetch_sub(astacks_.size());
+}
 
 void SecondaryRegion::close() noexcept {
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);

@@ -18,6 +18,7 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/handover.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/region.h"
@@ -124,6 +125,8 @@ struct ServedParts {
 class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
  public:
   explicit ServedBinding(ServedParts parts);
+  /// On whichever thread lets go of it last.
+  ~ServedBinding() { shim::take_over(shim::handover_place(id(), nullptr)); }
   ServedBinding(const ServedBinding&) = delete;
   ServedBinding& operator=(const ServedBinding&) = delete;
 

@@ -28,6 +28,7 @@ Status check_stack(const Pdl& pdl, std::size_t estack_size) {
 Result<std::shared_ptr<server::ServedInterface>> describe_interface(const server::Domain& domain, const Pdl& pdl,
                                                                     std::span<const EntryStub> stubs, void* impl,
                                                                     ExportOptions options) {
+  if (!domain.options_checked()) return domain.options_checked().error();
   if (stubs.size() != pdl.procedures.size())
     return Error{Errc::invalid_argument, "as many entry stubs as procedures, please"};
   if (impl == nullptr) return Error{Errc::invalid_argument, "an export without an implementation"};

@@ -46,7 +46,7 @@ TEST(EStackShares, by_default_one_user_has_all_but_an_eighth) {
   EXPECT_EQ(most_estacks_of_user({.max_estacks = 8}), 7U);
   EXPECT_EQ(most_estacks_of_user({.max_estacks = 7}), 7U);
   EXPECT_EQ(most_estacks_of_user({.max_estacks = 0}), 1U) << "at least one there is always";
-  EXPECT_EQ(most_estacks_of_user({.max_estacks = 16, .max_estacks_per_user = 0}), 16U) << "no limit";
+  EXPECT_EQ(most_estacks_of_user({.max_estacks = 16, .max_estacks_per_user = kNoLimit}), 16U) << "no limit";
   EXPECT_EQ(most_estacks_of_user({.max_estacks = 16, .max_estacks_per_user = 3}), 3U);
   EXPECT_EQ(most_estacks_of_user({.max_estacks = 16, .max_estacks_per_user = 99}), 16U);
 }
@@ -62,7 +62,7 @@ TEST(EStackShares, nobody_has_more_than_its_limit) {
 }
 
 TEST(EStackShares, a_share_is_of_those_who_have_or_want_any) {
-  Shares some(12, 0, {{kAlice, 9}, {kBob, 1}});
+  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 1}});
   Callers callers(some);
   EXPECT_EQ(some.share(), 6U);
   callers.ring(kAlice, 0);
@@ -73,13 +73,13 @@ TEST(EStackShares, a_share_is_of_those_who_have_or_want_any) {
   EXPECT_EQ(some.share(), 6U) << "who wants none any more counts no more";
   some.give(kBob);
   EXPECT_EQ(some.share(), 12U) << "nor who has none";
-  EXPECT_EQ(Shares(12, 0).share(), 12U);
-  Shares one(1, 0, {{kAlice, 1}, {kBob, 1}});
+  EXPECT_EQ(Shares(12, kNoLimit).share(), 12U);
+  Shares one(1, kNoLimit, {{kAlice, 1}, {kBob, 1}});
   EXPECT_EQ(one.share(), 1U);
 }
 
 TEST(EStackShares, who_has_more_than_its_share_gives_way_and_who_has_less_may_take) {
-  Shares some(12, 0, {{kAlice, 9}, {kBob, 3}});  // a share is 6
+  Shares some(12, kNoLimit, {{kAlice, 9}, {kBob, 3}});  // a share is 6
   EXPECT_TRUE(some.may_take(kBob, kAlice));
   EXPECT_FALSE(some.may_take(kAlice, kBob)) << "who has enough takes from nobody within its share";
   EXPECT_TRUE(some.may_take(kAlice, kAlice)) << "but from itself";
@@ -88,7 +88,7 @@ TEST(EStackShares, who_has_more_than_its_share_gives_way_and_who_has_less_may_ta
   EXPECT_TRUE(some.may_take(kCarol, kAlice));
   EXPECT_TRUE(some.may_take(kCarol, kBob)) << "who has none may take from anybody";
   EXPECT_TRUE(some.is_wanted(kBob));
-  const Shares even(12, 0, {{kAlice, 6}, {kBob, 6}});
+  const Shares even(12, kNoLimit, {{kAlice, 6}, {kBob, 6}});
   EXPECT_FALSE(even.may_take(kAlice, kBob));
 }
 
@@ -122,7 +122,7 @@ TEST(EStackShares, who_waits_at_its_limit_does_not_have_others_look) {
 }
 
 TEST(EStackShares, an_astack_waits_once_however_often_it_rings) {
-  Shares shares(1, 0);
+  Shares shares(1, kNoLimit);
   Callers callers(shares);
   EXPECT_TRUE(callers.ring(kAlice, 0));
   EXPECT_FALSE(callers.ring(kAlice, 0));

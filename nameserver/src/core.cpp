@@ -63,7 +63,7 @@ Status Core::begin() {
 }
 
 void Core::begin_allocator() {
-  if (options_.allocator_tick.count() <= 0) return;
+  if (options_.allocator_tick == kNoLimit) return;
   MachineLoadSource load = options_.machine_load;
   if (!load) {
     auto proc = proc_machine_load();

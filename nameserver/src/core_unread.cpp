@@ -78,7 +78,7 @@ void Core::forget_what_was_read() {
 void Core::look_for_unread_soon() {
   if (unread_look_.serial != 0) return;
   const milliseconds patience = options_.unread_timeout;
-  const milliseconds pause = patience.count() > 0 ? std::min(kLongestLook, patience / 4) : kLongestLook;
+  const milliseconds pause = std::min(kLongestLook, patience / 4);
   unread_look_ = loop_.after(std::max(pause, milliseconds(1)), [this] {
     unread_look_ = {};
     look_for_unread();
@@ -90,11 +90,13 @@ void Core::look_for_unread() {
   forget_what_was_read();
   bool any = !left_unread_.empty();
   const auto now = Unread::Clock::now();
+  const auto patience = options_.unread_timeout == kNoLimit ? Unread::Clock::duration::max()
+                                                            : Unread::Clock::duration(options_.unread_timeout);
   for (const auto& [serial, one] : connections_) {
     if (one->closing) continue;
-    const bool stays = one->unread.stays(unread_bytes(one->socket.get()), now, options_.unread_timeout);
+    const bool stays = one->unread.stays(unread_bytes(one->socket.get()), now, patience);
     any = any || one->unread.any();
-    if (!stays || options_.unread_timeout.count() <= 0) continue;
+    if (!stays || options_.unread_timeout == kNoLimit) continue;
     log_about(one->peer, LogLevel::warning,
               "disconnected " + describe_peer(one->peer) + ": it does not read its messages");
     doom(*one);

@@ -1,7 +1,6 @@
 #include "fair_shares.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace lrpc::nameserver {
 namespace {
@@ -42,7 +41,7 @@ std::uint64_t FairShares::for_others() const noexcept {
 }
 
 std::uint64_t FairShares::most(bool privileged, std::uint64_t has) const noexcept {
-  if (supply_.total == 0) return std::numeric_limits<std::uint64_t>::max();
+  if (supply_.total == kNoLimit) return kNoLimit;
   if (privileged) return has + difference(supply_.total, privileged_ + others_);
   const std::uint64_t free = difference(for_others(), others_);
   if (supply_.least == 0) return has + free;

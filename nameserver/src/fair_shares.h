@@ -5,11 +5,13 @@
 
 #include <cstdint>
 
+#include "lrpc/shim/no_limit.h"
+
 namespace lrpc::nameserver {
 
 /// What there is of a resource.
 struct Supply {
-  std::uint64_t total = 0;     ///< 0: no limit.
+  std::uint64_t total = kNoLimit;
   std::uint64_t reserved = 0;  ///< Of that only root and the nameserver's own user can have: the privileged.
   /// Kept for users who have no more than `least`: as many of them as this divided by `least` get that, whatever the
   /// others have. Both 0 where a user's part can be taken back for another (Core::take_connection_back).

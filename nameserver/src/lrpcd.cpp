@@ -192,7 +192,7 @@ int serve(CommandLine& line) {
   line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, lrpc::nameserver::descriptor_limit());
   policy->apply_to(line.options);
   line.options.short_of_memory = &lrpc::reserve::short_of_memory;
-  if (line.allocator == "off") line.options.allocator_tick = std::chrono::milliseconds(0);
+  if (line.allocator == "off") line.options.allocator_tick = lrpc::kNoLimit;
   line.options.allocator_rules_always = line.allocator == "always";
   if (line.allocator != "off" && line.ebpf) watch_processors(line.options);
 

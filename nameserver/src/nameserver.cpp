@@ -2,6 +2,7 @@
 
 #include "core.h"
 #include "lrpc/shim/thread.h"
+#include "options.h"
 
 namespace lrpc::nameserver {
 
@@ -18,8 +19,10 @@ Nameserver::Nameserver(std::unique_ptr<Parts> parts) noexcept : parts_(std::move
 Nameserver::~Nameserver() { stop(); }
 
 Result<std::unique_ptr<Nameserver>> Nameserver::open(NameserverOptions options) {
+  if (Status sound = check_options(options); !sound) return sound.error();
   auto parts = std::make_unique<Parts>();
   parts->options = std::move(options);
+  cut_to_what_the_clock_can_tell(parts->options);
   NameserverOptions& chosen = parts->options;
   if (chosen.socket_path.empty()) chosen.socket_path = shim::nameserver_sockets().front();
   if (!chosen.policy) chosen.policy = default_policy();

@@ -144,13 +144,16 @@ std::string FilePolicy::describe(const UserQuota& standard) const {
   for (std::size_t i = 0; i < kQuotas; ++i) {
     const auto which = static_cast<Quota>(i);
     const std::uint64_t limit = limit_of(quota, which);
-    text.append("  ").append(name_of(which).key).append(" = ").append(limit != 0 ? std::to_string(limit) : "no limit");
+    text.append("  ")
+        .append(name_of(which).key)
+        .append(" = ")
+        .append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
     text.append("  (").append(name_of(which).what).append(")\n");
   }
   for (const auto& [user, own] : users_) {
     text.append("  but user ").append(own.first).append(":");
     for (const auto& [key, limit] : own.second.values) {
-      text.append(" ").append(key).append(" = ").append(limit != 0 ? std::to_string(limit) : "no limit");
+      text.append(" ").append(key).append(" = ").append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
     }
     text.append("\n");
   }

@@ -293,12 +293,15 @@ class PolicyParser {
         error(key.source(), "there is no quota " + quoted(key.str()) + "; there are " + list);
         continue;
       }
+      const auto* word = value.as_string();
       const auto* number = value.as_integer();
-      if (number == nullptr || number->get() < 0) {
-        error(value, "a quota is a number, not negative; 0 is no limit");
-        continue;
+      if (word != nullptr && word->get() == shim::kNoLimitWord) {
+        made.values[std::string(key.str())] = kNoLimit;
+      } else if (number != nullptr && number->get() > 0) {
+        made.values[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
+      } else {
+        error(value, "a quota is a number over 0, or \"" + std::string(shim::kNoLimitWord) + "\"");
       }
-      made.values[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
     }
   }
 

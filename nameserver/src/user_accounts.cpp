@@ -95,7 +95,7 @@ std::optional<uid_t> UserAccounts::who_gives_way(uid_t user, Quota which) const 
 Status UserAccounts::within_quota(uid_t user, Quota which, std::uint64_t amount) const {
   const std::uint64_t limit = limit_of(quota_of_(user), which);
   const std::uint64_t has = taken(user, which);
-  if (limit == 0 || (has <= limit && amount <= limit - has)) return {};
+  if (has <= limit && amount <= limit - has) return {};
   const QuotaName& name = name_of(which);
   std::string text = "user " + std::to_string(user) + " has " + std::to_string(has) + " " + name.what;
   if (amount != 1) text.append(" and wants ").append(std::to_string(amount)).append(" more");

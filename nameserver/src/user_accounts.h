@@ -34,7 +34,6 @@ struct QuotaName {
   const char* what;
 };
 [[nodiscard]] const QuotaName& name_of(Quota quota) noexcept;
-/// 0: no limit.
 [[nodiscard]] std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept;
 void set_limit(UserQuota& quota, Quota which, std::uint64_t limit) noexcept;
 

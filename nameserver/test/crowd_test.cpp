@@ -32,7 +32,7 @@ class Crowd : public WithNameserver {
     ::chmod((directory_ / ".").c_str(), 0711);
     options_.mode = 0666;
     options_.policy = default_policy(ExportRule::anyone);
-    options_.allocator_tick = milliseconds(0);  // its pages are descriptors, too
+    options_.allocator_tick = kNoLimit;  // its pages are descriptors, too
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -156,7 +156,7 @@ TEST_P(UnreadReplies, end_a_connection_after_a_while) {
 /// connection: to begin anew must not give a user more.
 TEST_P(UnreadReplies, count_after_their_connection_has_ended) {
   options_.limits.user.descriptors_in_flight = 3;
-  options_.allocator_tick = milliseconds(0);
+  options_.allocator_tick = kNoLimit;
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");

@@ -12,6 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr UserQuota kBoundless{kNoLimit, kNoLimit, kNoLimit, kNoLimit, kNoLimit, kNoLimit, kNoLimit};
 constexpr uid_t kOwnUser = 990;
 constexpr uid_t kHonest = 5000;
 constexpr uid_t kFirstHostile = 6000;
@@ -39,7 +40,7 @@ void take_connections(UserAccounts& accounts, uid_t user) {
 }
 
 UserAccounts accounts_without_quotas(const Limits& limits = {}) {
-  return {[](uid_t) { return UserQuota{0, 0, 0, 0, 0, 0, 0}; }, supplies_of(limits), kOwnUser};
+  return {[](uid_t) { return kBoundless; }, supplies_of(limits), kOwnUser};
 }
 
 class Crowds : public testing::TestWithParam<int> {

@@ -82,7 +82,7 @@ TEST_P(Pages, come_with_the_first_export_and_go_with_the_connection) {
 }
 
 TEST_P(Pages, there_are_none_without_an_allocator) {
-  options_.allocator_tick = milliseconds(0);
+  options_.allocator_tick = kNoLimit;
   START_NAMESERVER();
   TestPeer server(path());
   server.export_name("files");

@@ -131,7 +131,7 @@ TEST(FilePolicy, a_denial_names_the_rule_and_tells_no_path_and_nothing_of_others
 TEST(FilePolicy, quotas_are_everybodys_and_of_single_users) {
   const auto policy = policy_of(R"([quotas]
 names = 5
-imports = 0
+imports = "no-limit"
 [quotas.users.alice]
 names = 50
 region_bytes = 1_000_000
@@ -140,7 +140,7 @@ connections = 1
 )");
   UserQuota expected;
   expected.names = 5;
-  expected.imports = 0;
+  expected.imports = kNoLimit;
   EXPECT_EQ(policy->quota(9, {}), expected);
   UserQuota bobs = expected;
   bobs.connections = 1;
@@ -191,7 +191,7 @@ users.mallory.imports = 3
 /etc/lrpc/policy.toml:10:19: 4294967295 is no number of a user
 /etc/lrpc/policy.toml:10:31: a user is a name in quotes or a number
 /etc/lrpc/policy.toml:12:1: there is no quota 'name'; there are connections, names, declaration_bytes, imports, region_bytes, descriptors_in_flight, binds
-/etc/lrpc/policy.toml:13:11: a quota is a number, not negative; 0 is no limit
+/etc/lrpc/policy.toml:13:11: a quota is a number over 0, or "no-limit"
 /etc/lrpc/policy.toml:14:7: there is no user 'mallory' on this machine; a number needs no entry)");
 }
 

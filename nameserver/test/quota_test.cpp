@@ -86,7 +86,7 @@ TEST_P(Quotas, regions_are_counted_until_they_are_handed_over) {
 
 TEST_P(Quotas, descriptors_that_a_user_does_not_read_are_counted_over_all_its_connections) {
   options_.limits.user.descriptors_in_flight = 6;
-  options_.allocator_tick = milliseconds(0);  // whose pages are descriptors, too
+  options_.allocator_tick = kNoLimit;  // whose pages are descriptors, too
   START_NAMESERVER();
   TestPeer one(path());
   TestPeer other(path());
@@ -122,7 +122,7 @@ TEST_P(Quotas, connections_are_counted_and_the_refusal_names_the_quota) {
 /// Everything to everybody, but for one name, and what it says of quotas.
 class OnePolicy final : public Policy {
  public:
-  explicit OnePolicy(std::string denied, std::size_t names = 0) : denied_(std::move(denied)), names_(names) {}
+  explicit OnePolicy(std::string denied, std::size_t names = kNoLimit) : denied_(std::move(denied)), names_(names) {}
   Status may_export(const Peer&, std::string_view name) override { return may(name); }
   Status may_import(const Peer&, std::string_view name, const Peer*) override { return may(name); }
   UserQuota quota(uid_t, const UserQuota& standard) override {

@@ -62,6 +62,7 @@ Status Launcher::prepare() {
     return Error{Errc::invalid_argument,
                  "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
   }
+  if (Status sound = shim::check_wait("SealedOptions::timeout", options_.timeout); !sound) return sound;
   auto variables = environment_of_program(environ, options_.environment);
   if (!variables) return variables.error();
   variables_ = *std::move(variables);
@@ -100,10 +101,7 @@ Status Launcher::find_interface() {
   if (options_.pdl != nullptr) {
     const InterfaceId& id = options_.pdl->interface;
     request_.interface = {std::string(id.name), id.major, id.minor, id.hash};
-    request_.timeout_ms =
-        options_.timeout.count() < 0
-            ? shim::ImportRequest::kForever
-            : static_cast<std::uint32_t>(std::min<std::int64_t>(options_.timeout.count(), 0xffff'fffe));
+    request_.timeout_ms = shim::ImportRequest::wire_timeout(options_.timeout);
     return {};
   }
   const auto began = Clock::now();
@@ -114,7 +112,9 @@ Status Launcher::find_interface() {
       return {};
     }
     const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone;
-    const bool time_over = options_.timeout.count() >= 0 && Clock::now() - began >= options_.timeout;
+    // A duration in ns would not hold every one in ms.
+    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
+    const bool time_over = waited >= options_.timeout;
     if (!may_come || time_over) return described.error();
     std::this_thread::sleep_for(kPause);
   }
@@ -194,7 +194,8 @@ Status Launcher::introduce() {
 
 /// `fds`: the region first, the bell last.
 Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
-  const milliseconds patience = options_.timeout.count() < 0 ? milliseconds(-1) : options_.timeout + kAnswerTime;
+  const milliseconds patience =
+      options_.timeout > milliseconds::max() - kAnswerTime ? milliseconds::max() : options_.timeout + kAnswerTime;
   // The nameserver is trusted; a private server is not.
   const auto attachments = options_.socket ? shim::Attachments::taken_in : shim::Attachments::trusted;
   auto answer = shim::receive_message(socket, patience, attachments);

@@ -269,7 +269,8 @@ void EntryStub::write_buffer(const Parameter& parameter) {
 
 void emit_table(Code& code, const Interface& interface) {
   std::vector<std::string> stubs;
-  for (const Procedure& procedure : interface.procedures) stubs.push_back("&" + procedure.name);
+  for (const Procedure& procedure : interface.procedures)
+    stubs.push_back("lrpc::server::kEntry<&" + procedure.name + ">");
   code.line("/// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).");
   code.list(fmt::format("static constexpr std::array<lrpc::EntryStub, {}> kStubs = {{", stubs.size()), stubs, "};");
 }

@@ -150,7 +150,7 @@ TEST(ProcessorAllocation, the_allocator_ticks_while_a_server_is_active_and_never
 
 TEST(ProcessorAllocation, can_be_switched_off) {
   lrpc::nameserver::NameserverOptions options;
-  options.allocator_tick = 0ms;
+  options.allocator_tick = lrpc::kNoLimit;
   const World world(options);
   const Process server = world.start_server({"arith"});
   auto client = world.import("arith");

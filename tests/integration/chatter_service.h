@@ -36,8 +36,10 @@ class ChatterService {
   lrpc::Result<std::uint64_t> SumUnmarked(CallContext& context, std::uint32_t times) { return Sum(context, times); }
   lrpc::Result<Chatter::AskResults, Chatter::Refused> Ask(CallContext& context, const lrpc::String<2000>& question,
                                                           std::uint32_t timeout_ms, std::uint32_t call_timeout_ms) {
-    auto back = Chatter::callback(context, {.timeout = std::chrono::milliseconds(timeout_ms),
-                                            .call_timeout = std::chrono::milliseconds(call_timeout_ms)});
+    lrpc::ImportOptions options;  // 0: as they are by themselves
+    if (timeout_ms != 0) options.timeout = std::chrono::milliseconds(timeout_ms);
+    if (call_timeout_ms != 0) options.call_timeout = std::chrono::milliseconds(call_timeout_ms);
+    auto back = Chatter::callback(context, options);
     if (!back) return Chatter::AskResults{.answer = {}, .code = static_cast<std::uint16_t>(note(back.error()).code)};
     const auto answer = (*back)->Confirm(question.view());
     if (const auto* refused = answer.raised<Chatter::Refused>()) return lrpc::raise(*refused);

@@ -341,7 +341,8 @@ TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
 
 TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is_gone) {
   World world;
-  const Process server = world.start_server({"scarce"}, {"--max-descriptors", "40", "--max-descriptors-per-user", "0"});
+  const Process server = world.start_server({"scarce"}, {"--max-descriptors", "40", "--max-descriptors-per-user",
+                                                         std::to_string(std::uint64_t{lrpc::kNoLimit})});
   auto before = world.import("scarce");
   ASSERT_TRUE(before) << before.error().message();
   {
@@ -411,7 +412,7 @@ TEST(Greed, a_server_takes_no_more_bindings_than_it_was_told_private_ones_includ
 
 TEST(Callbacks, that_throw_refuse_or_are_swallowed_and_the_server_lives) {
   World world;
-  lrpc::Server server({.nameserver = world.nameserver(), .max_estacks = 0});
+  lrpc::Server server({.nameserver = world.nameserver(), .max_estacks = 1});
   ConformanceService service(&server);
   std::atomic<int> bound{0};
   std::atomic<int> unbound{0};

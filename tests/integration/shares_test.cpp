@@ -128,7 +128,8 @@ TEST(Shares, bytes_of_regions_are_limited_for_each_user) {
   const Process server =
       world.start_server({"limited"}, {"--max-region-bytes-per-user", std::to_string(3 * layout->size() - 1)});
   EXPECT_EQ(bind_until_refused(world.nameserver(), "limited", 5, "(max_region_bytes_per_user)"), 2);
-  const Process unlimited = world.start_server({"unlimited"}, {"--max-region-bytes-per-user", "0"});
+  const Process unlimited =
+      world.start_server({"unlimited"}, {"--max-region-bytes-per-user", std::to_string(std::uint64_t{lrpc::kNoLimit})});
   EXPECT_EQ(bind_until_refused(world.nameserver(), "unlimited", 5, ""), 5);
 }
 
@@ -230,7 +231,7 @@ TEST(Shares, calls_of_one_user_have_so_many_estacks_at_a_time_and_all_get_their_
 }
 
 TEST(Shares, without_a_limit_one_user_may_have_every_estack) {
-  Captured captured({.max_estacks = 8, .max_estacks_per_user = 0});
+  Captured captured({.max_estacks = 8, .max_estacks_per_user = lrpc::kNoLimit});
   ASSERT_TRUE(captured.exported);
   captured.call(10);
   EXPECT_TRUE(captured.service.wait_inside(8));
@@ -255,7 +256,7 @@ TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {
   int rung[2];
   ASSERT_EQ(::pipe(rung), 0);
   Child other(kOtherUser, [&](const std::string& nameserver) { return call_as_other(nameserver, rung[1]); });
-  Captured captured({.max_estacks = 2, .max_estacks_per_user = 0});
+  Captured captured({.max_estacks = 2, .max_estacks_per_user = lrpc::kNoLimit});
   ASSERT_TRUE(captured.exported);
   captured.call(kCalls);
   ASSERT_TRUE(captured.service.wait_inside(2));

@@ -19,7 +19,7 @@ int describe_name(const std::string& nameserver, const std::string& name);
 struct RunOptions {
   std::string nameserver;
   std::string name;
-  double timeout_seconds = 0;
+  std::string timeout = "0";  ///< Seconds, or shim::kNoLimitWord.
   std::vector<std::string> allow;
   std::vector<std::string> environment;
   bool kill = false;

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "lrpc/command_line.h"
+#include "lrpc/shim/no_limit.h"
 
 namespace {
 
@@ -33,7 +34,9 @@ int run(int argc, char** argv) {
   const auto sealed_run = program.subcommand("run", "Run a program whose only way out is the call to one server");
   sealed_run.flag("--sealed", sealed, "Under a filter that refuses every other way out").required();
   sealed_run.option("--bind", run_options.name, "What it is bound to, and imports: an exported name").required();
-  sealed_run.option("--timeout", run_options.timeout_seconds, "Seconds to wait for the name; negative: for ever");
+  sealed_run.option("--timeout", run_options.timeout, "Seconds to wait for the name, or no-limit (default: 0)")
+      .non_negative_or(lrpc::shim::kNoLimitWord)
+      .help_text("SECONDS|no-limit");
   sealed_run
       .option("--allow", run_options.allow, "One more system call that it may make (may be repeated; a hole each)")
       .help_text("TEXT");

@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "commands.h"
 #include "lrpc/sealed.h"
+#include "lrpc/shim/no_limit.h"
 #include "refusal_report.h"
 
 namespace lrpc::tools {
@@ -29,6 +32,13 @@ void forward_signals() {
   for (const int number : kForwarded) sigaction(number, &action, nullptr);
 }
 
+/// What the command line has checked. A span that cannot be told from one without end is one.
+std::chrono::milliseconds span_of(const std::string& seconds) {
+  constexpr double kMost = 1e12;
+  if (seconds == shim::kNoLimitWord || std::stod(seconds) >= kMost) return kNoLimit;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::stod(seconds) * 1000));
+}
+
 }  // namespace
 
 int run_sealed(const RunOptions& options) {
@@ -36,7 +46,7 @@ int run_sealed(const RunOptions& options) {
   SealedOptions sealed;
   sealed.name = options.name;
   sealed.nameserver = options.nameserver;
-  sealed.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
+  sealed.timeout = span_of(options.timeout);
   sealed.allow = options.allow;
   sealed.environment = options.environment;
   sealed.kill_on_refusal = options.kill;

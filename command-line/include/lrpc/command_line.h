@@ -60,6 +60,7 @@ class Option {
   Option in_range(double least, double most) const;
   Option positive() const;
   Option non_negative() const;
+  Option non_negative_or(const std::string& word) const;  ///< Of a text: a number that is not negative, or this word.
   Option one_of(std::vector<std::string> values) const;
   Option existing_directory() const;
 

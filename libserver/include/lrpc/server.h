@@ -3,6 +3,7 @@
 
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/callback_port.h"
+#include "lrpc/server/entry.h"
 #include "lrpc/server/run.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/pdl.h"

@@ -24,7 +24,7 @@ namespace lrpc::nameserver {
 /// What the event loop runs on. `automatic`: io_uring, or epoll where the kernel or a sandbox refuses it.
 enum class Backend : std::uint8_t { automatic, io_uring, epoll };
 
-/// What one peer can take from the others, at most. What is of all users together is shared between them: docs/POLICY.md.
+/// What one peer can take from the others, at most; no number is 0 (lrpc/shim/no_limit.h). What is of all users together is shared between them: docs/POLICY.md.
 struct Limits {
   UserQuota user{};  ///< What one user can, over all its connections, unless the policy has another quota for it.
   std::size_t max_connections = 1024;  ///< Of all users, as what follows.
@@ -63,6 +63,7 @@ struct ExtraWatch {
 
 enum class LogLevel : std::uint8_t { debug, info, warning };
 
+/// Durations, counts and bytes: lrpc/shim/no_limit.h. What has no meaning is refused by Nameserver::open().
 struct NameserverOptions {
   /// Empty: the first of shim::nameserver_sockets(). The directory is made if it is missing (private, except the
   /// system's); a socket that a dead nameserver left there is replaced.
@@ -70,9 +71,9 @@ struct NameserverOptions {
   /// Permissions of the socket. Unset: 0666 for /run/lrpc/lrpcd.sock, else 0600.
   std::optional<mode_t> mode{};
   Backend backend = Backend::automatic;
-  /// How long a clerk may think about an import before the client is told timed_out.
+  /// How long a clerk may think about an import before the client is told timed_out. Over zero, as the next two.
   std::chrono::milliseconds bind_timeout{5000};
-  /// Who has not read anything for so long, although there is something to read, is disconnected. 0: nobody is.
+  /// Who has not read anything for so long, although there is something to read, is disconnected. kNoLimit: nobody is.
   std::chrono::milliseconds unread_timeout{60'000};
   Limits limits{};
   std::shared_ptr<Policy> policy{};  ///< Null: default_policy(). See also Nameserver::set_policy().
@@ -80,8 +81,8 @@ struct NameserverOptions {
   /// What one user brings about is 200 lines of each level at once and 10 a second (of debug: all), what all users bring
   /// about 2000 and 40; what is left out is counted.
   std::function<void(LogLevel, std::string_view)> log{};
-  /// The processor allocator: how often it looks at the servers while any of them is active (never else). 0: there is none,
-  /// and every server polls by its own rule.
+  /// The processor allocator: how often it looks at the servers while any of them is active (never else). kNoLimit:
+  /// it never looks, and every server polls by its own rule.
   std::chrono::milliseconds allocator_tick{50};
   /// Whether it rules also while there are no more active servers than could poll. Normally each then keeps to its own rule,
   /// which notices within a few calls what the allocator notices after some ticks.
@@ -115,7 +116,7 @@ struct AllocatorStatistics {
 class Nameserver {
  public:
   /// Opens one and runs it on a thread of its own, which blocks all signals. Errors: name_taken if a nameserver already
-  /// listens there (the text names its process), not_supported if a demanded back end is refused, system_error.
+  /// listens there (the text names its process), not_supported if a demanded back end is refused, invalid_argument (an option, by name), system_error.
   static Result<std::unique_ptr<Nameserver>> start(NameserverOptions options);
   /// Opens one that listens; the caller is to run() it. Errors as for start().
   static Result<std::unique_ptr<Nameserver>> open(NameserverOptions options);

@@ -176,7 +176,7 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   const SessionRef session = *opened;
   const WaitingHere here;
   netrpc::AwaitedReply waiting(host());
-  session->call(std::move(message), waiting, timeout);
+  session->call(std::move(message), waiting, timeout == kNoLimit ? netrpc::Duration(0) : timeout);
   // The protocols keep the deadline: their timers complete the transaction.
   if (!waiting.done())
     (void)host().engine().wait(

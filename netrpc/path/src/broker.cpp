@@ -73,6 +73,13 @@ RemoteBroker::RemoteBroker(std::unique_ptr<Parts> parts) noexcept : parts_(std::
 RemoteBroker::~RemoteBroker() = default;
 
 Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, BrokerOptions options) {
+  if (Status sound = shim::check_count("BrokerOptions::max_paths", options.max_paths); !sound) return sound.error();
+  if (Status sound = shim::check_span("BrokerOptions::keepalive", options.keepalive); !sound) return sound.error();
+  if (Status sound = shim::check_span("BrokerOptions::silence", options.silence); !sound) return sound.error();
+  if (Status sound = shim::check_span("BrokerOptions::forget", options.forget); !sound) return sound.error();
+  // The clock can tell no more than some centuries.
+  for (std::chrono::milliseconds* const span : {&options.keepalive, &options.silence, &options.forget})
+    *span = std::min<std::chrono::milliseconds>(*span, std::chrono::hours(24 * 365));
   auto parts = std::make_unique<Parts>(transport, std::move(options));
   ExportOptions offer;
   offer.authorise = [&options = parts->options](const shim::Credentials& client) -> Status {

@@ -239,7 +239,7 @@ Errc PathService::deliver(const Path& path, std::span<const std::byte> request, 
                           std::size_t& size, std::uint32_t limit_ms) {
   const auto began = Clock::now();
   const milliseconds limit(limit_ms);
-  milliseconds left = limit;
+  milliseconds left = limit_ms != 0 ? limit : milliseconds(kNoLimit);
   for (;;) {
     const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left);
     if (sent != Errc::host_unreachable) return sent;

@@ -194,7 +194,7 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, std::span<
   std::size_t size = 0;
   std::uint16_t status = 0;
   for (;;) {
-    milliseconds limit{0};
+    milliseconds limit = kNoLimit;
     if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(until - Clock::now()));
     status = prologue.one_way ? remote->binding.send(prologue.procedure, message.image, limit)
                               : remote->binding.call(prologue.procedure, message.image, room, size, limit);

@@ -156,6 +156,25 @@ TEST_F(TwoHosts, believe_nobody_but_the_network_domain_about_other_hosts) {
   EXPECT_TRUE(raw) << raw.error().message();
 }
 
+TEST_F(TwoHosts, refuse_options_of_their_broker_that_have_no_meaning) {
+  struct Case {
+    const char* name;
+    BrokerOptions options;
+  };
+  const Case cases[] = {{"keepalive", {.keepalive = milliseconds(0)}},
+                        {"keepalive", {.keepalive = milliseconds(-1)}},
+                        {"silence", {.silence = milliseconds(0)}},
+                        {"silence", {.silence = milliseconds(-1)}},
+                        {"forget", {.forget = milliseconds(0)}},
+                        {"max_paths", {.max_paths = 0}}};
+  for (const Case& one : cases) {
+    const auto started = RemoteBroker::start(there_->wire(), one.options);
+    ASSERT_EQ(started.code(), Errc::invalid_argument) << one.name;
+    EXPECT_NE(started.error().message().find(std::string("BrokerOptions::") + one.name + " "), std::string::npos)
+        << started.error().message();
+  }
+}
+
 TEST_F(TwoHosts, keep_a_host_within_its_limits) {
   there_->stop_broker();
   auto options = there_options();

@@ -32,8 +32,8 @@ struct SealedOptions {
   std::string name{};
   /// Nameserver socket; empty: as in ImportOptions.
   std::string nameserver{};
-  /// How long to wait for the name to appear; negative: for ever.
-  std::chrono::milliseconds timeout{0};
+  /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever.
+  std::chrono::milliseconds timeout = kDoNotWait;
   /// A private binding instead: the end of a socketpair (shim::make_socket_pair) whose other end a server serves.
   UniqueFd socket{};
   /// The interface, Files::kPdl for example. Needed with `socket`; otherwise the nameserver is asked what the name has.

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "lrpc/shim/processor.h"
+
 namespace lrpc::shim {
 
 /// Whether this process is registered for MEMBARRIER_CMD_PRIVATE_EXPEDITED. Where it is not (an old kernel, a filter),
@@ -30,7 +32,7 @@ inline void light_shared_fence() noexcept {
   if (have_shared_fence) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();  // std::atomic_thread_fence() is more than ThreadSanitizer models, and compilers warn of that
   }
 }
 

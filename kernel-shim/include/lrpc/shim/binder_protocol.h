@@ -17,6 +17,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/peer_socket.h"
 #include "lrpc/shim/result.h"
@@ -124,6 +126,11 @@ struct Withdrawn {};
 /// Answer: Bound or Failed, at the latest about when `timeout_ms` is over.
 struct ImportRequest {
   static constexpr std::uint32_t kForever = 0xffff'ffff;
+  /// `wait` as timeout_ms says it.
+  [[nodiscard]] static constexpr std::uint32_t wire_timeout(std::chrono::milliseconds wait) noexcept {
+    if (wait == kNoLimit) return kForever;
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(wait.count(), 0, kForever - 1));
+  }
   std::string name;
   OwnedInterfaceId interface;
   std::uint32_t timeout_ms = 0;  ///< How long to wait for the name to appear; 0 not at all.
@@ -239,8 +246,7 @@ enum class Attachments : std::uint8_t {
 /// bad_message: not the protocol, longer than kMaxBinderMessage, or with more or other descriptors than may come: the
 /// packet is consumed, its descriptors closed, but with Attachments::none, where who has sent it is to be hung up on.
 /// limit_reached: with Attachments::taken_in, too much of this stranger's is still being closed.
-Result<std::optional<BinderMessage>> receive_message(int socket,
-                                                     std::chrono::milliseconds timeout = std::chrono::milliseconds(-1),
+Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout = kNoLimit,
                                                      Attachments attachments = Attachments::trusted,
                                                      const Stranger& stranger = {});
 /// Who is at the other end of a connected AF_UNIX socket, or has made the pair.

@@ -24,6 +24,11 @@ class Deadline {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   /// The most that is believed: of what a peer says, and of what a program asks for.
   static constexpr std::int64_t kMost = std::chrono::nanoseconds(std::chrono::hours(24 * 366)).count();
+  /// `timeout`, at most kMost: what the clock can tell. Compared before it is converted, for ns hold no 300 years.
+  [[nodiscard]] static constexpr std::chrono::nanoseconds span(std::chrono::milliseconds timeout) noexcept {
+    constexpr std::chrono::nanoseconds most(kMost);
+    return timeout < std::chrono::duration_cast<std::chrono::milliseconds>(most) ? timeout : most;
+  }
   static constexpr std::uint64_t kTrustedUs = 10'000;
 
   /// Never.

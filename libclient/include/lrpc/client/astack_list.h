@@ -13,6 +13,7 @@
 #include "lrpc/shim/calling_thread.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/growth.h"
+#include "lrpc/shim/handover.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/step.h"
 
@@ -115,7 +116,7 @@ class AStackList {
       wake_waiters();
   }
   /// The top one of this thread's spares, or null. It is nobody's lease any more.
-  [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
+  LRPC_OF_THE_RUNTIME [[nodiscard]] shim::LinkageRecord* take_spare() noexcept {
     LRPC_STEP("client 2 started");
     Lease& lease = own_lease();
     lease.moving.store(1, std::memory_order_relaxed);  // L3
@@ -131,7 +132,7 @@ class AStackList {
   }
   /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if
   /// there is one.
-  void put_spare(shim::LinkageRecord& record) noexcept {
+  LRPC_OF_THE_RUNTIME void put_spare(shim::LinkageRecord& record) noexcept {
     if (shim::calling_thread.number >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
     Lease& lease = own_lease();

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lrpc/client/binding_object.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/fd.h"
+#include "lrpc/shim/no_limit.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/result.h"
 
@@ -17,12 +19,15 @@ namespace lrpc {
 
 using shim::Gate;
 
+/// Durations: lrpc/shim/no_limit.h. One that has no meaning is refused as invalid_argument.
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// How long to wait for the name to appear; zero: it must be there, negative: for ever. Who waits also waits for a
-  /// nameserver that goes away meanwhile; one that was never there is no_nameserver at once.
-  std::chrono::milliseconds timeout{0};
+  /// How long to wait for the name to appear; kDoNotWait: it must be there; kNoLimit: for ever. Whoever waits also waits
+  /// for a nameserver that goes away meanwhile; one that was never there is no_nameserver at once. Of a private binding
+  /// (import_over()) it is all the time that the answer may take, over zero. Unset: kDoNotWait for a name, and 10 s for
+  /// a private binding's answer.
+  std::optional<std::chrono::milliseconds> timeout{};
   /// Which gate calls go through. `adaptive` picks call by call; exchange, handoff and sleep force one (as far as the
   /// server plays along). `none` is for calls within one thread (Server::inline_half). `trap` is for a process that is
   /// going to seal itself with lrpc::seal() (lrpc/sealed.h): until then calls return Errc::not_supported; it takes no
@@ -30,12 +35,13 @@ struct ImportOptions {
   /// there.
   Gate gate = Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  /// With AStackSupply::grow: how long a secondary region is kept that nobody uses. At least that, at most twice that.
+  /// With AStackSupply::grow: how long a secondary region is kept that nobody uses. At least that, at most twice that;
+  /// over zero. kNoLimit: as long as the binding.
   std::chrono::milliseconds grown_idle{1'000};
   /// Longest time a call may wait for the server; then it returns Errc::call_aborted and its A-stack is quarantined
-  /// until the server lets go. Also the longest time it may wait for an A-stack before. Zero: no limit. Each is counted
-  /// from when the call would first sleep; for a started call from when it is rung, whoever waits for it.
-  std::chrono::milliseconds call_timeout{0};
+  /// until the server lets go. Also the longest time it may wait for an A-stack before. Over zero. Each is counted from
+  /// when the call would first sleep; for a started call from when it is rung, whoever waits for it.
+  std::chrono::milliseconds call_timeout = kNoLimit;
   /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
@@ -64,8 +70,8 @@ class Binding {
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see
-  /// shim::make_socket_pair, given to Server::serve_over there). Takes the socket. A timeout over zero is all the time
-  /// that the answer may take; with zero it is 10 s.
+  /// shim::make_socket_pair, given to Server::serve_over there). Takes the socket. Blocks up to options.timeout, 10 s if
+  /// that is unset.
   static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
 
   explicit Binding(std::unique_ptr<client::BindingObject> object) noexcept;

@@ -60,11 +60,11 @@ struct BindingParts {
   shim::PeerSocket bell = {};
   shim::Gate gate = shim::Gate::adaptive;
   AStackSupply supply = AStackSupply::wait;
-  std::chrono::milliseconds grown_idle{1'000};  ///< For AStackSupply::grow, over zero.
+  std::chrono::milliseconds grown_idle{1'000};  ///< For AStackSupply::grow; over zero, or kNoLimit.
   /// Set for a server on another host: then the region is this domain's alone, there is no pidfd, and the bell's other
   /// end is hung up by whoever learns that the path has ended.
   std::unique_ptr<RemotePath> remote;
-  std::chrono::milliseconds call_timeout{0};
+  std::chrono::milliseconds call_timeout = kNoLimit;
   bool watched = true;
   std::function<void()> on_revoked;
 };
@@ -106,6 +106,8 @@ class BindingObject {
   [[nodiscard]] int bell() const noexcept { return parts_.bell.get(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] std::chrono::milliseconds call_timeout() const noexcept { return parts_.call_timeout; }
+  /// Whether the binding's calls have a time limit of its own.
+  [[nodiscard]] bool times_calls() const noexcept { return !(parts_.call_timeout == kNoLimit); }
   /// Of the calls from now on. Not while others use the binding.
   void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }

@@ -7,6 +7,7 @@
 
 #include "lrpc/client/binding_object.h"
 #include "lrpc/shim/gates.h"
+#include "lrpc/shim/handover.h"
 #include "lrpc/shim/limits.h"
 #include "lrpc/shim/linkage.h"
 #include "lrpc/shim/processor.h"
@@ -61,6 +62,7 @@ class Call {
       lease_ = nullptr;
       if (linkage_ == nullptr) return;
     }
+    shim::take_over_call(binding_.id(), linkage_->astack.image);
     linkage_->below = shim::calling_thread.linkages;
     shim::calling_thread.linkages = linkage_;
     LRPC_STEP("client 3");
@@ -74,6 +76,7 @@ class Call {
       return;
     LRPC_STEP("client 7");
     shim::calling_thread.linkages = linkage_->below;
+    shim::hand_over_call(binding_.id(), linkage_->astack.image);
     if (put_aside_) [[unlikely]] {
       quarantine_astack(binding_, *linkage_);
     } else {
@@ -98,11 +101,10 @@ class Call {
   [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
     LRPC_STEP("client 4");
     shim::CallWord called = next_call(procedure);
-    if (!limit(called)) [[unlikely]]
-      return shim::call_status::kFailed | static_cast<std::uint16_t>(why_over());
-    if (!ring_if_polled(called)) [[unlikely]]
-      return slow(called, false);
-    return wait(procedure);
+    shim::hand_over_call(binding_.id(), linkage_->astack.image);
+    const std::uint16_t status = ring_and_wait(procedure, called);
+    shim::take_over_call(binding_.id(), linkage_->astack.image);
+    return status;
   }
 
   // The parts of transfer() at the exchange gate, for who runs the server's half in between (bench/instructions).
@@ -162,6 +164,13 @@ class Call {
   }
 
  private:
+  [[nodiscard]] std::uint16_t ring_and_wait(std::uint16_t procedure, shim::CallWord called) noexcept {
+    if (!limit(called)) [[unlikely]]
+      return shim::call_status::kFailed | static_cast<std::uint16_t>(why_over());
+    if (!ring_if_polled(called)) [[unlikely]]
+      return slow(called, false);
+    return wait(procedure);
+  }
   [[nodiscard]] std::uint16_t slow(shim::CallWord called, bool rung) noexcept {
     const std::uint16_t status = transfer_slow(binding_, *linkage_, called, rung);
     put_aside_ = linkage_->quarantined;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lrpc/shim/limits.h"
+#include "lrpc/shim/no_limit.h"
 
 namespace lrpc {
 
@@ -26,7 +27,8 @@ class Cancellation {
   std::shared_ptr<shim::CancellationWord> word_;
 };
 
-/// A moment (of the steady clock), or a span of time from now on. Made of either without a word.
+/// A moment (of the steady clock), or a span of time from now on, or kNoLimit. Made of each without a word. A span that is
+/// not over zero is over.
 class CallDeadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,7 +37,9 @@ class CallDeadline {
   CallDeadline(std::chrono::duration<Rep, Period> span) noexcept  // NOLINT: implicit by design
       : until_(after(std::chrono::duration<double>(span), span)) {}
 
-  /// time_point::max(): never.
+  CallDeadline(NoLimit /*tag*/) noexcept : until_(Clock::time_point::max()) {}  // NOLINT: implicit by design
+
+  /// time_point::max(): never, as kNoLimit.
   [[nodiscard]] Clock::time_point until() const noexcept { return until_; }
 
  private:

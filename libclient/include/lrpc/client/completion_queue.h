@@ -49,7 +49,8 @@ class CompletionQueue {
   }
   /// Runs what has become ready; how much that was. Never blocks by itself. Makes fd() unreadable first.
   std::size_t run();
-  /// The same, after waiting at most `limit` for something to become ready.
+  /// The same, after waiting at most `limit` for something to become ready: kNoLimit for ever, not at all if it is not
+  /// over zero.
   std::size_t wait(std::chrono::milliseconds limit);
 
   /// For PendingCall: it is about to be finished or abandoned.

@@ -28,6 +28,7 @@ class PendingCall {
       : binding_(&binding), linkage_(binding.astacks(astack_class).take_spare()) {
     if (linkage_ == nullptr) [[unlikely]]
       take_slow(astack_class);
+    if (linkage_ != nullptr) shim::take_over_call(binding_->id(), linkage_->astack.image);
     LRPC_STEP("client 3 started");
   }
   /// A call that cannot be made, and why.
@@ -84,6 +85,7 @@ class PendingCall {
     shim::AStackHead& head = *linkage.astack.head;
     LRPC_STEP("client 4 started");
     called_ = linkage.next_call(procedure, shim::current_processor());
+    shim::hand_over_call(binding_->id(), linkage.astack.image);
     if (shim::calling_thread.limits != nullptr) [[unlikely]]
       return ring_slow(may_block);
     if (may_block || !linkage.policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
@@ -121,16 +123,17 @@ class PendingCall {
     LRPC_STEP("client 5 started");
     shim::LinkageRecord& linkage = *linkage_;
     if (binding_->revoked() || queue_ != nullptr) [[unlikely]]
-      return wait_slow();
+      return waited(wait_slow());
     const shim::CallWord word = shim::load_word(*linkage.astack.head);
     if (!word.same_turn(linkage.last)) [[unlikely]]
-      return wait_slow();
-    return word.status();
+      return waited(wait_slow());
+    return waited(word.status());
   }
   /// 7 · puts the A-stack back, or in quarantine if the call did not come to its end.
   void put_back() noexcept {
     LRPC_STEP("client 7 started");
     shim::LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
+    shim::hand_over_call(binding_->id(), linkage.astack.image);
     error_ = Errc::invalid_argument;
     if (linkage.limited) [[unlikely]]
       forget_limits(linkage);
@@ -139,7 +142,10 @@ class PendingCall {
     binding_->astacks(linkage.astack.astack_class).put_spare(linkage);
   }
   /// For a one-way call that was rung: lets it go. Its A-stack comes back by itself, once the server has let go of it.
-  void leave() noexcept;
+  void leave() noexcept {
+    shim::hand_over_call(binding_->id(), linkage_->astack.image);
+    leave_rung();
+  }
 
   /// All of the A-stack, for who moves packed images.
   [[nodiscard]] const shim::AStack& placed() const noexcept {
@@ -152,6 +158,10 @@ class PendingCall {
 
  private:
   friend class lrpc::CompletionQueue;
+  [[nodiscard]] std::uint16_t waited(std::uint16_t status) const noexcept {
+    shim::take_over_call(binding_->id(), linkage_->astack.image);
+    return status;
+  }
   /// The word says that the call has returned, or that it never will.
   [[nodiscard]] bool answered() const noexcept {
     const shim::CallWord word = shim::load_word(*linkage_->astack.head);
@@ -175,7 +185,12 @@ class PendingCall {
   [[nodiscard]] std::uint16_t wait_for_status() noexcept;
   void quarantine_if_let_go() noexcept;
   [[nodiscard]] bool poll_for_return() noexcept;
-  void abandon() noexcept;
+  void leave_rung() noexcept;
+  void abandon() noexcept {
+    shim::hand_over_call(binding_->id(), linkage_->astack.image);
+    abandon_rung();
+  }
+  void abandon_rung() noexcept;
   void stop_watching() noexcept;
 
   BindingObject* binding_ = nullptr;
@@ -218,7 +233,7 @@ class [[nodiscard]] Pending {
 
   /// True once finish() would not wait. One load, no system call. Never blocks.
   [[nodiscard]] bool ready() const noexcept { return call_.ready(); }
-  /// Waits until ready(), at most `limit`. The call goes on in any case. Blocks.
+  /// Waits until ready(), at most `limit`; not at all if that is not over zero. The call goes on in any case. Blocks.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
   /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
   /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as

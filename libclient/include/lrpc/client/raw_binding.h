@@ -28,14 +28,14 @@ class RawBinding {
   /// Unpacks `arguments` (hostile) onto an A-stack, makes the call, packs what it returned into `results`; `size` says
   /// how much that is, 0 unless the status is 0 or a raised error's. Of an error with a text (call_status::kTold), the
   /// text. Returns the call status; argument_out_of_range if the arguments are no image of the procedure's. Blocks for
-  /// as long as the procedure runs, and before that for an A-stack, at most `limit` (zero: no limit): the call carries
+  /// as long as the procedure runs, and before that for an A-stack, at most `limit`: the call carries
   /// that deadline, as in a CallScope. call_aborted after it.
   [[nodiscard]] std::uint16_t call(std::uint16_t procedure, std::span<const std::byte> arguments,
                                    std::span<std::byte> results, std::size_t& size,
                                    std::chrono::milliseconds limit) noexcept;
   /// Sends a one-way call. 0, or a failure. It carries `limit`, too.
   [[nodiscard]] std::uint16_t send(std::uint16_t procedure, std::span<const std::byte> arguments,
-                                   std::chrono::milliseconds limit = {}) noexcept;
+                                   std::chrono::milliseconds limit = kNoLimit) noexcept;
 
   [[nodiscard]] std::span<const ProcedureDescriptor> procedures() const noexcept { return descriptors_.procedures(); }
   [[nodiscard]] bool revoked() const noexcept { return binding_.revoked(); }

@@ -41,7 +41,7 @@ class RemotePath {
   [[nodiscard]] virtual bool grow(std::uint16_t place) noexcept = 0;
   virtual void shrink(std::uint16_t place) noexcept = 0;
 
-  /// Of the calls from now on; 0: none. Not while others use the path.
+  /// Of the calls from now on. Not while others use the path.
   virtual void set_call_timeout(std::chrono::milliseconds timeout) noexcept = 0;
 };
 

@@ -15,10 +15,10 @@ namespace lrpc::server {
 /// How many handles a user has open, over the tables of all its bindings; each table holds it. Thread-safe.
 class HandleCount {
  public:
-  explicit HandleCount(std::size_t most) noexcept : most_(most) {}  ///< 0: no limit.
+  explicit HandleCount(std::size_t most) noexcept : most_(most) {}
   /// One more; false if there may be no more.
   [[nodiscard]] bool take() noexcept {
-    if (open_.fetch_add(1, std::memory_order_relaxed) < most_ || most_ == 0) return true;
+    if (open_.fetch_add(1, std::memory_order_relaxed) < most_) return true;
     give(1);
     return false;
   }

@@ -24,54 +24,57 @@ namespace server {
 class Domain;
 }
 
+/// Durations, counts and bytes: lrpc/shim/no_limit.h. What has no meaning is refused by export_interface() and
+/// serve_over() as invalid_argument: a negative duration, and zero but where it is said what zero does.
 struct ServerOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
   /// Bytes of an E-stack and of the poller's stack (rounded up to pages, plus a guard). Memory is used only where a
   /// stack has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
   std::size_t estack_size = 1024 * 1024;
-  /// Most E-stacks of this server, at least 1. When they run out, the one unused for longest is taken from its A-stack.
+  /// Most E-stacks of this server. When they run out, the one unused for longest is taken from its A-stack.
   /// As many sealed clients (trap gate) may be served beside, each by a thread of its own.
   std::size_t max_estacks = 256;
-  /// Of those, most that the calls of one user have at a time, and most sealed clients of one user; 0: no limit. Unset:
-  /// all but an eighth, so that procedures that do not return for one user's calls do not stop everybody else's. When
+  /// Of those, most that the calls of one user have at a time, and most sealed clients of one user. Unset: all but an
+  /// eighth, so that procedures that do not return for one user's calls do not stop everybody else's. When
   /// E-stacks run low, whoever has more than its share gives way (docs/POLICY.md). Callers of other hosts are one user.
   std::optional<std::size_t> max_estacks_per_user{};
   /// E-stacks that stay, however long nobody uses them. The others end after 5 s without an A-stack, or after estack_idle
-  /// if that is shorter.
+  /// if that is shorter. Zero: none.
   std::size_t kept_estacks = 0;
   /// How long an E-stack stays associated with an A-stack without calls. The next call on it then costs a wake-up of
-  /// the clerk. Taken as 1 ms to a day.
+  /// the clerk. kNoLimit: as long as the A-stack. More than a day is taken as a day.
   std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
   std::size_t max_bindings = 4096;
   std::size_t max_bindings_per_client_process = 256;
   /// Most bindings alive of one user, over all its processes, and most bytes of their regions; the server's own user is
-  /// no exception. 0: no limit. Callers of other hosts are limited by the network domain.
+  /// no exception. Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
   /// Most file descriptors of this process that the bindings of one user hold: two each, five if the interface has
   /// callbacks, and one for each secondary region, two for each sealed client. Unset: half of the process's soft limit
   /// (RLIMIT_NOFILE) as it then is, so that one user can neither keep everybody else from binding nor the program from
-  /// opening anything; 0: no limit. What goes over is limit_reached, or no growth. Bindings of callers of other hosts
+  /// opening anything. What goes over is limit_reached, or no growth. Bindings of callers of other hosts
   /// are limited by the network domain; their secondary regions are counted as one user's.
   std::optional<std::size_t> max_descriptors_per_user{};
   /// Most handles open of one user, over all its bindings (of one binding: HandleTable::kMaxHandles); a grant beyond it
-  /// throws std::length_error in the procedure. 0: no limit. Callers of other hosts are one user.
+  /// throws std::length_error in the procedure. Callers of other hosts are one user.
   std::size_t max_handles_per_user = 262'144;
   /// Most secondary A-stacks alive (AStackSupply::grow), of one binding and of one user, and the most bytes that the
-  /// regions of one user's take; further requests get fewer or none, and their callers wait. 0: no growth. Each region
+  /// regions of one user's take; further requests get fewer or none, and their callers wait. Zero: no growth. Each region
   /// takes one file descriptor, and memory only where A-stacks have been used.
   std::size_t max_grown_astacks_per_binding = 256;
   std::size_t max_grown_astacks_per_user = 1024;
   std::uint64_t max_grown_bytes_per_user = std::uint64_t{256} << 20;
-  /// Domain caching: how many threads may poll for calls on otherwise idle processors (0 or 1 for now). None polls while
+  /// Domain caching: how many threads may poll for calls on otherwise idle processors, at most one for now. Zero: none. None polls while
   /// busy callers sit on all processors that the server may use. Procedures that it executes run with its affinity,
   /// which leaves those out, and E-stacks may be bound to their callers' processors: a thread that a procedure starts
   /// inherits that, as threads do, and sets its own (sched_setaffinity(2)) if it is to live on.
   unsigned pollers = 1;
-  /// How long a poller polls without a call before it parks. Taken as at most a second.
+  /// How long a poller polls without a call before it parks. Zero: at once. At most a second: more would starve others, and
+  /// so kNoLimit is refused.
   std::chrono::microseconds poll_window{200};
 };
 

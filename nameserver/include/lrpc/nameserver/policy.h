@@ -22,7 +22,8 @@ struct Peer : shim::Credentials {
   [[nodiscard]] bool is_member_of(gid_t group) const noexcept;
 };
 
-/// What all connections of one user may take together, while there is enough for the others (Limits). 0: no limit.
+/// What all connections of one user may take together, while there is enough for the others (Limits). kNoLimit:
+/// no limit; 0: nothing.
 struct UserQuota {
   std::size_t connections = 512;
   std::size_t names = 1024;                              ///< Exported now.

@@ -96,6 +96,10 @@ class CallContext {
 };
 
 using EntryStub = std::uint16_t (*)(void* impl, CallContext& context);
+namespace server {
+template <EntryStub kStub>
+inline constexpr EntryStub kEntry = kStub;
+}  // namespace server
 
 namespace server {
 

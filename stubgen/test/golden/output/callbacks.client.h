@@ -136,7 +136,8 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 3> kStubs = {&Progress, &Confirm, &Stop};
+  static constexpr std::array<lrpc::EntryStub, 3> kStubs = {
+      lrpc::server::kEntry<&Progress>, lrpc::server::kEntry<&Confirm>, lrpc::server::kEntry<&Stop>};
 };
 
 }  // namespace Callback

@@ -378,7 +378,7 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 2> kStubs = {&Copy, &Stop};
+  static constexpr std::array<lrpc::EntryStub, 2> kStubs = {lrpc::server::kEntry<&Copy>, lrpc::server::kEntry<&Stop>};
 };
 
 /// The client whose call `context` is, to be called back now, or later from any thread. The first time this

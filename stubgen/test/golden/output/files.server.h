@@ -247,7 +247,9 @@ struct Entry {
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
   static constexpr std::array<lrpc::EntryStub, 8> kStubs = {
-      &Null, &Add, &BigIn, &BigInOut, &Open, &Write, &Read, &Close};
+      lrpc::server::kEntry<&Null>, lrpc::server::kEntry<&Add>, lrpc::server::kEntry<&BigIn>,
+      lrpc::server::kEntry<&BigInOut>, lrpc::server::kEntry<&Open>, lrpc::server::kEntry<&Write>,
+      lrpc::server::kEntry<&Read>, lrpc::server::kEntry<&Close>};
 };
 
 /// Exports Files as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

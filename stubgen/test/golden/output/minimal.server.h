@@ -53,7 +53,7 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 1> kStubs = {&Null};
+  static constexpr std::array<lrpc::EntryStub, 1> kStubs = {lrpc::server::kEntry<&Null>};
 };
 
 /// Exports Minimal as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

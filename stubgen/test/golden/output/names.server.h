@@ -325,7 +325,9 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 6> kStubs = {&Locals, &Derived, &export_name, &raise, &Errc, &procedure};
+  static constexpr std::array<lrpc::EntryStub, 6> kStubs = {
+      lrpc::server::kEntry<&Locals>, lrpc::server::kEntry<&Derived>, lrpc::server::kEntry<&export_name>,
+      lrpc::server::kEntry<&raise>, lrpc::server::kEntry<&Errc>, lrpc::server::kEntry<&procedure>};
 };
 
 /// Exports Names as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

@@ -125,7 +125,9 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 4> kStubs = {&Log, &Store, &Tick, &Count};
+  static constexpr std::array<lrpc::EntryStub, 4> kStubs = {
+      lrpc::server::kEntry<&Log>, lrpc::server::kEntry<&Store>, lrpc::server::kEntry<&Tick>,
+      lrpc::server::kEntry<&Count>};
 };
 
 /// Exports Oneway as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

@@ -238,7 +238,9 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 6> kStubs = {&Default, &Larger, &Smaller, &Small, &Fixed, &Shared};
+  static constexpr std::array<lrpc::EntryStub, 6> kStubs = {
+      lrpc::server::kEntry<&Default>, lrpc::server::kEntry<&Larger>, lrpc::server::kEntry<&Smaller>,
+      lrpc::server::kEntry<&Small>, lrpc::server::kEntry<&Fixed>, lrpc::server::kEntry<&Shared>};
 };
 
 /// Exports Options as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

@@ -702,8 +702,13 @@ struct Entry {
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
   static constexpr std::array<lrpc::EntryStub, 20> kStubs = {
-      &Integers, &Floats, &Bits, &Enums, &Ranges, &Records, &Arrays, &InPlace, &Text, &Upper, &Bytes, &Echo,
-      &BytesInPlace, &OutParameters, &Start, &Count, &Swap, &MakeCursor, &Fail, &Throw};
+      lrpc::server::kEntry<&Integers>, lrpc::server::kEntry<&Floats>, lrpc::server::kEntry<&Bits>,
+      lrpc::server::kEntry<&Enums>, lrpc::server::kEntry<&Ranges>, lrpc::server::kEntry<&Records>,
+      lrpc::server::kEntry<&Arrays>, lrpc::server::kEntry<&InPlace>, lrpc::server::kEntry<&Text>,
+      lrpc::server::kEntry<&Upper>, lrpc::server::kEntry<&Bytes>, lrpc::server::kEntry<&Echo>,
+      lrpc::server::kEntry<&BytesInPlace>, lrpc::server::kEntry<&OutParameters>, lrpc::server::kEntry<&Start>,
+      lrpc::server::kEntry<&Count>, lrpc::server::kEntry<&Swap>, lrpc::server::kEntry<&MakeCursor>,
+      lrpc::server::kEntry<&Fail>, lrpc::server::kEntry<&Throw>};
 };
 
 /// Exports Types as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several

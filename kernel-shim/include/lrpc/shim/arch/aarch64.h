@@ -7,6 +7,8 @@
 namespace lrpc::shim {
 
 inline void poll_delay() noexcept { asm volatile("isb" ::: "memory"); }
+/// Orders everything before it before everything after it, on all processors.
+inline void full_fence() noexcept { asm volatile("dmb ish" : : : "memory"); }
 /// The virtual counter, unserialised: good for bounds, not for timing single instructions.
 [[nodiscard]] inline std::uint64_t ticks() noexcept {
   std::uint64_t value = 0;

@@ -9,6 +9,8 @@ namespace lrpc::shim {
 /// The time between two looks at a polled word: keeps loads of the next look from being speculated, and so the pipeline
 /// from being flushed when the word changes. docs/PERFORMANCE.md has what else was tried.
 inline void poll_delay() noexcept { __builtin_ia32_pause(); }
+/// Orders everything before it before everything after it, on all processors.
+inline void full_fence() noexcept { asm volatile("lock; orl $0, (%%rsp)" : : : "memory", "cc"); }
 /// The time stamp counter, unserialised: good for bounds, not for timing single instructions.
 [[nodiscard]] inline std::uint64_t ticks() noexcept { return __builtin_ia32_rdtsc(); }
 

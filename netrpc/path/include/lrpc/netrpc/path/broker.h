@@ -15,6 +15,8 @@
 
 namespace lrpc::netpath {
 
+/// Durations and counts: lrpc/shim/no_limit.h; a count of zero lets nobody do it. What has no meaning is refused by
+/// RemoteBroker::start().
 struct BrokerOptions {
   /// Nameserver socket; empty: where every program looks.
   std::string nameserver{};
@@ -43,14 +45,14 @@ struct BrokerOptions {
   /// other hosts. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
   /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
-  /// anywhere.
+  /// anywhere. Over zero, as the next two. kNoLimit: never.
   std::chrono::milliseconds keepalive{10'000};
   /// A path ends when its host has not answered for so long, whether it is in use or not. The transport's own patience
-  /// with a host that is silent during a call is to be the same.
+  /// with a host that is silent during a call is to be the same. kNoLimit: it does not end for silence.
   std::chrono::milliseconds silence = kSilence;
   static constexpr std::chrono::seconds kSilence{30};
   /// What a host that is a client here has, is dropped after so much silence: long after its own end has given up, so
-  /// that no binding ends here that lives there.
+  /// that no binding ends here that lives there. kNoLimit: never.
   std::chrono::milliseconds forget{90'000};
   /// The time. For tests.
   std::function<std::chrono::steady_clock::time_point()> now = &std::chrono::steady_clock::now;
@@ -67,7 +69,7 @@ struct BrokerStatistics {
 /// Owns its threads and its export; not the transport, which must outlive it. Thread-safe.
 class RemoteBroker final : public RemoteService {
  public:
-  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface().
+  /// Exports NetworkPath as shim::kNetworkName and begins to serve. Errors: those of Server::export_interface(), invalid_argument (an option).
   static Result<std::unique_ptr<RemoteBroker>> start(Transport& transport, BrokerOptions options = {});
   RemoteBroker(const RemoteBroker&) = delete;
   RemoteBroker& operator=(const RemoteBroker&) = delete;

@@ -33,9 +33,8 @@ class Transport {
   /// Why agree() with `host` has come to `outcome`, as far as this side knows, for whoever imports: what follows "host
   /// 'NAME' ". Also tells the administrator where it is a matter of keys.
   virtual std::string why(HostAddress host, Errc outcome) = 0;
-  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at
-  /// most
-  /// `timeout` (zero: until the host has answered or is known to be gone).
+  /// Has `command` served by the RemoteService of `host`, at most once, and puts its reply into `reply`. Blocks, at most
+  /// `timeout`, which is over zero; with kNoLimit until the host has answered or is known to be gone.
   ///   ok         `reply_size` says how long the reply is
   ///   timed_out  `timeout` is over; the command may have been, or be being, served
   ///   host_unreachable  there is no way to the host at present; the command was not served, and may be sent again

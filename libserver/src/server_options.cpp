@@ -1,0 +1,41 @@
+#include "server_options.h"
+
+#include <chrono>
+#include <cstddef>
+#include <initializer_list>
+#include <utility>
+
+#include "lrpc/shim/no_limit.h"
+
+namespace lrpc::server {
+namespace {
+
+constexpr std::size_t kUnset = 1;  ///< Stands for an option that chooses by itself.
+
+}  // namespace
+
+Status check_options(const ServerOptions& options) {
+  const std::initializer_list<std::pair<const char*, std::uint64_t>> counts = {
+      {"ServerOptions::estack_size", options.estack_size},
+      {"ServerOptions::max_estacks", options.max_estacks},
+      {"ServerOptions::max_estacks_per_user", options.max_estacks_per_user.value_or(kUnset)},
+      {"ServerOptions::max_bindings", options.max_bindings},
+      {"ServerOptions::max_bindings_per_client_process", options.max_bindings_per_client_process},
+      {"ServerOptions::max_bindings_per_user", options.max_bindings_per_user},
+      {"ServerOptions::max_region_bytes_per_user", options.max_region_bytes_per_user},
+      {"ServerOptions::max_descriptors_per_user", options.max_descriptors_per_user.value_or(kUnset)},
+      {"ServerOptions::max_handles_per_user", options.max_handles_per_user},
+  };
+  for (const auto& [name, count] : counts) {
+    if (Status sound = shim::check_count(name, count); !sound) return sound;
+  }
+  if (Status sound = shim::check_span("ServerOptions::estack_idle", options.estack_idle); !sound) return sound;
+  if (Status sound = shim::check_wait("ServerOptions::poll_window", options.poll_window); !sound) return sound;
+  if (options.poll_window > std::chrono::seconds(1))
+    return Error{Errc::invalid_argument, "ServerOptions::poll_window: at most a second"};
+  if (options.estack_size == kNoLimit)
+    return Error{Errc::invalid_argument, "ServerOptions::estack_size: every stack has a size; say how many bytes"};
+  return {};
+}
+
+}  // namespace lrpc::server
