@@ -1,0 +1,185 @@
+// The list of A-stacks with its leases and spares (libclient), as it is compiled, under the C++ memory model.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <vector>
+
+#include "standard.h"
+// Then what it is to be compiled with.
+#include "kernel.h"
+#include "libclient/src/astack_list.cpp"
+#include "lrpc/client/astack_list.h"
+#include "programs.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::client::AStackList;
+using lrpc::shim::LinkageRecord;
+
+constexpr std::size_t kMostRecords = 3;
+
+/// At the same addresses in each run.
+struct World {
+  std::array<LinkageRecord, kMostRecords> records;
+  std::array<explore::Plain, kMostRecords> held;  ///< Of who has the A-stack in its hands.
+  AStackList list;
+  std::size_t count = 0;
+  std::atomic<bool> revoked{false};
+};
+alignas(World) std::byte place[sizeof(World)];
+World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
+
+void make_world(std::size_t count) {
+  lrpc::shim::calling_thread = {};
+  lrpc::client::forget_other_threads_numbers();
+  new (place) World;
+  world().count = count;
+  for (std::size_t i = 0; i < kMostRecords; ++i) world().records[i].index = static_cast<std::uint32_t>(i);
+  world().list.fill(world().records, 0, static_cast<std::uint32_t>(count));
+  if (membarrier_is_refused) world().list.close();  // as the first refusal does
+}
+
+/// Between taking and putting back; others run meanwhile.
+void use(const LinkageRecord& record) {
+  explore::Plain& held = world().held[record.index];
+  held.write(held.read() + 1);
+  explore::pass();
+  held.write(held.read() + 1);
+}
+
+/// As BindingObject::take_slow(), without growth and quarantine. Null: revoked.
+LinkageRecord* take_slow() {
+  for (;;) {
+    const std::uint32_t seen = world().list.wakes();
+    if (world().revoked.load(std::memory_order_seq_cst)) return nullptr;
+    if (LinkageRecord* const record = world().list.take_any()) return record;
+    world().list.wait(seen, std::chrono::seconds(1), {});
+  }
+}
+
+/// A synchronous call, as lrpc::client::Call makes it.
+void call() {
+  AStackList::Lease* lease = &world().list.own_lease();
+  LinkageRecord* record = AStackList::take_leased(*lease);
+  if (record == nullptr) {
+    record = take_slow();
+    lease = nullptr;
+    if (record == nullptr) return;
+  }
+  use(*record);
+  world().list.put(lease, *record);
+}
+
+/// A started one, as lrpc::client::PendingCall makes it. Null: revoked.
+LinkageRecord* start() {
+  LinkageRecord* record = world().list.take_spare();
+  if (record == nullptr) {
+    record = take_slow();
+    if (record == nullptr) return nullptr;
+    world().list.give_up(*record);
+  }
+  use(*record);
+  return record;
+}
+void started_call() {
+  if (LinkageRecord* const record = start()) world().list.put_spare(*record);
+}
+/// It is under way when all is over.
+void call_and_start() {
+  started_call();
+  if (start() != nullptr) --world().count;
+}
+
+/// As the watcher trims.
+void trim() {
+  std::vector<LinkageRecord*> idle;
+  idle.reserve(kMostRecords);
+  world().list.take_idle(idle);
+  for (const LinkageRecord* record : idle) use(*record);
+  world().list.put_idle(idle);
+}
+
+/// As BindingObject::revoke().
+void revoke() {
+  world().revoked.store(true, std::memory_order_seq_cst);
+  world().list.close();
+  world().list.wake_waiters();
+}
+
+explore::Program program(std::size_t astacks, std::vector<std::function<void()>> threads, bool refused = false) {
+  static const bool local = [] {
+    explore::add_thread_local(&lrpc::shim::calling_thread, sizeof lrpc::shim::calling_thread);
+    return true;
+  }();
+  (void)local;
+  return {
+      .set_up =
+          [astacks, refused] {
+            membarrier_is_refused = refused;
+            make_world(astacks);
+          },
+      .threads = std::move(threads),
+      .at_end =
+          [] { explore::expect(world().list.count_idle() == world().count, "an A-stack is lost, or there twice"); }};
+}
+
+void twice(void (*what)()) {
+  what();
+  what();
+}
+
+const std::vector<NamedProgram>& programs() {
+  static const std::vector<NamedProgram> all{
+      {"two_callers_of_one", program(1, {[] { twice(call); }, [] { twice(call); }})},
+      {"a_caller_and_a_starter_of_one", program(1, {[] { twice(call); }, [] { twice(started_call); }})},
+      {"two_starters_of_one", program(1, {[] { twice(started_call); }, [] { twice(started_call); }})},
+      {"a_start_and_a_starter", program(2, {call_and_start, started_call})},
+      {"a_start_and_the_trimmer", program(1, {call_and_start, trim})},
+      {"a_caller_and_the_trimmer", program(1, {[] { twice(call); }, [] { twice(trim); }})},
+      {"a_starter_and_the_trimmer", program(2, {[] { twice(started_call); }, [] { twice(trim); }})},
+      {"three_callers_of_two", program(2, {call, [] { twice(call); }, call})},
+      {"without_membarrier_two_callers_of_one", program(1, {[] { twice(call); }, [] { twice(call); }}, true)},
+      {"without_membarrier_two_starters_of_one",
+       program(1, {[] { twice(started_call); }, [] { twice(started_call); }}, true)},
+      {"without_membarrier_a_starter_and_the_trimmer",
+       program(1, {[] { twice(started_call); }, [] { twice(trim); }}, true)},
+      {"without_membarrier_a_caller_and_the_trimmer", program(1, {[] { twice(call); }, [] { twice(trim); }}, true)},
+      {"two_callers_and_the_end", program(1, {[] { twice(call); }, call, revoke})},
+  };
+  return all;
+}
+
+const std::set<std::string> kNeeded{
+    // Whoever ends a lease sees what its owner has done, or the owner that it is wanted.
+    "heavy_fence",
+    "put: lease->in_call.store(0, std::memory_order_release); [store release]",
+    "put_spare: lease.moving.store(0, std::memory_order_release); [store release]",
+    "set_wanted: wanted.store(is ? 1 : 0, std::memory_order_release); [store release]",
+    "take_from: if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr; [load acquire]",
+    "take_from: if (lease.moving.load(std::memory_order_acquire) == 0) { [load acquire]",
+    "take_spare: if (lease.wanted.load(std::memory_order_acquire) == 0) [[likely]] { [load acquire]",
+    "take_spare: lease.moving.store(0, std::memory_order_release); [store release]",
+    // What was done with an A-stack goes with it.
+    "pop_from: if (stack.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) "
+    "return &record; [update acquire]",
+    "push_on: } while (!stack.compare_exchange_weak(top, next, std::memory_order_release, "
+    "std::memory_order_relaxed)); [update release]",
+    // Who waits sees an A-stack or the end of the binding, or is seen waiting.
+    "heavy_fence: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    "put_idle: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    "put_shared: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    "put_slow: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    "wake_waiters: wakes_.fetch_add(1, std::memory_order_seq_cst); [update seq_cst]",
+    "wakes: [[nodiscard]] std::uint32_t wakes() const noexcept { return wakes_.load(std::memory_order_seq_cst); } "
+    "[load seq_cst]",
+};
+
+TEST(Leases, need_these_orders_and_no_others) { expect_to_be_needed(programs(), kNeeded); }
+
+INSTANTIATE_TEST_SUITE_P(leases, Explored, testing::ValuesIn(programs()), name_of_program);
+
+}  // namespace
+}  // namespace testing_lrpc

@@ -1,0 +1,304 @@
+// The call word with its gates (kernel-shim) and the server's half of a call (libserver), as they are compiled, under the C++
+// memory model. The order of the client's steps is that of transfer.cpp, that of E-stack and poller that of
+// estack_pool.cpp and poller.cpp, which decide much more than what is asked here.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "standard.h"
+// Then what it is to be compiled with.
+#include "kernel-shim/src/gates.cpp"
+#include "libserver/src/call_path.h"
+#include "lrpc/shim/asymmetric_fence.h"
+
+#include "programs.h"
+
+// What no call here comes to.
+namespace lrpc::server {
+void tell_exception(const ServedInterface& /*interface*/, std::uint16_t /*procedure*/) noexcept { std::abort(); }
+void Scratch::reset() noexcept { std::abort(); }
+void Scratch::Free::operator()(std::byte* /*memory*/) const noexcept { std::abort(); }
+}  // namespace lrpc::server
+namespace lrpc::shim {
+double nanoseconds_per_tick() noexcept { return 1; }
+std::uint64_t ticks_per_microsecond() noexcept { return 1000; }
+}  // namespace lrpc::shim
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::server::Scanner;
+using lrpc::server::serve;
+using lrpc::server::ServedAStack;
+using lrpc::shim::AStackHead;
+using lrpc::shim::CallWord;
+using lrpc::shim::LinkageRecord;
+using lrpc::shim::Sleeper;
+using lrpc::shim::Turn;
+
+std::uint16_t entry(void* world, lrpc::CallContext& context);
+constexpr lrpc::server::EntryPoint kEntry{.stub = &entry, .may_block = false};
+
+/// At the same addresses in each run.
+struct World {
+  World() {
+    linkage.astack.head = served.head = &head;
+    served.entries = &kEntry;
+    served.entry_count = 1;
+    served.impl = this;
+  }
+
+  AStackHead head{};
+  LinkageRecord linkage;
+  ServedAStack served;
+  explore::Plain argument;
+  explore::Plain result;
+  std::uint64_t executed = 0;
+  std::atomic<bool> leave{false};
+  std::atomic<bool> over{false};     ///< No client calls any more.
+  std::atomic<bool> revoked{false};  ///< The client's.
+  std::atomic<bool> served_revoked{false};
+  std::uint64_t bell = 0;  ///< Messages in the socket; the kernel orders who sends and who receives.
+};
+alignas(World) std::byte place[sizeof(World)];
+World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
+
+std::uint16_t entry(void* world, lrpc::CallContext& /*context*/) {
+  auto& here = *static_cast<World*>(world);
+  ++here.executed;
+  const std::uint64_t argument = here.argument.read();
+  explore::pass();
+  here.result.write(argument + 1);
+  return 0;
+}
+
+// ---- The client ----
+
+void ring_bell() {
+  explore::pass();
+  explore::kernel_orders();
+  ++world().bell;
+}
+
+/// T4
+void wake_estack() {
+  world().linkage.estack_may_sleep = false;
+  (void)lrpc::shim::futex_wake(world().head.word, Sleeper::estack);
+  if (world().head.attached.load(std::memory_order_seq_cst) == 0) ring_bell();
+}
+
+/// Steps 3 to 6. Not finished: as transfer.cpp goes on until it has returned.
+bool call(std::uint64_t argument, bool abandons = false) {
+  AStackHead& head = world().head;
+  LinkageRecord& linkage = world().linkage;
+  world().argument.write(argument);
+  const CallWord called = linkage.next_call(0, lrpc::shim::kNoProcessor);
+  CallWord word;
+  bool rung = false;
+  bool parked = false;
+  if (head.polled.load(std::memory_order_relaxed) != 0) {
+    lrpc::shim::ring_exchange(head, called);
+    linkage.estack_may_sleep = true;
+    if (lrpc::shim::poll_return(linkage, 2, word)) {
+      explore::expect(world().result.read() == argument + 1, "the result is another call's");
+      return true;
+    }
+    rung = true;
+  }
+  if (!rung) parked = lrpc::shim::ring_handoff(head, called);
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) wake_estack();
+  for (;;) {
+    word = lrpc::shim::load_word(head);
+    if (word.is(Turn::returned, linkage.generation())) {
+      explore::expect(world().result.read() == argument + 1, "the result is another call's");
+      return true;
+    }
+    if (world().revoked.load(std::memory_order_seq_cst) || word.revoked()) return false;
+    explore::expect(word.is(Turn::called, linkage.generation()), "the word says what nobody has said");
+    if (abandons) {
+      if (lrpc::shim::abandon(head, linkage.generation())) return false;
+      continue;
+    }
+    (void)lrpc::shim::sleep_for_return(head, linkage.generation(), world().revoked, std::chrono::seconds(1));
+  }
+}
+
+/// As PendingCall::ring(), and nobody waits for the return.
+void start(std::uint64_t argument) {
+  AStackHead& head = world().head;
+  LinkageRecord& linkage = world().linkage;
+  world().argument.write(argument);
+  const CallWord called = linkage.next_call(0, lrpc::shim::kNoProcessor);
+  bool wakes = true;
+  if (head.polled.load(std::memory_order_relaxed) != 0) {
+    lrpc::shim::ring_exchange(head, called);
+    linkage.estack_may_sleep = true;
+    lrpc::shim::light_shared_fence();
+    wakes = head.polled.load(std::memory_order_relaxed) == 0;
+  } else {
+    const bool parked = lrpc::shim::ring_handoff(head, called);
+    wakes = parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0;
+  }
+  if (wakes) wake_estack();
+}
+
+void end_of_calls() {
+  world().over.store(true, std::memory_order_seq_cst);
+  world().leave.store(true, std::memory_order_seq_cst);  // as EStackPool::let_go()
+  lrpc::shim::unpark_estack(world().head);
+}
+
+void two_calls() {
+  call(10);
+  call(20);
+  explore::expect(world().executed == 2, "a call is executed twice, or not at all");
+  end_of_calls();
+}
+
+void start_one() {
+  start(10);
+  explore::wait_until([] { return world().executed == 1; });
+  end_of_calls();
+}
+
+/// Gives the first call up; the next one waits until the quarantine has ended (T16).
+void abandon_one() {
+  const bool returned = call(10, true);
+  if (!returned) {
+    while (!lrpc::shim::load_word(world().head).is(Turn::returned, world().linkage.generation()))
+      explore::wait_for_others();
+  }
+  call(20);
+  end_of_calls();
+}
+
+// ---- The server ----
+
+void be_estack(bool leaves_when_idle = false) {
+  lrpc::CallContext context;
+  ServedAStack& astack = world().served;
+  astack.estack.store(reinterpret_cast<lrpc::server::EStack*>(&context));
+  world().head.attached.store(1, std::memory_order_seq_cst);
+  while (!world().leave.load(std::memory_order_relaxed)) {
+    if (serve(astack, context) != lrpc::server::Served::nothing) continue;
+    if (leaves_when_idle) break;
+    lrpc::shim::park_estack(world().head, astack.linkage, world().leave, world().served_revoked,
+                            std::chrono::seconds(1));
+  }
+  // T14
+  world().head.attached.store(0, std::memory_order_seq_cst);
+  astack.estack.store(nullptr, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (void)serve(astack, context);
+}
+void be_leaving_estack() { be_estack(true); }
+
+/// The bell brings an E-stack, if there is none.
+void be_clerk() {
+  while (!world().over.load(std::memory_order_seq_cst)) {
+    explore::wait_until([] {
+      bool over = false;
+      std::memcpy(&over, &world().over, sizeof over);
+      return over || world().bell != 0;
+    });
+    explore::kernel_orders();
+    if (std::exchange(world().bell, 0) == 0) continue;
+    if (world().served.estack.load() == nullptr) be_estack();
+  }
+}
+
+void be_poller() {
+  lrpc::CallContext context;
+  ServedAStack& astack = world().served;
+  world().head.polled.store(1, std::memory_order_release);
+  for (int scans = 0; scans < 2; ++scans) {
+    (void)serve<Scanner::poller>(astack, context);
+    explore::pass();
+  }
+  world().head.polled.store(0, std::memory_order_seq_cst);
+  lrpc::shim::heavy_shared_fence();
+  (void)serve<Scanner::poller>(astack, context);
+}
+
+/// T18, as ServedBinding::revoke().
+void revoke_server() {
+  world().served_revoked.store(true, std::memory_order_seq_cst);
+  lrpc::shim::revoke_word(world().head, Sleeper::estack);
+}
+/// It is there until the binding is revoked.
+void be_revoked_estack() {
+  lrpc::CallContext context;
+  while (!world().served_revoked.load(std::memory_order_relaxed)) {
+    if (serve(world().served, context) != lrpc::server::Served::nothing) continue;
+    lrpc::shim::park_estack(world().head, world().served.linkage, world().leave, world().served_revoked,
+                            std::chrono::seconds(1));
+  }
+}
+
+/// T17, as the client's watcher.
+void revoke_client() {
+  world().revoked.store(true, std::memory_order_seq_cst);
+  lrpc::shim::revoke_word(world().head, Sleeper::caller);
+}
+
+explore::Program program(std::vector<std::function<void()>> threads, bool polled = false) {
+  return {.set_up =
+              [polled] {
+                new (place) World;
+                world().head.polled.store(polled ? 1 : 0);
+              },
+          .threads = std::move(threads)};
+}
+
+const std::vector<NamedProgram>& programs() {
+  static const std::vector<NamedProgram> all{
+      {"a_caller_and_an_estack", program({two_calls, [] { be_estack(); }})},
+      {"a_caller_a_poller_and_an_estack", program({two_calls, be_poller, [] { be_estack(); }})},
+      {"an_estack_that_leaves", program({two_calls, be_leaving_estack, be_clerk})},
+      {"a_call_that_is_given_up", program({abandon_one, [] { be_estack(); }})},
+      {"a_started_call_a_poller_and_an_estack", program({start_one, be_poller, [] { be_estack(); }})},
+      {"a_started_call_and_an_estack_that_leaves", program({start_one, be_leaving_estack, be_clerk})},
+      {"a_server_that_is_gone_and_said_to_poll", program({[] { call(10); }, revoke_client}, true)},
+      {"a_client_that_is_gone", program({[] { start(10); }, be_revoked_estack, revoke_server})},
+      {"an_estack_and_its_revocation", program({be_revoked_estack, revoke_server})},
+      {"a_server_that_is_gone", program({[] { call(10); }, revoke_client})},
+  };
+  return all;
+}
+
+/// And those of this file that stand for the product's.
+const std::set<std::string> kNeeded{
+    // T1, T2: the arguments go with the ring.
+    "ring_exchange: head.word.store(called.bits(), std::memory_order_release); [store release]",
+    "ring_handoff: return CallWord(head.word.exchange(called.bits(), std::memory_order_seq_cst)).estack_parked(); "
+    "[update seq_cst]",
+    "load_word: return CallWord(head.word.load(std::memory_order_acquire)); [load acquire]",
+    // T9: the results go with the return.
+    "return_to_caller: const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel)); "
+    "[update acq_rel]",
+    // T2 and T14: either the caller sees that nobody is attached, or who leaves sees the call.
+    "call: if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) "
+    "wake_estack(); [load seq_cst]",
+    "be_estack: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    // A started call and the poller that goes.
+    "heavy_shared_fence",
+    // T11, T14, T18: who parks sees the flag, or does not sleep.
+    "park_estack: if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_seq_cst)) return; "
+    "[update seq_cst]",
+    "unpark_estack: head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst); [update seq_cst]",
+    "revoke_word: if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, "
+    "std::memory_order_seq_cst); [update seq_cst]",
+    // T17
+    "revoke_client: world().revoked.store(true, std::memory_order_seq_cst); [store seq_cst]",
+};
+
+TEST(Words, need_these_orders_and_no_others) { expect_to_be_needed(programs(), kNeeded); }
+
+INSTANTIATE_TEST_SUITE_P(words, Explored, testing::ValuesIn(programs()), name_of_program);
+
+}  // namespace
+}  // namespace testing_lrpc
