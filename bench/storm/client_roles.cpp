@@ -53,7 +53,7 @@ Bound bind(Random& random, const Orders& orders, bool shared) {
   if (random.chance(30)) options.call_timeout = std::chrono::milliseconds(random.between(1, 30));
   bound.terms.survivor = name == kSurvivorName;
   bound.terms.may_refuse = options.supply == AStackSupply::fail;
-  bound.terms.may_abort = options.call_timeout.count() > 0;
+  bound.terms.may_abort = !(options.call_timeout == kNoLimit);
   bound.terms.grows = options.supply == AStackSupply::grow;
   bound.terms.shared = shared;
   bound.client = import_or_not(name, options);

@@ -181,7 +181,7 @@ std::uint16_t PendingCall::wait_for_status() noexcept {
 
 bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
   const shim::NoCancellation never;
-  const auto deadline = Clock::now() + std::min(limit, std::chrono::nanoseconds(shim::Deadline::kMost));
+  const auto deadline = Clock::now() + std::clamp(limit, std::chrono::nanoseconds(0), kLongestWait);
   while (!ready()) {
     LinkageRecord& linkage = *linkage_;
     AStackHead& head = *linkage.astack.head;

@@ -11,8 +11,7 @@ OwnAddress::Action OwnAddress::tick(Time now) noexcept {
   if (step_ < kProbes) {
     action.probe = true;
   } else {
-    // Somebody else's address is not announced: that would take the messages away from whoever had it first.
-    action.announce = !claimed_ || now - claimed_at_ >= kReportPause;
+    action.announce = undisputed(now);
   }
   ++step_;
   return action;
@@ -25,7 +24,7 @@ Duration OwnAddress::pause() const noexcept {
 
 OwnAddress::Action OwnAddress::claimed(Time now) noexcept {
   Action action;
-  action.announce = !claimed_ || now - claimed_at_ >= kDefendPause;
+  action.announce = step_ > kProbes && (!claimed_ || now - claimed_at_ >= kDefendPause);
   action.report = !reported_ || now - reported_at_ >= kReportPause;
   claimed_ = true;
   claimed_at_ = now;

@@ -23,8 +23,10 @@ class OwnAddress {
   /// Called first after begin(), and then after pause(), until that is zero.
   [[nodiscard]] Action tick(Time now) noexcept;
   [[nodiscard]] Duration pause() const noexcept;
-  /// Another machine has sent a packet with this address as its own.
+  /// Another machine has sent a packet with this address as its own. Not defended while it is probed for.
   [[nodiscard]] Action claimed(Time now) noexcept;
+  /// Somebody else's address is not announced: that would take the messages away from whoever had it first.
+  [[nodiscard]] bool undisputed(Time now) const noexcept { return !claimed_ || now - claimed_at_ >= kReportPause; }
 
   static constexpr int kProbes = 3;
   static constexpr int kAnnouncements = 2;
@@ -35,7 +37,7 @@ class OwnAddress {
   static constexpr Duration kReportPause = std::chrono::seconds(60);
 
  private:
-  int step_ = 0;
+  int step_ = kProbes + kAnnouncements;
   bool claimed_ = false;
   bool reported_ = false;
   Time claimed_at_{};

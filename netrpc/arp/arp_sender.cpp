@@ -74,16 +74,18 @@ void ArpSender::link_changed(const LinkChange& change) noexcept {
     (void)::bind(engine_.descriptor(socket_), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }
   // Neighbours that remember another Ethernet address of this host hear of it by the announcement.
-  if (change.back || change.ethernet || change.address_back) begin();
-  if (change.ethernet && !change.back) announce();
+  const bool plugged_in = change.came_up && host_.now() - began_ >= arp::OwnAddress::kDefendPause;
+  if (change.back || change.ethernet || change.address_back || plugged_in) begin();
+  if (change.ethernet && !change.back && own_.undisputed(host_.now())) announce();
 }
 
 void ArpSender::begin() noexcept {
+  began_ = host_.now();
   own_.begin();
   tick_after(Duration(0));
 }
 
-/// Without memory there is one probe, or announcement, fewer.
+/// Without memory nothing more is sent until the next begin().
 void ArpSender::tick_after(Duration pause) noexcept {
   try {
     host_.events().schedule(tick_, pause);
@@ -93,7 +95,7 @@ void ArpSender::tick_after(Duration pause) noexcept {
 
 void ArpSender::tick() noexcept {
   const arp::OwnAddress::Action action = own_.tick(host_.now());
-  if (action.probe) ask_for(host_.address(), {}, kEthernetBroadcast);
+  if (action.probe && watch_.has_own_address()) ask_for(host_.address(), {}, kEthernetBroadcast);
   if (action.announce) announce();
   if (const Duration pause = own_.pause(); pause != Duration(0)) tick_after(pause);
 }
@@ -108,7 +110,9 @@ void ArpSender::send(const arp::Packet& packet, const EthernetAddress& to) noexc
 }
 
 /// RFC 5227 §3: an ARP request, with the own address in both places.
-void ArpSender::announce() noexcept { ask_for(host_.address(), host_.address(), kEthernetBroadcast); }
+void ArpSender::announce() noexcept {
+  if (watch_.has_own_address()) ask_for(host_.address(), host_.address(), kEthernetBroadcast);
+}
 
 void ArpSender::ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept {
   send({.reply = false, .sender = watch_.link().ethernet, .sender_host = sender, .target = {}, .target_host = host},
@@ -116,6 +120,7 @@ void ArpSender::ask_for(HostAddress host, HostAddress sender, const EthernetAddr
 }
 
 void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept {
+  if (!watch_.has_own_address()) return;  // it would say that the address is here
   switch (confirmations_.doubted(neighbour, host_.now())) {
     case arp::Confirmations::Poll::none: return;
     case arp::Confirmations::Poll::unicast: return ask_for(neighbour, host_.address(), ethernet);
@@ -123,14 +128,23 @@ void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) no
   }
 }
 
+/// Whether it is, or nobody knows: the kernel is asked at most once in kAskPause, whoever sends what.
+bool ArpSender::of_this_machine(const EthernetAddress& sender) noexcept {
+  const Time now = host_.now();
+  if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return true;
+  may_ask_ = now + kAskPause;
+  if (!watch_.is_of_this_machine(sender)) return false;
+  ours_ = sender;
+  ours_until_ = now + kOursFor;
+  return true;
+}
+
 void ArpSender::arrived(Message message, std::span<const std::byte> /*from*/) noexcept {
   if (!message.flatten()) return;
   const auto packet = arp::decode(message.bytes());
   if (!packet || packet->sender_host != host_.address() || packet->sender == watch_.link().ethernet) return;
+  if (!watch_.has_own_address() || of_this_machine(packet->sender)) return;
   const arp::OwnAddress::Action action = own_.claimed(host_.now());
-  // A packet of another link of this machine, on the same Ethernet, is none of another machine's.
-  if (!action.report && !action.announce) return;
-  if (watch_.is_of_this_machine(packet->sender)) return;
   if (action.announce) announce();
   if (action.report)
     host_.notice([&] {

@@ -21,7 +21,7 @@ class ArpSender final : private SocketReader {
   ArpSender& operator=(const ArpSender&) = delete;
   ~ArpSender();
 
-  /// The link has another index, another Ethernet address or the own address again.
+  /// The link has another index, another Ethernet address or the own address again, or is up again.
   void link_changed(const LinkChange& change) noexcept;
   /// `neighbour`, which was at `ethernet`, has been sent messages and not been heard: it is asked for, if it is time.
   void doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept;
@@ -31,6 +31,10 @@ class ArpSender final : private SocketReader {
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void send_failed(int /*error*/) noexcept override {}
 
+  static constexpr Duration kAskPause = std::chrono::seconds(1);
+  static constexpr Duration kOursFor = std::chrono::seconds(10);
+
+  [[nodiscard]] bool of_this_machine(const EthernetAddress& sender) noexcept;
   void begin() noexcept;
   void tick() noexcept;
   void tick_after(Duration pause) noexcept;
@@ -44,6 +48,10 @@ class ArpSender final : private SocketReader {
   arp::OwnAddress own_;
   arp::Confirmations confirmations_;
   Event tick_;
+  Time began_{};
+  EthernetAddress ours_;  ///< Of another link of this machine, seen to be that.
+  Time ours_until_{};
+  Time may_ask_{};
   SocketId socket_;
   bool open_ = false;
 };

@@ -1,4 +1,4 @@
-// Questions to the kernel over rtnetlink, which it answers at once.
+// Questions to the kernel over rtnetlink. It answers within the request, which waits while somebody else changes links.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ class Requests {
   Status open() noexcept {
     fd_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (fd_ < 0) return system_error("socket(AF_NETLINK)", errno);
-    // The kernel answers within the request; should it ever not, nobody waits for long.
+    // Should the answer ever not be there after the request, nobody waits for long.
     const timeval patience{0, 50'000};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return {};
@@ -36,6 +36,7 @@ class Requests {
 
   /// Sends `wanted`, whose first member `header` is a complete nlmsghdr but for its sequence number, and gives
   /// visit(type, payload) each message of the answer. 0, or an errno: what the kernel has answered, or that it has not.
+  /// EINTR: what was asked for changed meanwhile, and the answer may lack something.
   template <class Request, class Visit>
   [[nodiscard]] int ask(Request& wanted, Visit visit) noexcept {
     wanted.header.nlmsg_seq = ++sequence_;
@@ -57,11 +58,15 @@ class Requests {
                [&](const nlmsghdr& header, std::span<const std::byte> payload) {
                  if (complete || header.nlmsg_seq != wanted.header.nlmsg_seq)
                    return;  // a late answer to an earlier one
+                 if ((header.nlmsg_flags & NLM_F_DUMP_INTR) != 0) error = EINTR;
                  complete = !many || header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR;
                  if (header.nlmsg_type == NLMSG_ERROR) {
                    nlmsgerr said{};
                    error = take(payload, said) && said.error < 0 ? -said.error : EIO;
-                 } else if (header.nlmsg_type != NLMSG_DONE) {
+                 } else if (header.nlmsg_type == NLMSG_DONE) {
+                   int said = 0;
+                   if (take(payload, said) && said < 0) error = -said;
+                 } else {
                    visit(header.nlmsg_type, payload);
                  }
                });

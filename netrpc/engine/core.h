@@ -96,7 +96,8 @@ struct UringEngine::Core {
   std::vector<Arrival> arrivals;  ///< Received; from next_arrival on not yet shepherded.
   std::size_t next_arrival = 0;
   std::vector<Outgoing> outgoing;
-  int kick_event = -1;  ///< An eventfd: makes the leader come out of the kernel.
+  std::vector<Outgoing> flushing;  ///< Empty but within flush().
+  int kick_event = -1;             ///< An eventfd: makes the leader come out of the kernel.
   bool kicked = false;
 
   Lead* leader = nullptr;
@@ -139,6 +140,7 @@ struct UringEngine::Core {
   void lost(SocketId id) noexcept;
   /// Sends by system calls of this thread's own what is queued.
   void flush() noexcept;
+  void flush_batch() noexcept;
   static void add_one(std::atomic<std::uint64_t>& count) noexcept {
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }

@@ -66,8 +66,18 @@ void UringEngine::Core::lost(SocketId id) noexcept {
   receive_failed(id, ENOMEM);
 }
 
+/// Whoever hears that a message could not be sent may send others at once.
 void UringEngine::Core::flush() noexcept {
-  for (Outgoing& out : outgoing) {
+  if (!flushing.empty()) return;  // it goes on with them
+  while (!outgoing.empty()) {
+    std::swap(flushing, outgoing);
+    flush_batch();
+    flushing.clear();
+  }
+}
+
+void UringEngine::Core::flush_batch() noexcept {
+  for (Outgoing& out : flushing) {
     const EngineSocket* const socket = find(out.socket);
     if (socket == nullptr) continue;
     out.describe();
@@ -75,7 +85,6 @@ void UringEngine::Core::flush() noexcept {
     add_one(counts.sent);
     add_one(counts.flushes);
   }
-  outgoing.clear();
 }
 
 UringEngine::UringEngine(EngineKind kind) : kind_(kind), core_(std::make_unique<Core>()) {

@@ -38,6 +38,7 @@ class Eth final : public Device, private LinkUser {
         arp_(std::move(arp)) {
     watch_->tell(*this);
   }
+  ~Eth() override { watch_->tell_nobody(); }
 
   Errc control(control::Request& request) noexcept override {
     if (auto* const wanted = std::get_if<control::Resolve>(&request))
@@ -137,6 +138,7 @@ class Eth final : public Device, private LinkUser {
 
  private:
   void link_changed(const LinkChange& change) noexcept override {
+    if (change.mtu || change.back) host().peers().own_mtu_changed();
     if (change.gone || change.back) neighbours_->use_interface(link().index);
     if (change.back || change.ethernet) {
       // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its index

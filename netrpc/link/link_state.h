@@ -38,6 +38,8 @@ class LinkState {
   /// Index 0: it is gone; the rest is what was last known.
   [[nodiscard]] const Interface& link() const noexcept { return link_; }
   [[nodiscard]] HostAddress own() const noexcept { return own_; }
+  /// Whether it belongs to this machine, as far as is known.
+  [[nodiscard]] bool has_own() const noexcept { return has_own_; }
 
  private:
   Interface link_;

@@ -2,11 +2,15 @@
 
 #include <net/if.h>
 
+#include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace lrpc::netrpc {
 
 namespace {
+
+constexpr int kTries = 3;
 
 struct LinkRequest {
   nlmsghdr header{};
@@ -33,6 +37,7 @@ Result<std::unique_ptr<LinkWatch>> LinkWatch::make(Host& host, UringEngine& engi
 }
 
 LinkWatch::~LinkWatch() {
+  host_.events().cancel(again_);
   if (watching_) engine_.remove(news_);
 }
 
@@ -81,11 +86,13 @@ void LinkWatch::ask_for_address() noexcept {
   all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   all.body.ifa_family = AF_INET;
   bool there = false;
-  const int error = requests_.ask(all, [&](std::uint16_t type, std::span<const std::byte> payload) {
+  const auto visit = [&](std::uint16_t type, std::span<const std::byte> payload) {
     const auto address = rtnetlink::decode_address(type, payload);
     if (address && !address->removed && address->host == state_.own()) there = true;
-  });
-  if (error == 0) changed(state_.found_own_address(there), link().name);
+  };
+  int error = EINTR;  // of an answer that the kernel's list changed under
+  for (int i = 0; i < kTries && error == EINTR && !there; ++i) error = requests_.ask(all, visit);
+  if (error == 0 || there) changed(state_.found_own_address(there), link().name);
 }
 
 bool LinkWatch::is_of_this_machine(const EthernetAddress& ethernet) noexcept {
@@ -94,11 +101,11 @@ bool LinkWatch::is_of_this_machine(const EthernetAddress& ethernet) noexcept {
   all.header.nlmsg_type = RTM_GETLINK;
   all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   bool found = false;
-  (void)requests_.ask(all, [&](std::uint16_t type, std::span<const std::byte> payload) {
+  const int error = requests_.ask(all, [&](std::uint16_t type, std::span<const std::byte> payload) {
     const auto link = rtnetlink::decode_link(type, payload);
     if (link && !link->removed && link->ethernet == ethernet) found = true;
   });
-  return found;
+  return found || error != 0;
 }
 
 void LinkWatch::heard(const rtnetlink::Link& news) noexcept {
@@ -113,7 +120,7 @@ void LinkWatch::changed(const LinkChange& change, const std::string& name_before
 }
 
 void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexcept {
-  if (!rtnetlink::from_kernel(from) || !message.flatten()) return;
+  if (!rtnetlink::from_kernel(from) || !message.flatten() || host_.now() < believes_from_) return;
   bool own_address = false;
   rtnetlink::messages(message.bytes(), [&](const nlmsghdr& header, std::span<const std::byte> payload) {
     if (const auto link = rtnetlink::decode_link(header.nlmsg_type, payload)) heard(*link);
@@ -123,7 +130,15 @@ void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexce
   if (own_address) ask_for_address();
 }
 
-/// News has been lost.
-void LinkWatch::receive_failed(int /*error*/) noexcept { ask(); }
+/// News has been lost, the newest. What still lies in the socket is older than the kernel's answer: it is not believed, and
+/// the kernel is asked again afterwards.
+void LinkWatch::receive_failed(int /*error*/) noexcept {
+  believes_from_ = host_.now() + kOldNews;
+  look();
+  try {
+    host_.events().schedule(again_, kOldNews);
+  } catch (const std::bad_alloc&) {  // the next look finds out
+  }
+}
 
 }  // namespace lrpc::netrpc

@@ -32,17 +32,22 @@ class LinkWatch final : private SocketReader {
 
   /// From now on `user`, which outlives this, is told.
   void tell(LinkUser& user) noexcept { user_ = &user; }
+  void tell_nobody() noexcept { user_ = nullptr; }
   [[nodiscard]] const Interface& link() const noexcept { return state_.link(); }
+  /// Whether the host's own address belongs to this machine, as far as is known.
+  [[nodiscard]] bool has_own_address() const noexcept { return state_.has_own(); }
   /// Asks the kernel, as something has gone wrong that a change may have caused; at most once in kPause.
   void look() noexcept;
-  /// Whether a link of this machine has this Ethernet address now. Asks the kernel for all links.
+  /// Whether a link of this machine has this Ethernet address now, or may have: asks the kernel for all links.
   [[nodiscard]] bool is_of_this_machine(const EthernetAddress& ethernet) noexcept;
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(100);
+  /// News that came before some was lost may lie in the socket so long.
+  static constexpr Duration kOldNews = std::chrono::seconds(1);
 
   LinkWatch(Host& host, UringEngine& engine, Interface link)
-      : host_(host), engine_(engine), state_(std::move(link), host.address()) {}
+      : host_(host), engine_(engine), state_(std::move(link), host.address()), again_([this] { ask(); }) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int /*error*/) noexcept override;
@@ -60,6 +65,8 @@ class LinkWatch final : private SocketReader {
   bool watching_ = false;
   SocketId news_;
   Time may_look_{};
+  Time believes_from_{};
+  Event again_;
 };
 
 }  // namespace lrpc::netrpc

@@ -162,6 +162,7 @@ const std::set<Errc> kBadValues{Errc::ok, Errc::bad_result, Errc::result_too_lon
 const std::set<Errc> kAnyEnd{Errc::ok,
                              Errc::call_failed,
                              Errc::call_aborted,
+                             Errc::call_cancelled,
                              Errc::binding_revoked,
                              Errc::bad_procedure,
                              Errc::bad_handle,

@@ -78,12 +78,14 @@ TEST(NoLimit, waits_that_have_no_time_left_return_at_once_and_those_without_limi
     EXPECT_EQ((*queue)->wait(none), 0U);
     auto call = world.client->start().Once(3);
     (void)call.wait_for(none);
+    (void)call.wait_for(std::chrono::nanoseconds::min());
     EXPECT_EQ(call.finish().value(), 3);
   }
   auto call = world.client->start().Once(7);
   ASSERT_TRUE((*queue)->watch(call));
   EXPECT_EQ((*queue)->wait(kNoLimit), 1U);
   EXPECT_TRUE(call.wait_for(kNoLimit));
+  EXPECT_TRUE(call.wait_for(std::chrono::milliseconds(kNoLimit)));
   EXPECT_EQ(call.finish().value(), 7);
 }
 

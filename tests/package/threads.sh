@@ -34,7 +34,10 @@ threads=("${around[@]}" "$work/build/threads")
 export LRPC_SOCKET=$work/lrpcd.sock
 "$work/prefix/bin/lrpcd" --socket "$LRPC_SOCKET" &
 started+=($!)
-until [[ -S $LRPC_SOCKET ]]; do sleep 0.02; done
+until [[ -S $LRPC_SOCKET ]]; do
+  kill -0 "${started[-1]}"  # else it has ended
+  sleep 0.02
+done
 mkfifo "$work/end"
 "${threads[@]}" serve work <"$work/end" &
 server=$!

@@ -68,7 +68,7 @@ TEST_P(ChangingLinks, calls_go_on_when_the_mtu_is_lowered_and_raised_again) {
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_taken_down_and_up) {
   for (Machine* const machine : {here.get(), there.get()}) {
     machine->where().ip("link set veth0 down");
-    std::thread caller([&] { expect_calls_of_all_sizes("made while the link was down"); });
+    std::jthread caller([&] { expect_calls_of_all_sizes("made while the link was down"); });
     machine->where().ip("link set veth0 up");
     caller.join();
     expect_calls_of_all_sizes("after it had been down");
@@ -90,7 +90,7 @@ TEST_P(ChangingLinks, calls_go_on_when_the_link_is_renamed) {
 TEST_P(ChangingLinks, calls_go_on_when_the_link_is_removed_and_made_again) {
   for (int i = 0; i < 2; ++i) {
     here->where().ip("link delete veth0");
-    std::thread caller([&] { expect_calls_of_all_sizes("made while there was no link"); });
+    std::jthread caller([&] { expect_calls_of_all_sizes("made while there was no link"); });
     join_again();
     caller.join();
     expect_calls_of_all_sizes("over the link that was made again");
@@ -102,7 +102,7 @@ TEST_P(ChangingLinks, calls_go_on_when_the_link_is_removed_and_made_again) {
 TEST_P(ChangingLinks, calls_go_on_when_the_address_is_taken_away_and_given_back) {
   here->where().ip("address del 10.7.0.1/24 dev veth0");
   here->where().ip("address add 10.7.0.9/24 dev veth0");
-  std::thread caller([&] { expect_calls_of_all_sizes("made while the address was away"); });
+  std::jthread caller([&] { expect_calls_of_all_sizes("made while the address was away"); });
   here->where().ip("address del 10.7.0.9/24 dev veth0");
   here->where().ip("address add 10.7.0.1/24 dev veth0");
   caller.join();

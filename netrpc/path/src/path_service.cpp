@@ -51,7 +51,7 @@ Result<HostAddress> resolve(const std::string& host) {
 }
 
 /// Of what there is for all users, at most for one.
-constexpr std::size_t half(std::size_t all) noexcept { return (all + 1) / 2; }
+constexpr std::size_t half(std::size_t all) noexcept { return all / 2 + all % 2; }
 
 /// A call's part of a load, to the end of the scope.
 class Share {
@@ -248,12 +248,10 @@ Errc PathService::deliver(const Path& path, std::span<const std::byte> request, 
       std::lock_guard lock(mutex_);
       if (silence_.over(path.host, options_.now())) return Errc::peer_gone;
     }
-    if (limit_ms != 0) {
-      left = limit - std::chrono::floor<milliseconds>(Clock::now() - began);
-      if (left <= kNoWayPause) return Errc::timed_out;
-    }
-    std::this_thread::sleep_for(kNoWayPause);
-    if (limit_ms != 0) left -= kNoWayPause;
+    std::this_thread::sleep_for(std::min(kNoWayPause, left));
+    if (limit_ms == 0) continue;
+    left = limit - std::chrono::floor<milliseconds>(Clock::now() - began);
+    if (left.count() <= 0) return Errc::timed_out;
   }
 }
 
@@ -301,9 +299,10 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   encode_prologue({path.key(), path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, 0);
+  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, left_ms);
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
+  if (sent == Errc::timed_out && left_ms != 0) return;  // lost, as one-way calls may be whose deadline is over
   if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
 }
 

@@ -172,11 +172,12 @@ void run(Input input) {
     require(bool(ends), "there are sockets");
     HostileServer server(std::move(ends->first));
     std::thread clerk([&] { server.accept(); });
-    auto client = Conformance::Client::import_over(std::move(ends->second),
-                                                   {.timeout = kPatience,
-                                                    .gate = gate,
-                                                    .call_timeout = gate == shim::Gate::none ? 0ms : kCallTimeout,
-                                                    .watcher = watcher && gate != shim::Gate::none});
+    auto client = Conformance::Client::import_over(
+        std::move(ends->second),
+        {.timeout = kPatience,
+         .gate = gate,
+         .call_timeout = gate == shim::Gate::none ? std::chrono::milliseconds(lrpc::kNoLimit) : kCallTimeout,
+         .watcher = watcher && gate != shim::Gate::none});
     clerk.join();
     require(bool(client), "the client is bound");
     Inline inlined{server, input};

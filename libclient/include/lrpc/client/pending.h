@@ -115,6 +115,7 @@ class PendingCall {
       return remote_ready();
     return answered() || (linkage_->limited && given_up(*linkage_));
   }
+  static constexpr std::chrono::nanoseconds kLongestWait{shim::Deadline::kMost};
   /// 5 · wait, at most `limit`, without giving the call up. True: ready().
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept;
   /// 5 · wait. Returns the call status. Blocks for as long as the procedure runs, at most what is left of the binding's
@@ -235,6 +236,14 @@ class [[nodiscard]] Pending {
   [[nodiscard]] bool ready() const noexcept { return call_.ready(); }
   /// Waits until ready(), at most `limit`; not at all if that is not over zero. The call goes on in any case. Blocks.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit) noexcept { return call_.wait_for(limit); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> limit) noexcept {
+    // Not every span can be told in nanoseconds.
+    const std::chrono::duration<double, std::nano> about = limit;
+    if (about >= client::PendingCall::kLongestWait) return call_.wait_for(client::PendingCall::kLongestWait);
+    if (about.count() <= 0) return call_.wait_for(std::chrono::nanoseconds(0));
+    return call_.wait_for(std::chrono::duration_cast<std::chrono::nanoseconds>(limit));
+  }
   /// Waits for the return and gives what the synchronous stub would have returned. Why a call could not be started
   /// (argument_too_long, no_astack, ...) is said here, too. Once only: afterwards it is invalid_argument. Blocks for as
   /// long as the procedure runs, at most what is left of the binding's call_timeout, counted from the start, of the

@@ -58,6 +58,8 @@ class Peers {
   void set_mtu(HostAddress host, std::size_t mtu) noexcept;
   /// Changes whenever an MTU does: who has asked below how much goes uncut asks again then.
   [[nodiscard]] std::uint32_t mtu_changes() const noexcept { return mtu_changes_; }
+  /// The own link carries more or less than before.
+  void own_mtu_changed() noexcept { ++mtu_changes_; }
   /// What every host receives in one datagram (RFC 791).
   static constexpr std::size_t kLeastMtu = 576;
   /// For as long as the graph lives.
