@@ -1,0 +1,173 @@
+// What a run of the search consists of: its threads, what each of them may see, and the choices that led there.
+// search.cpp chooses and switches; memory.cpp says what loads, stores and fences do (explore.h).
+#pragma once
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "explore.h"
+
+namespace explore {
+
+/// What may still be seen: of each location, the number of the oldest value; and how far each thread is known.
+struct View {
+  std::vector<std::uint32_t> oldest;
+  std::array<std::uint32_t, kMostThreads> clock{};
+
+  [[nodiscard]] std::uint32_t of(std::size_t location) const { return location < oldest.size() ? oldest[location] : 0; }
+  void raise(std::size_t location, std::uint32_t to) {
+    if (location >= oldest.size()) oldest.resize(location + 1);
+    oldest[location] = std::max(oldest[location], to);
+  }
+  void join(const View& other) {
+    for (std::size_t i = 0; i < other.oldest.size(); ++i) raise(i, other.oldest[i]);
+    for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other.clock[i]);
+  }
+};
+
+struct Value {
+  std::uint64_t bits = 0;
+  View view;  ///< What who acquires it knows then.
+};
+struct Location {
+  std::size_t number = 0;
+  std::vector<Value> values;  ///< In the order of modification.
+};
+
+struct Mutex {
+  bool held = false;
+  View view;
+};
+
+struct PlainUse {
+  std::size_t writer = kMostThreads;
+  std::uint32_t written = 0;
+  std::array<std::uint32_t, kMostThreads> read{};
+};
+
+enum class State : std::uint8_t { runnable, lets_others, waits, sleeps, finished };
+
+struct Thread {
+  static constexpr std::size_t kStackBytes = 256 * 1024;
+  ucontext_t context{};
+  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
+  State state = State::runnable;
+  View view;
+  View acquired;                   ///< Of values that it has seen without order: an acquire fence joins it.
+  View released;                   ///< At its last release fence.
+  std::function<bool()> until;     ///< While it waits.
+  std::vector<const void*> words;  ///< While it sleeps.
+  std::uint32_t kinds = 0;
+  std::vector<std::byte> locals;
+};
+
+struct Step {
+  std::size_t thread;
+  const char* what;
+  Where where;
+  std::uint64_t value;
+  bool departure;
+};
+
+struct Choice {
+  unsigned chosen;
+  unsigned count;
+};
+
+/// The search: the choices of the run that goes on, and its state.
+class Search {
+ public:
+  Outcome go(const Program& program, const Bounds& bounds);
+
+  [[nodiscard]] bool running() const { return running_; }
+  [[nodiscard]] Thread& self() { return threads_[current_]; }
+  [[nodiscard]] std::size_t current() const { return current_; }
+  [[nodiscard]] View& sequential() { return sequential_; }
+  [[nodiscard]] std::vector<Thread>& threads() { return threads_; }
+  [[nodiscard]] Mutex& mutex(const void* at) { return mutexes_[at]; }
+  [[nodiscard]] PlainUse& plain(const void* at) { return plains_[at]; }
+  void forget(const void* at) { places_.erase(at); }
+  void add_local(void* at, std::size_t size) { locals_.push_back({static_cast<std::byte*>(at), size}); }
+
+  /// 0: the plain way to go on; others are departures.
+  unsigned choose(unsigned count);
+  /// Before an access of what threads share: perhaps another one runs first.
+  void step();
+  /// The running thread's state says why it does not go on.
+  void run_another();
+  void note(const char* what, const Where& where, std::uint64_t value) {
+    trace_.push_back({current_, what, where, value, std::exchange(departed_, false)});
+  }
+  /// Something has changed: who lets others go first may look again.
+  void changed() {
+    for (Thread& thread : threads_)
+      if (thread.state == State::lets_others) thread.state = State::runnable;
+  }
+  Location& at(const void* place, std::uint64_t newest);
+  /// Notes who uses it. True: more than one thread, and one of them writes.
+  bool shared(const void* place, bool writes);
+  std::memory_order asked(std::memory_order order, const char* what, const Where& where);
+  bool asked_by_name(const char* name);
+  void fence(Thread& thread);
+  [[noreturn]] void fail(const std::string& what);
+  void fail_at_end(const std::string& what) {
+    if (outcome_.failure.empty()) outcome_.failure = what;
+  }
+
+ private:
+  void run_once(const Program& program);
+  [[nodiscard]] bool next_choices();
+  void switch_to(std::size_t thread);
+  [[nodiscard]] bool can_run(const Thread& thread) const {
+    return thread.state == State::runnable || (thread.state == State::waits && thread.until());
+  }
+  void save_locals(Thread& thread) const;
+  void load_locals(const Thread& thread) const;
+  static void enter();
+
+  struct Local {
+    std::byte* at;
+    std::size_t size;
+  };
+  struct Users {
+    unsigned any = 0;
+    unsigned writers = 0;
+  };
+
+  Bounds bounds_;
+  Outcome outcome_;
+  std::vector<Choice> choices_;
+  std::size_t next_choice_ = 0;
+  std::map<const void*, Users> users_;
+  bool more_is_shared_ = false;
+  std::vector<Local> locals_;
+  std::map<std::tuple<const char*, unsigned, unsigned, const char*, int>, bool> weakened_;
+
+  bool running_ = false;
+  ucontext_t outside_{};
+  const Program* program_ = nullptr;
+  std::vector<Thread> threads_;
+  std::size_t current_ = 0;
+  std::uint64_t steps_ = 0;
+  bool departed_ = false;
+  std::vector<Step> trace_;
+  std::unordered_map<const void*, std::size_t> places_;
+  std::vector<Location> locations_;
+  std::size_t used_locations_ = 0;
+  View sequential_;  ///< What sequentially consistent operations have seen and done.
+  std::unordered_map<const void*, Mutex> mutexes_;
+  std::unordered_map<const void*, PlainUse> plains_;
+};
+
+extern Search search;
+
+/// "file:line".
+[[nodiscard]] std::string place_of(const Where& where);
+
+}  // namespace explore
