@@ -234,28 +234,31 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
 }
 
 /// Makes a CALL. While there is no way to the host nothing has been executed: it is tried again until the call's time is
-/// over, or the path's.
-Errc PathService::deliver(const Path& path, std::span<const std::byte> request, std::span<std::byte> reply,
-                          std::size_t& size, std::uint32_t limit_ms) {
+/// over, or the path's, or `caller` (null: nobody) does not wait any more.
+Errc PathService::deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
+                          std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const auto began = Clock::now();
-  const milliseconds limit(limit_ms);
-  milliseconds left = limit_ms != 0 ? limit : milliseconds(kNoLimit);
+  const milliseconds limit(prologue.remaining_ms);
+  milliseconds left = limit.count() != 0 ? limit : milliseconds(kNoLimit);
   for (;;) {
+    encode_prologue(prologue, request.size() - kPrologue, request.first<kPrologue>());
     const Errc sent = transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left);
     if (sent != Errc::host_unreachable) return sent;
     if (path.ended.load(std::memory_order_acquire)) return Errc::peer_gone;
+    if (caller != nullptr && caller->abandoned()) return Errc::call_cancelled;
     {
       std::lock_guard lock(mutex_);
       if (silence_.over(path.host, options_.now())) return Errc::peer_gone;
     }
     std::this_thread::sleep_for(std::min(kNoWayPause, left));
-    if (limit_ms == 0) continue;
+    if (limit.count() == 0) continue;
     left = limit - std::chrono::floor<milliseconds>(Clock::now() - began);
     if (left.count() <= 0) return Errc::timed_out;
+    prologue.remaining_ms = static_cast<std::uint32_t>(left.count());
   }
 }
 
-Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Path& path, std::uint16_t number,
+Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& path, std::uint16_t number,
                                                    std::uint32_t limit_ms, std::span<const std::byte> image,
                                                    Buffer& results) {
   using Results = NetworkPath::CallResults;
@@ -265,13 +268,13 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& /*context*/, Pat
   if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
   std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, kMaxCallMessage> reply;
-  const CallPrologue prologue{path.key(), path.hash, number, false, limit_ms};
-  encode_prologue(prologue, image.size(), std::span(request).first<kPrologue>());
   // The client may change its image meanwhile: from here on there is a copy.
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, limit_ms);
-  if (sent == Errc::timed_out && limit_ms != 0) return Results{.status = failed(Errc::call_aborted), .ended = false};
+  const Errc sent = deliver(path, &context, {path.key(), path.hash, number, false, limit_ms},
+                            std::span(request).first(kPrologue + image.size()), reply, size);
+  if ((sent == Errc::timed_out && limit_ms != 0) || sent == Errc::call_cancelled)
+    return Results{.status = failed(Errc::call_aborted), .ended = false};
   if (sent == Errc::limit_reached) return Results{.status = failed(Errc::limit_reached), .ended = false};
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
@@ -296,10 +299,10 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
     left_ms =
         static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
   }
-  encode_prologue({path.key(), path.hash, number, true, left_ms}, image.size(), std::span(request).first<kPrologue>());
   std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
-  const Errc sent = deliver(path, std::span(request).first(kPrologue + image.size()), reply, size, left_ms);
+  const Errc sent = deliver(path, nullptr, {path.key(), path.hash, number, true, left_ms},
+                            std::span(request).first(kPrologue + image.size()), reply, size);
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (sent == Errc::timed_out && left_ms != 0) return;  // lost, as one-way calls may be whose deadline is over

@@ -124,8 +124,8 @@ class PathService {
   [[nodiscard]] static Status fits(const Needed& needed, const MessageSizes& carried, const std::string& way);
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
                                            BindMessage message);
-  [[nodiscard]] Errc deliver(const Path& path, std::span<const std::byte> request, std::span<std::byte> reply,
-                             std::size_t& size, std::uint32_t limit_ms);
+  [[nodiscard]] Errc deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
+                             std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size);
   [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
                                                      std::chrono::milliseconds usual);
 

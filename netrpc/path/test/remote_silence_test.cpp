@@ -1,8 +1,11 @@
 // A host that falls silent: its bindings end by one bound, in use or not, in a time that the test passes.
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
+#include "messages.h"
 #include "remote_fixture.h"
 
 namespace testing_netpath {
@@ -97,6 +100,37 @@ TEST_F(SilentHosts, to_which_there_is_no_way_for_a_while_are_called_when_there_i
   go_on(30s);
   EXPECT_EQ(last.finish().code(), Errc::call_failed);
   EXPECT_TRUE(eventually([&] { return told_idle_ == 1 && told_used_ == 1; }));
+}
+
+TEST_F(SilentHosts, to_which_there_is_no_way_are_told_of_what_is_left_of_a_limit_and_not_called_for_who_does_not_wait) {
+  std::mutex mutex;
+  std::vector<std::uint32_t> limits;
+  network_.tamper([&](std::uint16_t command, std::vector<std::byte>& request) {
+    if (command != Network::kCall) return;
+    const std::lock_guard lock(mutex);
+    limits.push_back(lrpc::netpath::decode_call(request).value().prologue.remaining_ms);
+  });
+  network_.block();
+  const lrpc::Cancellation cancellation;
+  {
+    const lrpc::CallScope scope{10min, cancellation};
+    auto call = used_->start().Null();
+    EXPECT_TRUE(eventually([&] { return network_.waiting >= 3; }));
+    cancellation.cancel();
+    EXPECT_EQ(call.finish().code(), Errc::call_cancelled);
+  }
+  EXPECT_TRUE(eventually([&] {
+    const int before = network_.waiting;
+    std::this_thread::sleep_for(500ms);  // it is tried again after a fifth of this
+    return network_.waiting == before;
+  }));
+  network_.join();
+  EXPECT_TRUE(used_->Null()) << "the binding has not ended";
+  const std::lock_guard lock(mutex);
+  EXPECT_LE(limits[0], 600'000U);
+  EXPECT_LT(limits[1], limits[0]);
+  EXPECT_LT(limits[2], limits[1]);
+  network_.tamper({});
 }
 
 }  // namespace
