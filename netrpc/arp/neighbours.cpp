@@ -107,11 +107,11 @@ void Neighbours::nudge(HostAddress host) noexcept {
 }
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
-  return resolve(host, ethernet, Patience::some);
+  return resolve(host, ethernet, Patience::none);
 }
 
-Errc Neighbours::resolve_later(HostAddress host, EthernetAddress& ethernet) noexcept {
-  return resolve(host, ethernet, Patience::none);
+Errc Neighbours::resolve_waiting(HostAddress host, EthernetAddress& ethernet) noexcept {
+  return resolve(host, ethernet, Patience::some);
 }
 
 Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept {
@@ -200,7 +200,7 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
     ethernets_.bind({ethernet.number()}, host);
   } catch (const std::bad_alloc&) {
   }
-  silent_.unbind({host.value});
+  if (silent_.unbind({host.value})) host_.peers().path_changed();
 }
 
 void Neighbours::remember_silent(HostAddress host, Time until) noexcept {

@@ -20,15 +20,14 @@ class Neighbours final : private SocketReader {
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
 
-  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or it does not answer). Where
-  /// the kernel does not know the address yet, it is made to ask for it (by an empty UDP datagram to the discard port:
-  /// that needs no privilege), and this waits for the answer for up to kPatience inside the monitor; a host that has
-  /// not answered is not asked again for kRetry, and at most one host is waited for in kPause, so that nobody can make
-  /// a graph stand still.
+  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or it has not answered yet).
+  /// Never waits. Where the kernel does not know the address, it is made to ask for it (by an empty UDP datagram to the
+  /// discard port: that needs no privilege), at most once in kRetry for one host. When the answer comes the paths have
+  /// changed (Peers::path_changes()).
   [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
-  /// The same without waiting: where the kernel is made to ask, the host is unreachable now, and resolved with a later
-  /// call once it has answered.
-  [[nodiscard]] Errc resolve_later(HostAddress host, EthernetAddress& ethernet) noexcept;
+  /// The same, for who has no other way to the host: waits for the answer inside the monitor for up to kPatience, for at
+  /// most one host in kPause, so that nobody can make a graph stand still.
+  [[nodiscard]] Errc resolve_waiting(HostAddress host, EthernetAddress& ethernet) noexcept;
   /// Not known: host_unreachable. Never waits.
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
   /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.

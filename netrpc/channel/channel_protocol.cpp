@@ -38,7 +38,7 @@ ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
 }
 
 void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
-  mtu_changes = lower->protocol().host().peers().mtu_changes();
+  path_changes = lower->protocol().host().peers().path_changes();
   maximum = ask_size<control::MaximumMessage>(*lower);
   optimum = std::min(ask_size<control::OptimumMessage>(*lower), maximum);
   if (options.max_message != 0) maximum = std::min(maximum, options.max_message + ChannelHeader::kSize);

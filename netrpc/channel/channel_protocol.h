@@ -30,7 +30,7 @@ struct ChannelPeer {
   BootId boot_id = 0;             ///< The life it is in; zero: not asked yet.
   std::size_t maximum = 0;        ///< Bytes of a CHANNEL message with its header.
   std::size_t optimum = 0;        ///< The same, in one packet.
-  std::uint32_t mtu_changes = 0;  ///< When the two were asked for.
+  std::uint32_t path_changes = 0;  ///< When the two were asked for.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
@@ -52,7 +52,7 @@ struct ChannelPeer {
   void ask_sizes(const ChannelOptions& options) noexcept;
   /// Asks again where a peer has said what it receives.
   void look_at_sizes(const ChannelOptions& options) noexcept {
-    if (mtu_changes != lower->protocol().host().peers().mtu_changes()) [[unlikely]]
+    if (path_changes != lower->protocol().host().peers().path_changes()) [[unlikely]]
       ask_sizes(options);
   }
   [[nodiscard]] bool has_ended(BootId life) const noexcept;

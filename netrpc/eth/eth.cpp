@@ -75,7 +75,7 @@ class Eth final : public Device, private LinkUser {
   Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) override {
     if (!remote.ethernet.known()) {
       if (!remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
-      if (neighbours_->resolve(remote.host, remote.ethernet) != Errc::ok)
+      if (neighbours_->resolve_waiting(remote.host, remote.ethernet) != Errc::ok)
         return Error{Errc::host_unreachable, fmt::format("{}: {} is not on the link {}, or does not answer", name(),
                                                          to_string(remote.host), link().name)};
     } else if (!remote.host.known() && remote.ethernet != kEthernetBroadcast) {
@@ -129,7 +129,7 @@ class Eth final : public Device, private LinkUser {
   /// peer was last, and is lost if it is not there any more.
   bool readdress(const Participant& remote, DevicePeer& peer) noexcept override {
     EthernetAddress ethernet = ethernet_of(peer);
-    const bool resolved = !remote.host.known() || neighbours_->resolve_later(remote.host, ethernet) == Errc::ok;
+    const bool resolved = !remote.host.known() || neighbours_->resolve(remote.host, ethernet) == Errc::ok;
     sockaddr_ll before{};
     std::memcpy(&before, peer.address.data(), sizeof before);
     peer = peer_at(ethernet, ntohs(before.sll_protocol));
@@ -138,7 +138,7 @@ class Eth final : public Device, private LinkUser {
 
  private:
   void link_changed(const LinkChange& change) noexcept override {
-    if (change.mtu || change.back) host().peers().own_mtu_changed();
+    if (change.mtu || change.gone || change.back) host().peers().path_changed();
     if (change.gone || change.back) neighbours_->use_interface(link().index);
     if (change.back || change.ethernet) {
       // The sockets were bound to the link that is gone; where the news of that was lost, the next one may have its index

@@ -31,7 +31,7 @@ inline Errc FragmentSession::push_fragment(Message&& piece, std::uint32_t sequen
 
 Errc FragmentSession::push(Message message) noexcept {
   used = true;
-  look_at_fragment_size();
+  look_at_lower();
   if (message.size() > fragment_size_) [[unlikely]]
     return push_large(std::move(message));
   // The receiver of none of it cannot ask for it: nothing to save.

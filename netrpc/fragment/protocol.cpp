@@ -51,7 +51,7 @@ FragmentSession::~FragmentSession() {
 }
 
 void FragmentSession::learn_fragment_size() {
-  mtu_changes_ = fragments().host().peers().mtu_changes();
+  path_changes_ = fragments().host().peers().path_changes();
   control::OptimumMessage optimum;
   control::MaximumMessage maximum;
   std::size_t carried = 0;
@@ -64,6 +64,19 @@ void FragmentSession::learn_fragment_size() {
   fragment_size_ = wanted != 0 ? std::min(wanted, room) : room;
 }
 
+void FragmentSession::follow_lower() noexcept {
+  if (remote_.known()) {
+    auto opened = fragments().lower_.open(fragments(), fragments().for_lower(participants()));
+    if (opened && opened->get() != lower_.get()) {
+      // What is under way still comes the old way.
+      const SessionRef before = std::exchange(lower_, std::move(*opened));
+      hear_through(*before);
+      lower_->above = this;
+    }
+  }
+  learn_fragment_size();
+}
+
 void FragmentSession::hear_through(Session& lower) {
   if (lower_.get() != &lower && heard_.get() != &lower) {
     if (heard_ && heard_->above == this) heard_->above = nullptr;
@@ -73,7 +86,7 @@ void FragmentSession::hear_through(Session& lower) {
 }
 
 Errc FragmentSession::control(control::Request& request) noexcept {
-  look_at_fragment_size();
+  look_at_lower();
   if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
     maximum->size = fragment_size_ * fragments().options_.fragments;
     return Errc::ok;

@@ -66,8 +66,7 @@ class FragmentSession final : public CachedSession {
  private:
   friend class FragmentProtocol;
   bool busy() const noexcept override { return !saved_.empty() || !incomplete_.empty(); }
-  /// What is carried below without being cut may have become more.
-  void swept() noexcept override { learn_fragment_size(); }
+  void swept() noexcept override { follow_lower(); }
   FragmentProtocol& fragments() const noexcept;
 
   // output.cpp
@@ -91,8 +90,9 @@ class FragmentSession final : public CachedSession {
   /// `lower` delivers to this session: it remembers that, for as long as this session holds it.
   void hear_through(Session& lower);
   void learn_fragment_size();
-  /// Learns it again where a peer has said what it receives.
-  void look_at_fragment_size() noexcept;
+  /// Where paths have changed the lower session may be another one, and carry less without cutting, or more.
+  void look_at_lower() noexcept;
+  void follow_lower() noexcept;
 
   SessionRef lower_;
   SessionRef heard_;  ///< A second way by which this peer's messages arrive (ETH beside IP).
@@ -100,7 +100,7 @@ class FragmentSession final : public CachedSession {
   HostAddress remote_;
   std::uint32_t sequence_;
   std::size_t fragment_size_ = 0;
-  std::uint32_t mtu_changes_ = 0;  ///< When it was learnt.
+  std::uint32_t path_changes_ = 0;  ///< When it was learnt.
   /// The first fields of what goes out, and of what may come in: compared as bytes, so that a message in one fragment
   /// touches its header once.
   std::array<std::byte, Header::kPrefix> outgoing_{};
@@ -171,9 +171,9 @@ inline FragmentProtocol& FragmentSession::fragments() const noexcept {
   return static_cast<FragmentProtocol&>(protocol());
 }
 
-inline void FragmentSession::look_at_fragment_size() noexcept {
-  if (mtu_changes_ != protocol().host().peers().mtu_changes()) [[unlikely]]
-    learn_fragment_size();
+inline void FragmentSession::look_at_lower() noexcept {
+  if (path_changes_ != protocol().host().peers().path_changes()) [[unlikely]]
+    follow_lower();
 }
 
 }  // namespace lrpc::netrpc::fragment

@@ -29,7 +29,10 @@ void Peers::heard(HostAddress host, BootId boot_id) {
   for (const Rebooted& watcher : watchers_) watcher(host, before, boot_id);
 }
 
-void Peers::forget(HostAddress host) noexcept { boots_.unbind({hash_seed_, host}); }
+void Peers::forget(HostAddress host) noexcept {
+  boots_.unbind({hash_seed_, host});
+  if (mtus_.unbind({hash_seed_, host})) path_changed();
+}
 
 std::size_t Peers::mtu(HostAddress host) noexcept {
   if (mtus_.empty()) return 0;
@@ -40,13 +43,13 @@ std::size_t Peers::mtu(HostAddress host) noexcept {
 void Peers::set_mtu(HostAddress host, std::size_t mtu) noexcept {
   mtu = std::max(mtu, kLeastMtu);
   if (std::size_t* const known = mtus_.resolve({hash_seed_, host})) {
-    if (std::exchange(*known, mtu) != mtu) ++mtu_changes_;
+    if (std::exchange(*known, mtu) != mtu) ++path_changes_;
     return;
   }
   if (mtus_.size() >= kMost) return;
   try {
     mtus_.bind({hash_seed_, host}, mtu);
-    ++mtu_changes_;
+    ++path_changes_;
   } catch (const std::bad_alloc&) {  // as if it had not said so
   }
 }

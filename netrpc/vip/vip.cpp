@@ -37,19 +37,20 @@ class VipSession final : public VirtualSession {
   void attach(Session& lower) override;
 
  private:
-  void swept() noexcept override;
+  void swept() noexcept override { follow_ethernet(); }
   [[nodiscard]] VipProtocol& vip() const noexcept;
   void ethernet_failed() noexcept;
   [[nodiscard]] Errc push_over_ip(Message message) noexcept;
   void use_ethernet(SessionRef session);
   void ask_bound();
-  /// Where a peer has said what it receives, the Ethernet may carry less, or more.
+  /// Where paths have changed the Ethernet may carry less, or more, or lead to the peer by now.
   void look_at_ethernet() noexcept;
+  void follow_ethernet() noexcept;
 
   SessionRef ethernet_;
   SessionRef ip_;
   std::size_t ethernet_bound_ = 0;  ///< Messages shorter than this go over the Ethernet; 0: none.
-  std::uint32_t mtu_changes_ = 0;   ///< When that was asked.
+  std::uint32_t path_changes_ = 0;  ///< When that was asked.
   Time avoid_until_{};              ///< The Ethernet has failed: not before then.
   bool proven_ = false;             ///< The peer has sent over the Ethernet: it speaks VIP, whatever a table says.
 };
@@ -85,17 +86,26 @@ VipSession::~VipSession() {
 VipProtocol& VipSession::vip() const noexcept { return static_cast<VipProtocol&>(protocol()); }
 
 void VipSession::ask_bound() {
-  mtu_changes_ = vip().host().peers().mtu_changes();
+  path_changes_ = vip().host().peers().path_changes();
   control::MaximumMessage maximum;
   if (control::ask(*ethernet_, maximum) != Errc::ok) maximum.size = vip().ways().ethernet_maximum();
   ethernet_bound_ = maximum.size + 1;
 }
 
 inline void VipSession::look_at_ethernet() noexcept {
-  if (mtu_changes_ == vip().host().peers().mtu_changes()) [[likely]]
+  if (path_changes_ == vip().host().peers().path_changes()) [[likely]]
     return;
-  mtu_changes_ = vip().host().peers().mtu_changes();
-  if (ethernet_bound_ != 0) ask_bound();
+  follow_ethernet();
+}
+
+void VipSession::follow_ethernet() noexcept {
+  path_changes_ = vip().host().peers().path_changes();
+  if (ethernet_bound_ != 0 && !proven_ && !vip().ways().speaks(peer(), key().protocol)) ethernet_bound_ = 0;
+  if (ethernet_bound_ != 0) {
+    ask_bound();
+  } else {
+    static_cast<void>(choose());
+  }
 }
 
 void VipSession::use_ethernet(SessionRef session) {
@@ -140,15 +150,6 @@ Errc VipSession::push_over_ip(Message message) noexcept {
     keep(ip_, std::move(*opened));
   }
   return ip_->push(std::move(message));
-}
-
-void VipSession::swept() noexcept {
-  if (ethernet_bound_ != 0 && !proven_ && !vip().ways().speaks(peer(), key().protocol)) ethernet_bound_ = 0;
-  if (ethernet_bound_ == 0) {
-    static_cast<void>(choose());
-  } else {
-    ask_bound();  // the link may carry more or less than before
-  }
 }
 
 Errc VipSession::control(control::Request& request) noexcept {

@@ -171,7 +171,9 @@ void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const 
   const bool came_back = !fresh && entry->said.boot_id != said.boot_id;
   if (!fresh && entry->ethernet != ethernet) release(entry->ethernet, said.host);
   const Duration lifetime = std::min<Duration>(std::chrono::milliseconds(said.lifetime_ms), kLongest);
+  const bool reached_otherwise = fresh || entry->ethernet != ethernet || entry->said.protocols != said.protocols;
   table_.bind(key(said.host), Entry{ethernet, host().now() + lifetime, said});
+  if (reached_otherwise) host().peers().path_changed();
   by_ethernet_.bind(key(ethernet), said.host);
   if (!expire_.waiting()) host().events().schedule(expire_, lifetime);
   // Who is new knows nothing of this host yet. At most one answer for each entry made, and none to an answer.
@@ -190,6 +192,7 @@ void VipHostsProtocol::forget(HostAddress host) noexcept {
   if (entry == nullptr) return;
   release(entry->ethernet, host);
   table_.unbind(key(host));
+  this->host().peers().path_changed();
 }
 
 void VipHostsProtocol::forget_expired() {

@@ -42,10 +42,7 @@ class VipSizeSession final : public vip::VirtualSession {
   void attach(Session& lower) override;
 
  private:
-  /// What the small way carries may have become more.
-  void swept() noexcept override {
-    if (small_) small_bound_ = uncut(*small_) + 1;
-  }
+  void swept() noexcept override { follow_small(); }
   [[nodiscard]] VipSizeProtocol& vipsize() const noexcept;
   [[nodiscard]] Errc open_small();
   [[nodiscard]] Errc open_large();
@@ -53,8 +50,9 @@ class VipSizeSession final : public vip::VirtualSession {
   [[nodiscard]] Errc push_shrinking(Message message) noexcept;
   [[nodiscard]] Errc push_slowly(Message message) noexcept;
   void use_small(SessionRef session);
-  /// Where a peer has said what it receives, the small way may carry less, or more.
+  /// Where paths have changed the small way may be another one, and carry less, or more.
   void look_at_small() noexcept;
+  void follow_small() noexcept;
   /// The next message asks again which way small ones go.
   void forget_small() noexcept {
     small_bound_ = 0;
@@ -65,7 +63,7 @@ class VipSizeSession final : public vip::VirtualSession {
   SessionRef large_;
   SessionRef heard_;               ///< Another way by which small messages arrive: VIPaddr enables the Ethernet and IP.
   std::size_t small_bound_ = 0;    ///< Messages shorter than this go through small_; 0: it is not open.
-  std::uint32_t mtu_changes_ = 0;  ///< When that was asked.
+  std::uint32_t path_changes_ = 0;  ///< When that was asked.
   bool passive_ = false;
 };
 
@@ -114,14 +112,24 @@ VipSizeSession::~VipSizeSession() {
 VipSizeProtocol& VipSizeSession::vipsize() const noexcept { return static_cast<VipSizeProtocol&>(protocol()); }
 
 inline void VipSizeSession::look_at_small() noexcept {
-  if (mtu_changes_ == vipsize().host().peers().mtu_changes()) [[likely]]
+  if (path_changes_ == vipsize().host().peers().path_changes()) [[likely]]
     return;
-  mtu_changes_ = vipsize().host().peers().mtu_changes();
-  if (small_) small_bound_ = uncut(*small_) + 1;
+  follow_small();
+}
+
+void VipSizeSession::follow_small() noexcept {
+  path_changes_ = vipsize().host().peers().path_changes();
+  if (!small_) return;
+  SessionRef way = small_;
+  if (peer().known()) {
+    auto opened = vipsize().small.open(vipsize(), participants());
+    if (opened) way = std::move(*opened);
+  }
+  use_small(std::move(way));
 }
 
 void VipSizeSession::use_small(SessionRef session) {
-  mtu_changes_ = vipsize().host().peers().mtu_changes();
+  path_changes_ = vipsize().host().peers().path_changes();
   small_bound_ = uncut(*session) + 1;
   if (heard_ == session) keep(heard_, {});
   keep(small_, std::move(session));

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/fragment/fragment.h"
 #include "netrpc/sim/test_hosts.h"
 #include "netrpc/vip/vip.h"
 #include "netrpc/vipaddr/vipaddr.h"
 #include "netrpc/viphosts/header.h"
+#include "netrpc/vipsize/vipsize.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -269,6 +271,51 @@ TEST(VipHosts, vip_uses_ip_until_the_peer_has_been_heard_and_the_ethernet_from_t
   session = addr->open(sink, net.to(1, 243));
   ASSERT_TRUE(session);
   EXPECT_EQ(&(*session)->protocol(), &net[0].ethernet());
+}
+
+/// Of a host whose highest protocol is `top`: each message goes the way that is best by then.
+void expect_best_way(const std::string& top) {
+  SCOPED_TRACE(top);
+  SimHosts net(2);
+  SimHost& machine = net[0];
+  TableHost a(machine);
+  const auto owned = [&](std::shared_ptr<Protocol> made) -> Protocol& {
+    machine.own(made);
+    return *made;
+  };
+  Protocol& addr = owned(make_vipaddr(machine.host(), "vipaddr", machine.ethernet(), machine.ip(), a.table));
+  Protocol& fragment = owned(*make_fragment(machine.host(), "fragment", addr, {}));
+  Protocol& vipsize = owned(*make_vipsize(machine.host(), "vipsize", addr, fragment, {}));
+  Protocol& vip = owned(*make_vip(machine.host(), "vip", machine.ethernet(), machine.ip(), a.table, {}));
+  SinkProtocol& sink = machine.add<SinkProtocol>();
+  const Shepherd inside(machine.monitor());
+  auto session = (top == "fragment" ? fragment : top == "vipsize" ? vipsize : vip).open(sink, net.to(1));
+  ASSERT_TRUE(session);
+  const auto goes_over_ip = [&] {
+    control::Statistics before, after;
+    EXPECT_EQ(control::ask(machine.ip(), before), Errc::ok);
+    EXPECT_EQ((*session)->push(net.message(0, "hello")), Errc::ok);
+    EXPECT_EQ(control::ask(machine.ip(), after), Errc::ok);
+    return after.sent != before.sent;
+  };
+  const auto pass = [&](Duration time) {
+    machine.monitor().unlock();
+    net.world.run_for(time);
+    machine.monitor().lock();
+  };
+  EXPECT_TRUE(goes_over_ip());
+  TableHost b(net[1], {.lifetime = 3s});
+  b.advertise(240);
+  b.advertise(protocol_numbers::kFragment);
+  pass(10ms);
+  EXPECT_FALSE(goes_over_ip()) << "it has been heard";
+  net.world.set_group(net[1], 1);
+  pass(4s);
+  EXPECT_TRUE(goes_over_ip()) << "it is not heard any more";
+}
+
+TEST(VipHosts, what_has_begun_over_ip_goes_over_the_ethernet_as_long_as_the_peer_is_heard) {
+  for (const char* const top : {"fragment", "vipsize", "vip"}) expect_best_way(top);
 }
 
 TEST(VipHosts, vip_advertises_what_it_hears) {

@@ -33,7 +33,7 @@ struct PeerHost {
   HostAddress host;
 };
 /// To ETH, or whatever lies above it: is `host` on a local network, and what is its address there? (ARP's request.)
-/// Errc::host_unreachable: it is not, or does not answer.
+/// Errc::host_unreachable: it is not, does not answer, or has not yet: Peers::path_changes() says when to ask again.
 struct Resolve {
   HostAddress host;
   EthernetAddress ethernet;

@@ -56,10 +56,11 @@ class Peers {
   /// `host` has said so. A lie costs only who tells it: what is sent to it goes in smaller packets, of kLeastMtu at
   /// least, or no larger than they would be anyway.
   void set_mtu(HostAddress host, std::size_t mtu) noexcept;
-  /// Changes whenever an MTU does: who has asked below how much goes uncut asks again then.
-  [[nodiscard]] std::uint32_t mtu_changes() const noexcept { return mtu_changes_; }
-  /// The own link carries more or less than before.
-  void own_mtu_changed() noexcept { ++mtu_changes_; }
+  /// Changes whenever an MTU does, or the way by which a host is reached: who has opened a session below, or asked how
+  /// much goes uncut there, does so again then. A peer that brings it about often costs each message some look-ups.
+  [[nodiscard]] std::uint32_t path_changes() const noexcept { return path_changes_; }
+  /// The own link carries more or less than before, or a host is reached another way.
+  void path_changed() noexcept { ++path_changes_; }
   /// What every host receives in one datagram (RFC 791).
   static constexpr std::size_t kLeastMtu = 576;
   /// For as long as the graph lives.
@@ -70,7 +71,7 @@ class Peers {
   const std::uint64_t hash_seed_;
   Map<HostKey, BootId> boots_;
   Map<HostKey, std::size_t> mtus_;
-  std::uint32_t mtu_changes_ = 0;
+  std::uint32_t path_changes_ = 0;
   std::vector<Rebooted> watchers_;
 };
 
