@@ -42,7 +42,6 @@ void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& rando
   exported.erase(exported.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-
 void publish(const Server& server, const Service& service) {
   const ServerStatistics now = server.statistics();
   Place& own = place();

@@ -216,9 +216,9 @@ TEST_P(Hostile, a_slow_reader_is_disconnected_when_its_queue_is_full) {
   TestPeer server(path());
   TestPeer deaf(path());
   for (std::size_t i = 0; i < kImports; ++i) deaf.import("late", shim::ImportRequest::kForever);
-  EXPECT_TRUE(deaf.is_served());  // so all of them wait
+  EXPECT_TRUE(deaf.is_served());                   // so all of them wait
   server.export_name("late", {"Clock", 1, 0, 9});  // ends them: it is another interface
-  EXPECT_TRUE(eventually([&] {  // their ends cannot be queued any more
+  EXPECT_TRUE(eventually([&] {                     // their ends cannot be queued any more
     pollfd entry{deaf.fd(), 0, 0};
     return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLHUP) != 0;
   }));

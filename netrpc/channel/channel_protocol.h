@@ -26,10 +26,10 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  HostAddress host;               ///< Zero where the layer below knows a device address only.
-  BootId boot_id = 0;             ///< The life it is in; zero: not asked yet.
-  std::size_t maximum = 0;        ///< Bytes of a CHANNEL message with its header.
-  std::size_t optimum = 0;        ///< The same, in one packet.
+  HostAddress host;                ///< Zero where the layer below knows a device address only.
+  BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
+  std::size_t maximum = 0;         ///< Bytes of a CHANNEL message with its header.
+  std::size_t optimum = 0;         ///< The same, in one packet.
   std::uint32_t path_changes = 0;  ///< When the two were asked for.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;

@@ -50,7 +50,9 @@ TEST(GraphPicture, lines_that_cross_are_told_from_lines_that_join) {
   expect_golden("crossing.svg", description_of(kCrossing).draw_svg());
 }
 
-TEST(GraphPicture, one_box_is_a_picture) { EXPECT_EQ(description_of("ip = IP;").draw_text(), "+----+\n| IP |\n+----+\n"); }
+TEST(GraphPicture, one_box_is_a_picture) {
+  EXPECT_EQ(description_of("ip = IP;").draw_text(), "+----+\n| IP |\n+----+\n");
+}
 
 TEST(GraphPicture, what_is_too_large_to_draw_is_listed) {
   // Each line passes all layers between: a picture of millions of cells.

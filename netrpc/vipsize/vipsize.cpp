@@ -61,8 +61,8 @@ class VipSizeSession final : public vip::VirtualSession {
 
   SessionRef small_;
   SessionRef large_;
-  SessionRef heard_;               ///< Another way by which small messages arrive: VIPaddr enables the Ethernet and IP.
-  std::size_t small_bound_ = 0;    ///< Messages shorter than this go through small_; 0: it is not open.
+  SessionRef heard_;             ///< Another way by which small messages arrive: VIPaddr enables the Ethernet and IP.
+  std::size_t small_bound_ = 0;  ///< Messages shorter than this go through small_; 0: it is not open.
   std::uint32_t path_changes_ = 0;  ///< When that was asked.
   bool passive_ = false;
 };

@@ -94,10 +94,8 @@ TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_
   ASSERT_EQ(setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);  // as import_over() does
   shim::BinderMessage answer;
   answer.request = 1;
-  answer.body = shim::Bound{.binding_id = 1,
-                            .nonce = {},
-                            .server = {},
-                            .classes = {Tasks::kPdl.classes.begin(), Tasks::kPdl.classes.end()}};
+  answer.body = shim::Bound{
+      .binding_id = 1, .nonce = {}, .server = {}, .classes = {Tasks::kPdl.classes.begin(), Tasks::kPdl.classes.end()}};
   answer.fds.emplace_back(fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
   answer.fds.push_back(std::move(bell->second));
   ASSERT_TRUE(shim::send_message(ends->second.get(), answer));

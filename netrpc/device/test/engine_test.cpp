@@ -109,7 +109,8 @@ TEST_P(Engines, a_round_trip_is_one_wait_a_side_and_wakes_nobody) {
     std::uint64_t wakes = std::max(a2.wakes - a.wakes, b2.wakes - b.wakes);
     std::uint64_t flushes = std::max(a2.flushes - a.flushes, b2.flushes - b.flushes);
     if (GetParam() != EngineKind::uring) flushes = 0;  // requests go out with the wait for their replies in a ring only
-    last = std::to_string(waits) + " waits, " + std::to_string(wakes) + " wakes, " + std::to_string(flushes) + " flushes";
+    last =
+        std::to_string(waits) + " waits, " + std::to_string(wakes) + " wakes, " + std::to_string(flushes) + " flushes";
     return waits <= kTrips + kSlack && wakes <= kSlack && flushes <= kSlack;
   })) << last;
 }

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "eventually.h"
 #include "conformance_service.h"
+#include "eventually.h"
 #include "two_hosts.h"
 
 namespace testing_netpath {

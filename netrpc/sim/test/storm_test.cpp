@@ -48,8 +48,8 @@ StormReport run(const StormOptions& options, std::string_view text) {
   return stack ? run_storm(options, *stack) : StormReport{};
 }
 std::string violations(const StormReport& report, const StormOptions& options, std::string_view stack) {
-  std::string text =
-      "LRPC_TEST_SEED=" + std::to_string(options.seed) + " (see lrpc-netsim --stack " + std::string(stack) + " --trace):\n";
+  std::string text = "LRPC_TEST_SEED=" + std::to_string(options.seed) + " (see lrpc-netsim --stack " +
+                     std::string(stack) + " --trace):\n";
   for (const std::string& violation : report.violations) text += violation + '\n';
   return text;
 }
