@@ -223,7 +223,7 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
   auto client = wire::Client::import(shim::kNetworkName, inner);
   if (client || client.code() != Errc::name_unknown) return client;
   return Error{Errc::remote_unavailable,
-               "no network daemon runs here: start lrpc-netd with the same nameserver (as root or with CAP_NET_RAW, or "
+               "no lrpc-netd runs here: start it with the same nameserver (as root or with CAP_NET_RAW, or "
                "over UDP without)"};
 }
 
@@ -282,7 +282,7 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
     return Error{describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code,
                  refused->text.str()};
   }
-  if (!path) return Error{Errc::remote_unavailable, "the network daemon did not bind: " + path.error().message()};
+  if (!path) return Error{Errc::remote_unavailable, "lrpc-netd did not bind: " + path.error().message()};
   return make(*std::move(inner), *path, std::move(end), std::move(ends->first), pdl, options, call.size,
               std::max<std::size_t>(result.size, shim::kMostTold));
 }

@@ -82,7 +82,7 @@ Status Core::may_export(const Connection& peer, const shim::ExportRequest& body)
   }
   if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
   if (!may_have_name(peer.peer.uid, body.name, ::geteuid())) {
-    return Error{Errc::not_permitted, "'" + body.name + "' is for the network daemon: root or the nameserver's user"};
+    return Error{Errc::not_permitted, "'" + body.name + "' is for lrpc-netd: root or the nameserver's user"};
   }
   Status may = policy_->may_export(peer.peer, body.name);
   if (!may) {
