@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# check.sh BUILD SOURCE [planted]: no folder uses one that its row of the table in docs/ARCHITECTURE.md does not name, directly or by way
+# of those that it does; and no private header (one that is not below an include/) is used outside of its folder.
+# Asked is what the compiler really read: ninja's record of the dependencies of each object.
+#
+# With "planted" the table lacks a use, and nothing private is shared: both must be found.
+# Ends with 77 if BUILD is not one of ninja's. Unit tests, which lie in a folder's test/, may use what they like of all layers,
+# and the private headers of their own folder.
+set -euo pipefail
+build=$1 source=$2 planted=${3:-}
+[[ -e $build/.ninja_deps ]] || { echo "skipped: $build is no build of ninja's"; exit 77; }
+
+# Private headers that others may use all the same, and why.
+shared='
+netrpc/netd netrpc/               the network daemon is the one place that knows all protocols
+nameserver kernel-shim/bpf/       the program in the kernel is compiled in two folders
+tests libserver/src/              explored, attacked and simulated as they are
+tests netrpc/                     networks of tests, and hostile packets
+'
+
+table() {
+  if [[ -n $planted ]]; then sed '/^| `libclient`/ s/ shim |$/ nothing of ours |/' "$source/docs/ARCHITECTURE.md"
+  else cat "$source/docs/ARCHITECTURE.md"; fi
+}
+[[ -z $planted ]] || shared=
+
+check() { ninja -C "$build" -t deps | awk -v build="$(realpath "$build")/" -v source="$(realpath "$source")/" -v shared="$shared" '
+  function fail(text) { if (!(text in said)) { print text; said[text] = 1; failed = 1 } }
+  function row_of(path,   parts, name) { # the table row that a path belongs to
+    split(path, parts, "/")
+    name = parts[1] "/" parts[2]
+    return name in uses ? name : parts[1]
+  }
+  function is_test(path) { return path ~ /(^|\/)(test|test_support)(\/|$)/ }
+  function may(from, to,   i, n, names) { # whether `from` may use `to`; looks at each row once
+    if (from == to) return 1
+    if (from in looked) return 0
+    looked[from] = 1
+    n = split(uses[from], names, " ")
+    for (i = 1; i <= n; ++i) if (names[i] == "everything" || may(names[i], to)) return 1
+    return 0
+  }
+  function excepted(from, header,   i) {
+    for (i = 1; i <= exceptions; ++i) if (from == who[i] && index(header, what[i]) == 1) return 1
+    return 0
+  }
+
+  FILENAME != "-" { # docs/ARCHITECTURE.md
+    if (/^## /) in_table = /^## Folders/
+    if (!in_table || !/^\| `/) next
+    n = split($0, cell, " *[|] *")
+    gsub(/`/, "", cell[2])
+    row = cell[2]
+    short[row] = row
+    m = split(cell[3], targets, /[`, ]+/)
+    for (i = 1; i <= m; ++i) { sub(/^lrpc::/, "", targets[i]); if (targets[i] != "") short[targets[i]] = row }
+    uses[row] = " "
+    m = split(cell[5], words, /[,; ()`]+/)
+    for (i = 1; i <= m; ++i) {
+      if (words[i] == "everything") uses[row] = "everything"
+      else if (words[i] in short && uses[row] != "everything") uses[row] = uses[row] short[words[i]] " "
+    }
+    next
+  }
+
+  FNR == 1 {
+    m = split(shared, lines, "\n")
+    for (i = 1; i <= m; ++i) if (split(lines[i], words, " ") > 1) { who[++exceptions] = words[1]; what[exceptions] = words[2] }
+  }
+  /^[^ ]/ {
+    object = $1
+    testing = is_test(object) || object ~ /_test\.dir\//
+    sub(/\/?CMakeFiles\/.*/, "", object); from = row_of(object)
+    next
+  }
+  /^ / {
+    header = $1
+    if (header ~ /\.(cpp|cxx|c)$/) next
+    if (index(header, build) == 1) header = substr(header, length(build) + 1)
+    else if (index(header, source) == 1) header = substr(header, length(source) + 1)
+    else while (header ~ /^\.\.\//) header = substr(header, 4)
+    to = row_of(header)
+    if (header ~ /^\// || !(to in uses) || !(from in uses) || from == to) next
+    ++seen
+    delete looked
+    if (!testing && !may(from, to)) fail(from " uses " header ", and its row does not name " to)
+    # What is generated is made for whoever includes it; tests share tests/support.
+    if (header ~ /(^|\/)(include|generated|support|test_support)\// || header !~ /\.h$/ || header ~ /\.pch$|cmake_pch/) next
+    if (testing && (is_test(header) || to == "tests")) next
+    if (from == "tests" && is_test(header)) next
+    if (!excepted(from, header)) fail(object " uses " header ", which is private to " to)
+  }
+  END {
+    if (seen < 100) fail("only " seen + 0 " uses of one folder by another were seen: the dependencies are not what was expected")
+    exit failed
+  }
+' <(table) -; }
+
+if [[ -z $planted ]]; then
+  check
+elif found=$(check); then
+  echo "no planted fault was found" && exit 1
+else
+  echo "$found"
+  grep -q "^libclient uses kernel-shim/.*does not name kernel-shim" <<<"$found" &&
+    grep -q "^netrpc/netd uses .*private to netrpc" <<<"$found"
+fi
