@@ -49,10 +49,48 @@ std::string declaration(const Parameter& parameter) {
   return fmt::format("{} {}", spelled, parameter.name);
 }
 
+namespace {
+
+/// An argument as what pushes it takes it: nothing of the caller's changes yet.
+std::string argument(const Parameter& parameter) {
+  if (!parameter.is_out()) return declaration(parameter);
+  if (parameter.is_bytes()) return "const lrpc::Buffer& " + parameter.name;
+  const Type& type = parameter.type->resolved();
+  const bool large = parameter.is_string() || type.kind == TypeKind::record || type.kind == TypeKind::array;
+  return fmt::format("{}{}{} {}", large ? "const " : "", cpp_type(*parameter.type), large ? "&" : "", parameter.name);
+}
+
+std::string destination_type(const Parameter& parameter) {
+  return parameter.is_bytes() ? "lrpc::Buffer" : cpp_type(*parameter.type);
+}
+
+}  // namespace
+
 std::vector<const Parameter*> passed(const Procedure& procedure) {
   std::vector<const Parameter*> all = procedure.arguments();
   for (const Parameter* buffer : procedure.buffers()) all.push_back(buffer);
   return all;
+}
+
+void CallStub::emit_procedure() {
+  code_.line("/// What the stubs of {} do with its A-stack; the steps around that are in lrpc/client/stub.h.",
+             procedure_.name);
+  code_.open(fmt::format("struct {} {{", type_));
+  code_.line("using Result_ = {};", result_type(procedure_));
+  const auto arguments = procedure_.arguments();
+  const bool tail =
+      procedure_.tail_size != 0 && std::ranges::any_of(arguments, [](const Parameter* one) { return one->variable(); });
+  code_.line("static constexpr lrpc::client::CallSite kProcedure_{{{}, {}, {}, {}}};", identifier_,
+             procedure_.astack_class, tail, procedure_.may_block);
+  for (const Parameter& parameter : procedure_.parameters)
+    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+      code_.line("{}* {}_to_ = nullptr;", destination_type(parameter), parameter.name);
+  code_.line();
+  check_arguments();
+  if (!arguments.empty()) push_arguments(tail);
+  take_results();
+  code_.close("};");
+  code_.line();
 }
 
 void CallStub::emit_call() {
@@ -60,93 +98,16 @@ void CallStub::emit_call() {
   for (const Raised& raised : procedure_.raises) code_.line("/// Raises {}.", raised.type->name);
   if (procedure_.one_way) code_.line("/// One-way: returns when the call is rung; what can fail is its being sent.");
   head(result_type(procedure_), ") noexcept {");
-  remote_bit();
-  check_arguments();
-  take_astack(procedure_.one_way ? "PendingCall" : "Call", local_("object"));
-  push_arguments();
   if (procedure_.one_way) {
-    send();
+    forward(fmt::format("return lrpc::client::send<{}>(", type_), "binding_.object()", false);
   } else {
-    transfer();
-    copy_results("// 7: ~Call puts the A-stack back on top.");
+    forward("return lrpc::client::invoke(", "binding_.object()", true);
   }
-  code_.close();
-  code_.line();
-}
-
-void CallStub::emit_remote() {
-  std::vector<std::string> parameters;
-  for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));
-  code_.list(
-      fmt::format("[[nodiscard, gnu::cold, gnu::noinline]] {} {}_remote(", result_type(procedure_), procedure_.name),
-      parameters, ") noexcept {");
-  code_.indent();
-  check_arguments();
-  take_astack("RemoteCall", "binding_.object()");
-  push_arguments();
-  if (procedure_.one_way) {
-    code_.line("// 4: hand them to the network domain. Nobody waits for the return.");
-    code_.line("const std::uint16_t {} = {}.send({});", status_, call_, identifier_);
-    judge_status();
-    code_.line("return {};");
-  } else {
-    code_.line("// 4, 5: hand them to the network domain, and wait for the return.");
-    code_.line("const std::uint16_t {} = {}.transfer({});", status_, call_, identifier_);
-    judge_status();
-    copy_results("// 7: ~RemoteCall puts the A-stack back on top.");
-  }
-  code_.close();
-  code_.line();
-}
-
-void CallStub::emit_outcome() {
-  code_.line("/// Takes the results of a started {} off its A-stack.", procedure_.name);
-  code_.open(fmt::format("struct {}_outcome {{", procedure_.name));
-  code_.line("using Result_ = {};", result_type(procedure_));
-  std::vector<const Parameter*> kept;
-  for (const Parameter* parameter : passed(procedure_)) {
-    if (!parameter->is_out()) continue;
-    kept.push_back(parameter);
-    const std::string type = parameter->is_bytes() ? "lrpc::Buffer" : cpp_type(*parameter->type);
-    code_.line("{}* {}_to_ = nullptr;", type, parameter->name);
-  }
-  code_.line();
-  const auto& all = procedure_.parameters;
-  const bool image =
-      std::ranges::any_of(all, &Parameter::is_out) ||
-      std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
-  const bool tail = std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
-  code_.list("[[nodiscard]] Result_ operator()(",
-             {"std::uint16_t " + status_, "const lrpc::client::PendingCall& " + call_}, ") const noexcept {");
-  code_.indent();
-  find_image(image, tail);
-  for (const Parameter* parameter : kept) {
-    code_.line("{0}& {1} = *{1}_to_;", parameter->is_bytes() ? "lrpc::Buffer" : cpp_type(*parameter->type),
-               parameter->name);
-  }
-  judge_status();
-  copy_results("// 7: the caller of this puts the A-stack back.");
-  code_.close();
-  code_.close("};");
-  code_.line();
 }
 
 void CallStub::emit_start() {
-  head(fmt::format("lrpc::Pending<{}_outcome>", procedure_.name), ") const noexcept {");
-  // 1, the remote bit, is for the ring: until then a remote call does just the same.
-  check_arguments(Refusal::pending);
-  take_astack("PendingCall", "object_");
-  push_arguments();
-  code_.line("// 4: ring. 5, 6, 7 are for Pending::finish().");
-  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""),
-              fmt::format("return {}.error();", call_));
-  std::vector<std::string> kept;
-  for (const Parameter* parameter : passed(procedure_)) {
-    if (parameter->is_out()) kept.push_back(fmt::format("&{}", parameter->name));
-  }
-  code_.list(fmt::format("return {{std::move({}), {}_outcome{{", call_, procedure_.name), kept, "}};");
-  code_.close();
-  code_.line();
+  head(fmt::format("lrpc::Pending<{}>", type_), ") const noexcept {");
+  forward("return lrpc::client::start(", "object_", true);
 }
 
 void CallStub::head(const std::string& type, std::string_view tail) {
@@ -156,61 +117,67 @@ void CallStub::head(const std::string& type, std::string_view tail) {
   code_.indent();
 }
 
-void CallStub::remote_bit() {
-  std::vector<std::string> names;
-  for (const Parameter* parameter : passed(procedure_)) names.push_back(parameter->name);
-  const std::string object = local_("object");
-  code_.line("// 1: the remote bit (§5.1).");
-  code_.line("lrpc::client::BindingObject& {} = binding_.object();", object);
-  code_.list(fmt::format("if ({}.remote()) [[unlikely]] return {}_remote(", object, procedure_.name), names, ");");
+/// The body: the runtime's stub, with where the results go if there are `results`, and the arguments.
+void CallStub::forward(const std::string& call, const std::string& object, bool results) {
+  std::vector<std::string> items{object};
+  if (results) {
+    std::string to = type_ + "{";
+    for (const Parameter& parameter : procedure_.parameters)
+      if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+        to += (to.back() == '{' ? "&" : ", &") + parameter.name;
+    items.push_back(to + "}");
+  }
+  for (const Parameter* parameter : procedure_.arguments()) items.push_back(parameter->name);
+  code_.list(call, items, ");");
+  code_.close();
+  code_.line();
 }
 
-void CallStub::check_arguments(Refusal how) {
+void CallStub::check_arguments() {
   bool said = false;
-  const auto say = [&] {
-    if (!said) code_.line("// An argument that does not conform to its declared type stays here: nothing is rung.");
+  const auto begin = [&] {
+    if (said) return;
     said = true;
+    arguments_head("static lrpc::client::Refusal check_(", {},
+                   [](const Parameter& one) { return one.variable() || one.type->constrained; });
   };
   const auto refusal = [&](const char* code, const std::string& what) {
-    const bool pending = how == Refusal::pending;
-    return fmt::format("return {}{},\n\"{}: {}\"{};", pending ? "{" : "lrpc::client::refused(", code, called_, what,
-                       pending ? "}" : ")");
+    return fmt::format("return {{{},\n\"{}: {}\"}};", code, called_, what);
   };
   for (const Parameter* parameter : procedure_.arguments()) {
     const std::string quoted = fmt::format("'{}'", parameter->name);
     if (parameter->variable()) {
-      say();
+      begin();
       code_.guard(fmt::format("{}.size() > {}.bound", parameter->name, constant(*parameter)),
                   refusal(kArgumentTooLong,
                           fmt::format("{} is longer than {} bytes", quoted, parameter->type->resolved().bound)));
     } else if (parameter->type->constrained) {
-      say();
+      begin();
       push_.check(*parameter->type, parameter->name,
                   refusal(kArgumentOutOfRange, not_conforming(*parameter->type, quoted)));
     }
   }
+  if (!said) return;
+  code_.line("return {};");
+  code_.close();
 }
 
-void CallStub::take_astack(std::string_view kind, std::string_view from) {
-  code_.line("// 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).");
-  code_.line("lrpc::client::{} {}({}, {});", kind, call_, from, procedure_.astack_class);
-  code_.line("if (!{0}.taken()) [[unlikely]] return {0}.error();", call_);
-  const auto arguments = procedure_.arguments();
-  const bool both_ways = kind != "PendingCall" && !procedure_.one_way;
-  const bool variable = std::ranges::any_of(arguments, [](const Parameter* one) { return one->variable(); });
-  find_image(both_ways ? touches_image(procedure_) : !arguments.empty(), both_ways || variable);
+/// The head of a function of the arguments; those that `used` is false of have no name.
+template <class Used>
+void CallStub::arguments_head(const std::string& start, std::vector<std::string> first, const Used& used) {
+  for (const Parameter* parameter : procedure_.arguments()) {
+    const std::string declared = argument(*parameter);
+    first.push_back(used(*parameter) ? declared : declared.substr(0, declared.size() - parameter->name.size() - 1));
+  }
+  code_.list(start, first, ") noexcept {");
+  code_.indent();
 }
 
-void CallStub::find_image(bool image, bool tail) {
-  if (image) code_.line("std::byte* const {} = {}.image();", image_, call_);
-  if (tail && procedure_.tail_size != 0) code_.line("std::byte* const {} = {}.tail();", tail_, call_);
-}
-
-void CallStub::push_arguments() {
-  const auto arguments = procedure_.arguments();
-  if (arguments.empty()) return;
-  code_.line("// 3: push the arguments.");
-  for (const Parameter* parameter : arguments) {
+void CallStub::push_arguments(bool tail) {
+  arguments_head("static void push_(",
+                 {"std::byte* " + image_, tail ? "std::byte* " + tail_ : "std::byte* /*no tail*/"},
+                 [](const Parameter&) { return true; });
+  for (const Parameter* parameter : procedure_.arguments()) {
     if (parameter->is_string()) {
       code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
                  constant(*parameter), parameter->name);
@@ -223,6 +190,7 @@ void CallStub::push_arguments() {
       push_.put(*parameter->type, place(parameter->offset), parameter->name);
     }
   }
+  code_.close();
 }
 
 /// bytes that the procedure changes lie where its result will be.
@@ -234,19 +202,24 @@ void CallStub::push_in_place(const Parameter& parameter) {
   code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), parameter.name);
 }
 
-void CallStub::transfer() {
-  code_.line("// 4, 5: ring, and wait for the return.");
-  code_.line("const std::uint16_t {} = {}.transfer({});", status_, call_, identifier_);
+void CallStub::take_results() {
+  const auto& all = procedure_.parameters;
+  const bool image =
+      std::ranges::any_of(all, &Parameter::is_out) ||
+      std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
+  const bool tail = procedure_.tail_size != 0 &&
+                    std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
+  code_.list("[[nodiscard]] Result_ operator()(", {"std::uint16_t " + status_, "const auto& " + call_},
+             ") const noexcept {");
+  code_.indent();
+  if (image) code_.line("std::byte* const {} = {}.image();", image_, call_);
+  if (tail) code_.line("std::byte* const {} = {}.tail();", tail_, call_);
+  for (const Parameter& parameter : all)
+    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+      code_.line("{0}& {1} = *{1}_to_;", destination_type(parameter), parameter.name);
   judge_status();
-}
-
-/// Nobody waits: the A-stack comes back by itself.
-void CallStub::send() {
-  code_.line("// 4: ring. Nobody waits for the return: the A-stack comes back by itself.");
-  code_.guard(fmt::format("!{}.ring({}{})", call_, identifier_, procedure_.may_block ? ", true" : ""),
-              fmt::format("return {}.error();", call_));
-  code_.line("{}.leave();", call_);
-  code_.line("return {};");
+  copy_results();
+  code_.close();
 }
 
 void CallStub::judge_status() {
@@ -270,7 +243,7 @@ void CallStub::judge_status() {
   code_.close();
 }
 
-void CallStub::copy_results(std::string_view end) {
+void CallStub::copy_results() {
   std::vector<const Parameter*> values;
   std::vector<const Parameter*> buffers;
   for (const Parameter& parameter : procedure_.parameters) {
@@ -278,8 +251,6 @@ void CallStub::copy_results(std::string_view end) {
   }
   const bool several = procedure_.results().size() > 1;
   const std::string results = local_("results");
-  if (!values.empty() || !buffers.empty())
-    code_.line("// 6: copy the results to their destination, checking them (§3.5).");
   if (several) code_.line("{}Results {};", procedure_.name, results);
   bool blocks = !buffers.empty();
   for (const Parameter* parameter : values) {
@@ -300,7 +271,7 @@ void CallStub::copy_results(std::string_view end) {
     code_.comment("The copies are made here, once: the compiler must not read the shared image again later.");
     code_.line("std::atomic_signal_fence(std::memory_order_seq_cst);");
   }
-  give_results(end);
+  give_results();
 }
 
 void CallStub::copy_fixed(const Parameter& parameter, const std::string& target) {
@@ -341,14 +312,13 @@ void CallStub::copy_buffers(const std::vector<const Parameter*>& buffers) {
 }
 
 /// Nothing can fail any more: now the caller's inout arguments change.
-void CallStub::give_results(std::string_view end) {
+void CallStub::give_results() {
   for (const Parameter& parameter : procedure_.parameters) {
     if (parameter.is_in() && parameter.is_out() && !parameter.is_bytes()) {
       code_.line("{} = {};", parameter.name, copy_name(parameter));
     }
   }
   const auto results = procedure_.results();
-  code_.line(end);
   if (results.empty()) return code_.line("return {};");
   code_.line("return {};", results.size() == 1 ? results.front()->name : local_("results"));
 }

@@ -16,13 +16,15 @@ namespace lrpc::stubgen {
 /// What the caller passes: arguments, then the destinations of bytes results.
 [[nodiscard]] std::vector<const Parameter*> passed(const Procedure& procedure);
 
-/// Emits what a procedure becomes at its client: its synchronous call stub, or its starter and what finishes the call.
+/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/client/stub.h); here is what is its
+/// own.
 class CallStub {
  public:
   CallStub(Code& code, const Interface& interface, std::size_t identifier)
       : code_(code),
         procedure_(interface.procedures[identifier]),
         called_(interface.name + "." + procedure_.name),
+        type_(procedure_.name + "_outcome"),
         identifier_(identifier),
         local_(locals_of(procedure_)),
         image_(local_("image")),
@@ -32,33 +34,27 @@ class CallStub {
         push_(code, "lrpc::CopyCode::A", "layout::", local_),
         copy_(code, "lrpc::CopyCode::F", "layout::", local_) {}
 
-  /// `lrpc::Result<...> Add(...)` of class Client. A one-way procedure's stub ends behind the ring.
+  /// `struct Add_outcome`: checks and pushes the arguments, takes the results.
+  void emit_procedure();
+  /// `lrpc::Result<...> Add(...)` of class Client.
   void emit_call();
-  /// `lrpc::Result<...> Add_remote(...)`: what the stub does when the remote bit is set. Out of line, so that the local
-  /// path pays for one test.
-  void emit_remote();
-  /// `struct Add_outcome`: takes the results off the A-stack.
-  void emit_outcome();
   /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter.
   void emit_start();
 
  private:
   void head(const std::string& type, std::string_view tail);
-  void remote_bit();
-  /// How a stub refuses an argument, which it does before there is a call.
-  enum class Refusal : std::uint8_t { returned, pending };
-  void check_arguments(Refusal how = Refusal::returned);
-  void take_astack(std::string_view kind, std::string_view from);
-  void find_image(bool image, bool tail);
-  void push_arguments();
+  void forward(const std::string& call, const std::string& object, bool results);
+  template <class Used>
+  void arguments_head(const std::string& start, std::vector<std::string> first, const Used& used);
+  void check_arguments();
+  void push_arguments(bool tail);
   void push_in_place(const Parameter& parameter);
-  void transfer();
-  void send();
+  void take_results();
   void judge_status();
-  void copy_results(std::string_view end);
+  void copy_results();
   void copy_fixed(const Parameter& parameter, const std::string& target);
   void copy_buffers(const std::vector<const Parameter*>& buffers);
-  void give_results(std::string_view end);
+  void give_results();
 
   [[nodiscard]] Place place(std::uint64_t offset) const { return {image_, offset, ""}; }
   [[nodiscard]] std::string constant(const Parameter& parameter) const {
@@ -71,7 +67,7 @@ class CallStub {
 
   Code& code_;
   const Procedure& procedure_;
-  std::string called_;  ///< "Files.Open", for the texts of errors.
+  std::string called_, type_;  ///< "Files.Open", for the texts of errors; "Open_outcome".
   std::size_t identifier_;
   Locals local_;
   std::string image_, tail_, call_, status_;

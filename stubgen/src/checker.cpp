@@ -275,7 +275,7 @@ void Checker::procedure(const ast::Procedure& declaration, Interface& owner) {
     if (item.direction == ast::Direction::out) parameter(item, scope, procedure);
   }
   // What the procedure's stubs use, and a parameter would hide.
-  for (const std::string_view used : {"_remote", "_outcome", "Results"})
+  for (const std::string_view used : {"_outcome", "Results"})
     scope.generate(procedure.name + std::string(used), declaration.name);
   raises(declaration, procedure);
   one_way(declaration, procedure);
@@ -374,8 +374,7 @@ void Checker::one_way(const ast::Procedure& declaration, const Procedure& proced
 void Checker::generated_names(const ast::Procedure& declaration, const Procedure& procedure, bool called_back) {
   Scope& names = called_back ? callback_names_ : names_;
   Scope& layout_names = called_back ? callback_layout_names_ : layout_names_;
-  names.generate(procedure.name + "_remote", declaration.name);
-  if (!procedure.one_way) names.generate(procedure.name + "_outcome", declaration.name);
+  names.generate(procedure.name + "_outcome", declaration.name);
   if (procedure.results().size() > 1) names.generate(procedure.name + "Results", declaration.name);
   for (const std::string_view ranges : {"_call_ranges", "_return_ranges", "_raised_ranges", "_variables"}) {
     layout_names.generate(fmt::format("k{}{}", procedure.name, ranges), declaration.name);

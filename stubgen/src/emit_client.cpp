@@ -59,11 +59,8 @@ void emit_serve_callbacks(Code& code) {
   code.line();
 }
 
-/// What calls are started with: an outcome a procedure, then class Starter. One-way procedures need neither.
+/// class Starter, without one-way procedures.
 void emit_starter(Code& code, const Interface& interface) {
-  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_outcome();
-  }
   code.line(
       "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
       "it returns");
@@ -87,6 +84,7 @@ void emit_starter(Code& code, const Interface& interface) {
 }  // namespace
 
 void emit_client_class(Code& code, const Interface& interface) {
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
   emit_starter(code, interface);
   code.doc(interface.doc);
   if (!interface.doc.empty()) code.line("///");
@@ -100,10 +98,7 @@ void emit_client_class(Code& code, const Interface& interface) {
   if (interface.callback != nullptr) emit_serve_callbacks(code);
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_call();
   code.close(" private:");
-  code.open("  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.");
-  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    CallStub(code, interface, i).emit_remote();
-  }
+  code.indent();
   code.line("lrpc::Binding binding_;");
   code.close("};");
   code.line();

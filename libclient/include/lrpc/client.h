@@ -7,6 +7,7 @@
 #include "lrpc/client/completion_queue.h"
 #include "lrpc/client/pending.h"
 #include "lrpc/client/remote_path.h"
+#include "lrpc/client/stub.h"
 #include "lrpc/shim/pdl.h"
 #include "lrpc/shim/result.h"
 #include "lrpc/shim/value.h"

@@ -142,11 +142,21 @@ struct Entry {
 
 }  // namespace Callback
 
-/// Takes the results of a started Copy off its A-stack.
+/// What the stubs of Copy do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Copy_outcome {
   using Result_ = lrpc::Result<std::uint64_t, Cancelled>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, true};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::string_view name) noexcept {
+    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view name) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kCopy_name, lrpc::as_bytes(name));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] {
       if (status == 1) {
@@ -156,20 +166,18 @@ struct Copy_outcome {
       }
       return call.failure(status, "Callbacks.Copy");
     }
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
-    // 7: the caller of this puts the A-stack back.
     return copied;
   }
 };
 
-/// Takes the results of a started Stop off its A-stack.
+/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Callbacks.Stop");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
@@ -181,28 +189,11 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kCopy_name, lrpc::as_bytes(name));
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(0, true)) [[unlikely]] return call.error();
-    return {std::move(call), Copy_outcome{}};
+    return lrpc::client::start(object_, Copy_outcome{}, name);
   }
 
   [[nodiscard]] lrpc::Pending<Stop_outcome> Stop() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(1)) [[unlikely]] return call.error();
-    return {std::move(call), Stop_outcome{}};
+    return lrpc::client::start(object_, Stop_outcome{});
   }
 
  private:
@@ -253,90 +244,14 @@ class Client {
 
   /// Raises Cancelled.
   [[nodiscard]] lrpc::Result<std::uint64_t, Cancelled> Copy(std::string_view name) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Copy_remote(name);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kCopy_name, lrpc::as_bytes(name));
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        Cancelled raised;
-        layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Callbacks.Copy");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
-    // 7: ~Call puts the A-stack back on top.
-    return copied;
+    return lrpc::client::invoke(binding_.object(), Copy_outcome{}, name);
   }
 
   [[nodiscard]] lrpc::Result<void> Stop() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Stop_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks.Stop");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Stop_outcome{});
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t, Cancelled> Copy_remote(
-      std::string_view name) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kCopy_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Callbacks.Copy: 'name' is longer than 64 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kCopy_name, lrpc::as_bytes(name));
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        Cancelled raised;
-        layout::get_Cancelled<lrpc::CopyCode::F>(image + 8, raised);
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Callbacks.Copy");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto copied = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return copied;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Stop_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks.Stop");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
   lrpc::Binding binding_;
 };
 

@@ -30,11 +30,15 @@ namespace c::d::Callbacks {
 /// What a client that copies is told and asked.
 namespace Callback {
 
-/// Takes the results of a started Progress off its A-stack.
+/// What the stubs of Progress do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Progress_outcome {
   using Result_ = lrpc::Result<void, Cancelled>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, const Step& step) noexcept {
+    layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] {
       if (status == 1) {
@@ -44,35 +48,51 @@ struct Progress_outcome {
       }
       return call.failure(status, "Callbacks_Callback.Progress");
     }
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Confirm off its A-stack.
+/// What the stubs of Confirm do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Confirm_outcome {
   using Result_ = lrpc::Result<ConfirmResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 1, false, true};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::string_view question, const std::array<bool, 3>&) noexcept {
+    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, std::string_view question, const std::array<bool, 3>& flags) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kConfirm_question, lrpc::as_bytes(question));
+    for (std::size_t i = 0; i < 3; ++i) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 4 + i * 1, flags[i]);
+    }
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Confirm");
-    // 6: copy the results to their destination, checking them (§3.5).
     ConfirmResults results;
     results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
     if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::Errc::bad_result;
     if (!layout::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Stop off its A-stack.
+/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, const std::array<lrpc::String<10>, 2>& reasons) noexcept {
+    for (std::size_t i = 0; i < 2; ++i) {
+      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
+    }
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Stop");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
@@ -84,49 +104,16 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(0)) [[unlikely]] return call.error();
-    return {std::move(call), Progress_outcome{}};
+    return lrpc::client::start(object_, Progress_outcome{}, step);
   }
 
   [[nodiscard]] lrpc::Pending<Confirm_outcome> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kConfirm_question, lrpc::as_bytes(question));
-    for (std::size_t i = 0; i < 3; ++i) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 4 + i * 1, flags[i]);
-    }
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(1, true)) [[unlikely]] return call.error();
-    return {std::move(call), Confirm_outcome{}};
+    return lrpc::client::start(object_, Confirm_outcome{}, question, flags);
   }
 
   [[nodiscard]] lrpc::Pending<Stop_outcome> Stop(const std::array<lrpc::String<10>, 2>& reasons) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    for (std::size_t i = 0; i < 2; ++i) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
-    }
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(2)) [[unlikely]] return call.error();
-    return {std::move(call), Stop_outcome{}};
+    return lrpc::client::start(object_, Stop_outcome{}, reasons);
   }
 
  private:
@@ -166,148 +153,20 @@ class Client {
   /// How far it is; the client may cancel.
   /// Raises Cancelled.
   [[nodiscard]] lrpc::Result<void, Cancelled> Progress(const Step& step) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Progress_remote(step);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        Cancelled raised;
-        layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Callbacks_Callback.Progress");
-    }
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Progress_outcome{}, step);
   }
 
   [[nodiscard]] lrpc::Result<ConfirmResults> Confirm(
       std::string_view question, const std::array<bool, 3>& flags) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Confirm_remote(question, flags);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long,
-          "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kConfirm_question, lrpc::as_bytes(question));
-    for (std::size_t i = 0; i < 3; ++i) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 4 + i * 1, flags[i]);
-    }
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Confirm");
-    // 6: copy the results to their destination, checking them (§3.5).
-    ConfirmResults results;
-    results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
-    if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::Errc::bad_result;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Confirm_outcome{}, question, flags);
   }
 
   /// A name that the interface itself uses, too.
   [[nodiscard]] lrpc::Result<void> Stop(const std::array<lrpc::String<10>, 2>& reasons) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Stop_remote(reasons);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    for (std::size_t i = 0; i < 2; ++i) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
-    }
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Stop");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Stop_outcome{}, reasons);
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void, Cancelled> Progress_remote(const Step& step) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    layout::put_Step<lrpc::CopyCode::A>(image + 0, step);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        Cancelled raised;
-        layout::get_Cancelled<lrpc::CopyCode::F>(image + 24, raised);
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Callbacks_Callback.Progress");
-    }
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<ConfirmResults> Confirm_remote(
-      std::string_view question, const std::array<bool, 3>& flags) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (question.size() > layout::kConfirm_question.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long,
-          "Callbacks_Callback.Confirm: 'question' is longer than 200 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kConfirm_question, lrpc::as_bytes(question));
-    for (std::size_t i = 0; i < 3; ++i) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 4 + i * 1, flags[i]);
-    }
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Confirm");
-    // 6: copy the results to their destination, checking them (§3.5).
-    ConfirmResults results;
-    results.answer = lrpc::get_scalar<lrpc::CopyCode::F, Answer>(image + 7);
-    if (!layout::is_Answer(results.answer)) [[unlikely]] return lrpc::Errc::bad_result;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 8, results.sure)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Stop_remote(
-      const std::array<lrpc::String<10>, 2>& reasons) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    for (std::size_t i = 0; i < 2; ++i) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 0 + i * 16, reasons[i]);
-    }
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Callbacks_Callback.Stop");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
   lrpc::Binding binding_;
 };
 

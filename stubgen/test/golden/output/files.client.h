@@ -19,67 +19,89 @@
 
 namespace Files {
 
-/// Takes the results of a started Null off its A-stack.
+/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Files.Null");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Add off its A-stack.
+/// What the stubs of Add do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Add_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::int32_t a, std::int32_t b) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Files.Add");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
-    // 7: the caller of this puts the A-stack back.
     return sum;
   }
 };
 
-/// Takes the results of a started BigIn off its A-stack.
+/// What the stubs of BigIn do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct BigIn_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{2, 1, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, const std::array<std::byte, 200>& data) noexcept {
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Files.BigIn");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started BigInOut off its A-stack.
+/// What the stubs of BigInOut do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct BigInOut_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{3, 1, false, false};
   std::array<std::byte, 200>* data_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, const std::array<std::byte, 200>& data) noexcept {
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::array<std::byte, 200>& data = *data_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
-    // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 200> data_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     data = data_copy;
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Open off its A-stack.
+/// What the stubs of Open do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Open_outcome {
   using Result_ = lrpc::Result<OpenResults, NotFound>;
+  static constexpr lrpc::client::CallSite kProcedure_{4, 2, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::string_view name, Mode mode) noexcept {
+    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes"};
+    }
+    if (!layout::is_Mode(mode)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view name, Mode mode) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kOpen_name, lrpc::as_bytes(name));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, mode);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] {
       if (status == 1) {
@@ -89,59 +111,72 @@ struct Open_outcome {
       }
       return call.failure(status, "Files.Open");
     }
-    // 6: copy the results to their destination, checking them (§3.5).
     OpenResults results;
     results.file.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
     if (!layout::get_Stat<lrpc::CopyCode::F>(image + 16, results.stat)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Write off its A-stack.
+/// What the stubs of Write do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Write_outcome {
   using Result_ = lrpc::Result<Cardinal>;
+  static constexpr lrpc::client::CallSite kProcedure_{5, 3, true, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(File, std::span<const std::byte> data) noexcept {
+    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* tail, File file, std::span<const std::byte> data) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Files.Write");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
     if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: the caller of this puts the A-stack back.
     return written;
   }
 };
 
-/// Takes the results of a started Read off its A-stack.
+/// What the stubs of Read do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Read_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{6, 3, false, true};
   lrpc::Buffer* data_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, File file, std::uint32_t count) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& data = *data_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
-    // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
     if (copied != lrpc::Errc::ok) [[unlikely]] {
       return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Close off its A-stack.
+/// What the stubs of Close do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Close_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{7, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, File file) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Files.Close");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
@@ -153,112 +188,35 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(0)) [[unlikely]] return call.error();
-    return {std::move(call), Null_outcome{}};
+    return lrpc::client::start(object_, Null_outcome{});
   }
 
   [[nodiscard]] lrpc::Pending<Add_outcome> Add(std::int32_t a, std::int32_t b) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(1)) [[unlikely]] return call.error();
-    return {std::move(call), Add_outcome{}};
+    return lrpc::client::start(object_, Add_outcome{}, a, b);
   }
 
   [[nodiscard]] lrpc::Pending<BigIn_outcome> BigIn(const std::array<std::byte, 200>& data) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(2)) [[unlikely]] return call.error();
-    return {std::move(call), BigIn_outcome{}};
+    return lrpc::client::start(object_, BigIn_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Pending<BigInOut_outcome> BigInOut(std::array<std::byte, 200>& data) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(3)) [[unlikely]] return call.error();
-    return {std::move(call), BigInOut_outcome{&data}};
+    return lrpc::client::start(object_, BigInOut_outcome{&data}, data);
   }
 
   [[nodiscard]] lrpc::Pending<Open_outcome> Open(std::string_view name, Mode mode) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes"};
-    }
-    if (!layout::is_Mode(mode)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kOpen_name, lrpc::as_bytes(name));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, mode);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(4)) [[unlikely]] return call.error();
-    return {std::move(call), Open_outcome{}};
+    return lrpc::client::start(object_, Open_outcome{}, name, mode);
   }
 
   [[nodiscard]] lrpc::Pending<Write_outcome> Write(File file, std::span<const std::byte> data) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(5)) [[unlikely]] return call.error();
-    return {std::move(call), Write_outcome{}};
+    return lrpc::client::start(object_, Write_outcome{}, file, data);
   }
 
   [[nodiscard]] lrpc::Pending<Read_outcome> Read(File file, std::uint32_t count, lrpc::Buffer& data) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(6, true)) [[unlikely]] return call.error();
-    return {std::move(call), Read_outcome{&data}};
+    return lrpc::client::start(object_, Read_outcome{&data}, file, count);
   }
 
   [[nodiscard]] lrpc::Pending<Close_outcome> Close(File file) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(7)) [[unlikely]] return call.error();
-    return {std::move(call), Close_outcome{}};
+    return lrpc::client::start(object_, Close_outcome{}, file);
   }
 
  private:
@@ -296,350 +254,41 @@ class Client {
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Null() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Null_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Null");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Null_outcome{});
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> Add(std::int32_t a, std::int32_t b) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Add_remote(a, b);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Add");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
-    // 7: ~Call puts the A-stack back on top.
-    return sum;
+    return lrpc::client::invoke(binding_.object(), Add_outcome{}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<void> BigIn(const std::array<std::byte, 200>& data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return BigIn_remote(data);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigIn");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), BigIn_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> BigInOut(std::array<std::byte, 200>& data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return BigInOut_remote(data);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
-    // 6: copy the results to their destination, checking them (§3.5).
-    std::array<std::byte, 200> data_copy;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    data = data_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), BigInOut_outcome{&data}, data);
   }
 
   /// Opens a file.
   /// name: relative to the server's root
   /// Raises NotFound.
   [[nodiscard]] lrpc::Result<OpenResults, NotFound> Open(std::string_view name, Mode mode) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Open_remote(name, mode);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes");
-    }
-    if (!layout::is_Mode(mode)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kOpen_name, lrpc::as_bytes(name));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, mode);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        NotFound raised;
-        if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Files.Open");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    OpenResults results;
-    results.file.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
-    if (!layout::get_Stat<lrpc::CopyCode::F>(image + 16, results.stat)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Open_outcome{}, name, mode);
   }
 
   [[nodiscard]] lrpc::Result<Cardinal> Write(File file, std::span<const std::byte> data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Write_remote(file, data);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Write");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
-    if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: ~Call puts the A-stack back on top.
-    return written;
+    return lrpc::client::invoke(binding_.object(), Write_outcome{}, file, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Read(File file, std::uint32_t count, lrpc::Buffer& data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Read_remote(file, count, data);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Read_outcome{&data}, file, count);
   }
 
   [[nodiscard]] lrpc::Result<void> Close(File file) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Close_remote(file);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Close");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Close_outcome{}, file);
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Null_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Null");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> Add_remote(
-      std::int32_t a, std::int32_t b) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Add");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return sum;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BigIn_remote(
-      const std::array<std::byte, 200>& data) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigIn");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BigInOut_remote(
-      std::array<std::byte, 200>& data) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, data.data(), 200);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.BigInOut");
-    // 6: copy the results to their destination, checking them (§3.5).
-    std::array<std::byte, 200> data_copy;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(data_copy.data(), image + 0, 200);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    data = data_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<OpenResults, NotFound> Open_remote(
-      std::string_view name, Mode mode) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kOpen_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Open: 'name' is longer than 255 bytes");
-    }
-    if (!layout::is_Mode(mode)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Files.Open: 'mode' is no value of Mode");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kOpen_name, lrpc::as_bytes(name));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, mode);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        NotFound raised;
-        if (!layout::get_NotFound<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Files.Open");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    OpenResults results;
-    results.file.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8);
-    if (!layout::get_Stat<lrpc::CopyCode::F>(image + 16, results.stat)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Cardinal> Write_remote(
-      File file, std::span<const std::byte> data) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kWrite_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Files.Write: 'data' is longer than 1048576 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kWrite_data, data);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Write");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto written = lrpc::get_scalar<lrpc::CopyCode::F, Cardinal>(image + 12);
-    if (!layout::is_Cardinal(written)) [[unlikely]] return lrpc::Errc::bad_result;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return written;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Read_remote(
-      File file, std::uint32_t count, lrpc::Buffer& data) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, count);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Read");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kRead_data, data);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Files.Read: 'data' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Close_remote(File file) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, file.value);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return call.failure(status, "Files.Close");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
   lrpc::Binding binding_;
 };
 

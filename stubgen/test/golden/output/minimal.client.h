@@ -19,13 +19,13 @@
 
 namespace Minimal {
 
-/// Takes the results of a started Null off its A-stack.
+/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Minimal.Null");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
@@ -37,12 +37,7 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(0)) [[unlikely]] return call.error();
-    return {std::move(call), Null_outcome{}};
+    return lrpc::client::start(object_, Null_outcome{});
   }
 
  private:
@@ -78,32 +73,10 @@ class Client {
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Null() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Null_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Minimal.Null");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Null_outcome{});
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Null_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Minimal.Null");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
   lrpc::Binding binding_;
 };
 

@@ -19,13 +19,44 @@
 
 namespace Names {
 
-/// Takes the results of a started Locals off its A-stack.
+/// What the stubs of Locals do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Locals_outcome {
   using Result_ = lrpc::Result<LocalsResults, error>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 2, true, false};
   std::int32_t* call_to_ = nullptr;
   lrpc::Buffer* raised_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status_, const lrpc::client::PendingCall& call_) const noexcept {
+  static lrpc::client::Refusal check_(
+      std::int32_t, std::int32_t, std::span<const std::byte> status, std::string_view binding, option,
+      const std::array<std::byte, 4>&, type layout, const version& signature) noexcept {
+    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes"};
+    }
+    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes"};
+    }
+    if (!layout::is_type(layout)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type"};
+    }
+    if (!layout::is_version(signature)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Names.Locals: a field of 'signature' does not conform to version"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image_, std::byte* tail_, std::int32_t image, std::int32_t call, std::span<const std::byte> status,
+      std::string_view binding, option context, const std::array<std::byte, 4>& impl, type layout,
+      const version& signature) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 0, image);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 4, call);
+    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_status, status);
+    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_binding, lrpc::as_bytes(binding));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 16, context.value);
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image_ + 24, impl.data(), 4);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 28, layout);
+    layout::put_version<lrpc::CopyCode::A>(image_ + 32, signature);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status_, const auto& call_) const noexcept {
     std::byte* const image_ = call_.image();
     std::byte* const tail_ = call_.tail();
     std::int32_t& call = *call_to_;
@@ -38,7 +69,6 @@ struct Locals_outcome {
       }
       return call_.failure(status_, "Names.Locals");
     }
-    // 6: copy the results to their destination, checking them (§3.5).
     LocalsResults results_;
     const auto call_copy = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 4);
     results_.outcome = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 52);
@@ -53,27 +83,86 @@ struct Locals_outcome {
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     call = call_copy;
-    // 7: the caller of this puts the A-stack back.
     return results_;
   }
 };
 
-/// Takes the results of a started Derived off its A-stack.
+/// What the stubs of Derived do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Derived_outcome {
   using Result_ = lrpc::Result<DerivedResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 1, false, false};
   std::int32_t* x_to_ = nullptr;
   lrpc::String<9>* text_copy_to_ = nullptr;
   lrpc::Buffer* copied_to_ = nullptr;
   lrpc::Buffer* second_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(
+      std::span<const std::byte> data, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
+      const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>&,
+      std::int32_t, std::int32_t, std::int32_t, option, std::int32_t, option, std::string_view text,
+      const lrpc::String<9>& text_copy) noexcept {
+    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes"};
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      if (!layout::is_type(i[i_])) [[unlikely]] {
+        return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'i' is no value of type"};
+      }
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
+          return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'j' is no value of type"};
+        }
+      }
+    }
+    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes"};
+    }
+    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, std::span<const std::byte> data, std::int32_t data_copy,
+      std::int32_t data_found, std::int32_t data_window, std::int32_t x, std::int32_t x_copy,
+      const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>& k,
+      std::int32_t in, std::int32_t out, std::int32_t inout, option file, std::int32_t file_handle, option file_object,
+      std::string_view text, const lrpc::String<9>& text_copy) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_data, data);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, data_copy);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, data_found);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_window);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, x);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, x_copy);
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 24 + i_ * 1, i[i_]);
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        lrpc::put_scalar<lrpc::CopyCode::A>(image + 26 + i_ * 2 + j_ * 1, j[i_][j_]);
+      }
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 30 + i_ * 1, k[i_]);
+    }
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 32, in);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 36, out);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 40, inout);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 48, file.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 56, file_handle);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 64, file_object.value);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text, lrpc::as_bytes(text));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::int32_t& x = *x_to_;
     lrpc::String<9>& text_copy = *text_copy_to_;
     lrpc::Buffer& copied = *copied_to_;
     lrpc::Buffer& second = *second_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Names.Derived");
-    // 6: copy the results to their destination, checking them (§3.5).
     DerivedResults results;
     const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
     lrpc::String<9> text_copy_copy;
@@ -106,44 +195,59 @@ struct Derived_outcome {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     x = x_copy_;
     text_copy = text_copy_copy;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started export_name off its A-stack.
+/// What the stubs of export_name do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct export_name_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::int32_t, std::string_view name, std::int32_t, std::int32_t) noexcept {
+    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, std::int32_t server, std::string_view name, std::int32_t options,
+      std::int32_t socket) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, server);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kexport_name_name, lrpc::as_bytes(name));
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, options);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Names.export_name");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    // 7: the caller of this puts the A-stack back.
     return value;
   }
 };
 
-/// Takes the results of a started raise off its A-stack.
+/// What the stubs of raise do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct raise_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::int32_t move) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Names.raise");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
-    // 7: the caller of this puts the A-stack back.
     return raise;
   }
 };
 
-/// Takes the results of a started Errc off its A-stack.
+/// What the stubs of Errc do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Errc_outcome {
   using Result_ = lrpc::Result<std::int32_t, error>;
+  static constexpr lrpc::client::CallSite kProcedure_{4, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] {
       if (status == 1) {
@@ -153,18 +257,25 @@ struct Errc_outcome {
       }
       return call.failure(status, "Names.Errc");
     }
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
-    // 7: the caller of this puts the A-stack back.
     return size;
   }
 };
 
-/// Takes the results of a started procedure off its A-stack.
+/// What the stubs of procedure do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct procedure_outcome {
   using Result_ = lrpc::Result<std::int32_t, error>;
+  static constexpr lrpc::client::CallSite kProcedure_{5, 0, false, true};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, std::int32_t record, std::int32_t handle, std::int32_t may_block,
+      std::int32_t raises) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, record);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, handle);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, may_block);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, raises);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] {
       if (status == 1) {
@@ -174,9 +285,7 @@ struct procedure_outcome {
       }
       return call.failure(status, "Names.procedure");
     }
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    // 7: the caller of this puts the A-stack back.
     return astacks;
   }
 };
@@ -191,36 +300,8 @@ class Starter {
       std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes"};
-    }
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes"};
-    }
-    if (!layout::is_type(layout)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type"};
-    }
-    if (!layout::is_version(signature)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Names.Locals: a field of 'signature' does not conform to version"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call_(object_, 2);
-    if (!call_.taken()) [[unlikely]] return call_.error();
-    std::byte* const image_ = call_.image();
-    std::byte* const tail_ = call_.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 0, image);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 4, call);
-    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_status, status);
-    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_binding, lrpc::as_bytes(binding));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 16, context.value);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image_ + 24, impl.data(), 4);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 28, layout);
-    layout::put_version<lrpc::CopyCode::A>(image_ + 32, signature);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call_.ring(0)) [[unlikely]] return call_.error();
-    return {std::move(call_), Locals_outcome{&call, &raised}};
+    return lrpc::client::start(
+        object_, Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout, signature);
   }
 
   [[nodiscard]] lrpc::Pending<Derived_outcome> Derived(
@@ -229,118 +310,27 @@ class Starter {
       const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes"};
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] {
-        return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'i' is no value of type"};
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
-          return {lrpc::Errc::argument_out_of_range, "Names.Derived: an element of 'j' is no value of type"};
-        }
-      }
-    }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes"};
-    }
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_data, data);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, data_copy);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, data_found);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_window);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, x);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, x_copy);
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 24 + i_ * 1, i[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        lrpc::put_scalar<lrpc::CopyCode::A>(image + 26 + i_ * 2 + j_ * 1, j[i_][j_]);
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 30 + i_ * 1, k[i_]);
-    }
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 32, in);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 36, out);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 40, inout);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 48, file.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 56, file_handle);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 64, file_object.value);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text, lrpc::as_bytes(text));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(1)) [[unlikely]] return call.error();
-    return {std::move(call), Derived_outcome{&x, &text_copy, &copied, &second}};
+    return lrpc::client::start(
+        object_, Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window, x, x_copy,
+        i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
 
   [[nodiscard]] lrpc::Pending<export_name_outcome> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, server);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kexport_name_name, lrpc::as_bytes(name));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, options);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(2)) [[unlikely]] return call.error();
-    return {std::move(call), export_name_outcome{}};
+    return lrpc::client::start(object_, export_name_outcome{}, server, name, options, socket);
   }
 
   [[nodiscard]] lrpc::Pending<raise_outcome> raise(std::int32_t move) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(3)) [[unlikely]] return call.error();
-    return {std::move(call), raise_outcome{}};
+    return lrpc::client::start(object_, raise_outcome{}, move);
   }
 
   [[nodiscard]] lrpc::Pending<Errc_outcome> Errc() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(4)) [[unlikely]] return call.error();
-    return {std::move(call), Errc_outcome{}};
+    return lrpc::client::start(object_, Errc_outcome{});
   }
 
   [[nodiscard]] lrpc::Pending<procedure_outcome> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, record);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, handle);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, may_block);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, raises);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(5, true)) [[unlikely]] return call.error();
-    return {std::move(call), procedure_outcome{}};
+    return lrpc::client::start(object_, procedure_outcome{}, record, handle, may_block, raises);
   }
 
  private:
@@ -384,65 +374,9 @@ class Client {
       std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
       option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
       lrpc::Buffer& raised) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Locals_remote(
-        image, call, status, binding, context, impl, layout, signature, raised);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes");
-    }
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes");
-    }
-    if (!layout::is_type(layout)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type");
-    }
-    if (!layout::is_version(signature)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Names.Locals: a field of 'signature' does not conform to version");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call_(object, 2);
-    if (!call_.taken()) [[unlikely]] return call_.error();
-    std::byte* const image_ = call_.image();
-    std::byte* const tail_ = call_.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 0, image);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 4, call);
-    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_status, status);
-    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_binding, lrpc::as_bytes(binding));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 16, context.value);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image_ + 24, impl.data(), 4);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 28, layout);
-    layout::put_version<lrpc::CopyCode::A>(image_ + 32, signature);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status_ = call_.transfer(0);
-    if (status_ != 0) [[unlikely]] {
-      if (status_ == 1) {
-        error raised_;
-        if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised_);
-      }
-      return call_.failure(status_, "Names.Locals");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    LocalsResults results_;
-    const auto call_copy = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 4);
-    results_.outcome = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 52);
-    results_.tail = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 60);
-    if (!layout::get_version<lrpc::CopyCode::F>(image_ + 64, results_.results)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Names.Locals: 'raised' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    call = call_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return results_;
+    return lrpc::client::invoke(
+        binding_.object(), Locals_outcome{&call, &raised}, image, call, status, binding, context, impl, layout,
+        signature);
   }
 
   [[nodiscard]] lrpc::Result<DerivedResults> Derived(
@@ -451,458 +385,32 @@ class Client {
       const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
       std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
       lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Derived_remote(
-        data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, file, file_handle, file_object,
-        text, text_copy, copied, second);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes");
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] {
-        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-            "Names.Derived: an element of 'i' is no value of type");
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
-          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-              "Names.Derived: an element of 'j' is no value of type");
-        }
-      }
-    }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes");
-    }
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_data, data);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, data_copy);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, data_found);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_window);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, x);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, x_copy);
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 24 + i_ * 1, i[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        lrpc::put_scalar<lrpc::CopyCode::A>(image + 26 + i_ * 2 + j_ * 1, j[i_][j_]);
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 30 + i_ * 1, k[i_]);
-    }
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 32, in);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 36, out);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 40, inout);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 48, file.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 56, file_handle);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 64, file_object.value);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text, lrpc::as_bytes(text));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Names.Derived");
-    // 6: copy the results to their destination, checking them (§3.5).
-    DerivedResults results;
-    const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    lrpc::String<9> text_copy_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, text_copy_copy)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::get_bool<lrpc::CopyCode::F>(image + 80 + i_ * 1, results.Outcome[i_])) [[unlikely]] {
-        return lrpc::Errc::bad_result;
-      }
-    }
-    results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
-    const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
-    if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (copied_found->size() > copied.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Names.Derived: 'copied' does not fit the caller's buffer");
-    }
-    const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
-    if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
-    if (second_found_->size() > second.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Names.Derived: 'second' does not fit the caller's buffer");
-    }
-    lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
-    (void)copied.assign(*copied_found);
-    lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
-    (void)second.assign(*second_found_);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    x = x_copy_;
-    text_copy = text_copy_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(
+        binding_.object(), Derived_outcome{&x, &text_copy, &copied, &second}, data, data_copy, data_found, data_window,
+        x, x_copy, i, j, k, in, out, inout, file, file_handle, file_object, text, text_copy);
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> export_name(
       std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return export_name_remote(server, name, options, socket);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, server);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kexport_name_name, lrpc::as_bytes(name));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, options);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Names.export_name");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    // 7: ~Call puts the A-stack back on top.
-    return value;
+    return lrpc::client::invoke(binding_.object(), export_name_outcome{}, server, name, options, socket);
   }
 
   [[nodiscard]] lrpc::Result<std::int32_t> raise(std::int32_t move) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return raise_remote(move);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Names.raise");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
-    // 7: ~Call puts the A-stack back on top.
-    return raise;
+    return lrpc::client::invoke(binding_.object(), raise_outcome{}, move);
   }
 
   /// Raises error.
   [[nodiscard]] lrpc::Result<std::int32_t, error> Errc() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Errc_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        error raised;
-        if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Names.Errc");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
-    // 7: ~Call puts the A-stack back on top.
-    return size;
+    return lrpc::client::invoke(binding_.object(), Errc_outcome{});
   }
 
   /// Raises error.
   [[nodiscard]] lrpc::Result<std::int32_t, error> procedure(
       std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return procedure_remote(record, handle, may_block, raises);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, record);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, handle);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, may_block);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, raises);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        error raised;
-        if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Names.procedure");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    // 7: ~Call puts the A-stack back on top.
-    return astacks;
+    return lrpc::client::invoke(binding_.object(), procedure_outcome{}, record, handle, may_block, raises);
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<LocalsResults, error> Locals_remote(
-      std::int32_t image, std::int32_t& call, std::span<const std::byte> status, std::string_view binding,
-      option context, const std::array<std::byte, 4>& impl, type layout, const version& signature,
-      lrpc::Buffer& raised) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (status.size() > layout::kLocals_status.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'status' is longer than 10 bytes");
-    }
-    if (binding.size() > layout::kLocals_binding.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Locals: 'binding' is longer than 10 bytes");
-    }
-    if (!layout::is_type(layout)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Names.Locals: 'layout' is no value of type");
-    }
-    if (!layout::is_version(signature)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Names.Locals: a field of 'signature' does not conform to version");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call_(binding_.object(), 2);
-    if (!call_.taken()) [[unlikely]] return call_.error();
-    std::byte* const image_ = call_.image();
-    std::byte* const tail_ = call_.tail();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 0, image);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 4, call);
-    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_status, status);
-    lrpc::put_variable<lrpc::CopyCode::A>(image_, tail_, layout::kLocals_binding, lrpc::as_bytes(binding));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 16, context.value);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image_ + 24, impl.data(), 4);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image_ + 28, layout);
-    layout::put_version<lrpc::CopyCode::A>(image_ + 32, signature);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status_ = call_.transfer(0);
-    if (status_ != 0) [[unlikely]] {
-      if (status_ == 1) {
-        error raised_;
-        if (!layout::get_error<lrpc::CopyCode::F>(image_ + 52, raised_)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised_);
-      }
-      return call_.failure(status_, "Names.Locals");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    LocalsResults results_;
-    const auto call_copy = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 4);
-    results_.outcome = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 52);
-    results_.tail = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image_ + 60);
-    if (!layout::get_version<lrpc::CopyCode::F>(image_ + 64, results_.results)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image_, tail_, layout::kLocals_raised, raised);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Names.Locals: 'raised' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    call = call_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results_;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<DerivedResults> Derived_remote(
-      std::span<const std::byte> data, std::int32_t data_copy, std::int32_t data_found, std::int32_t data_window,
-      std::int32_t& x, std::int32_t x_copy, const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j,
-      const std::array<bool, 2>& k, std::int32_t in, std::int32_t out, std::int32_t inout, option file,
-      std::int32_t file_handle, option file_object, std::string_view text, lrpc::String<9>& text_copy,
-      lrpc::Buffer& copied, lrpc::Buffer& second) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDerived_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes");
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::is_type(i[i_])) [[unlikely]] {
-        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-            "Names.Derived: an element of 'i' is no value of type");
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_type(j[i_][j_])) [[unlikely]] {
-          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-              "Names.Derived: an element of 'j' is no value of type");
-        }
-      }
-    }
-    if (text.size() > layout::kDerived_text.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes");
-    }
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_data, data);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, data_copy);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, data_found);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, data_window);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, x);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, x_copy);
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 24 + i_ * 1, i[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        lrpc::put_scalar<lrpc::CopyCode::A>(image + 26 + i_ * 2 + j_ * 1, j[i_][j_]);
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 30 + i_ * 1, k[i_]);
-    }
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 32, in);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 36, out);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 40, inout);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 48, file.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 56, file_handle);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 64, file_object.value);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text, lrpc::as_bytes(text));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kDerived_text_copy, lrpc::as_bytes(text_copy));
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Names.Derived");
-    // 6: copy the results to their destination, checking them (§3.5).
-    DerivedResults results;
-    const auto x_copy_ = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    lrpc::String<9> text_copy_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kDerived_text_copy, text_copy_copy)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::get_bool<lrpc::CopyCode::F>(image + 80 + i_ * 1, results.Outcome[i_])) [[unlikely]] {
-        return lrpc::Errc::bad_result;
-      }
-    }
-    results.second_found = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 92);
-    const auto copied_found = lrpc::locate_variable(image, nullptr, layout::kDerived_copied);
-    if (!copied_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (copied_found->size() > copied.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Names.Derived: 'copied' does not fit the caller's buffer");
-    }
-    const auto second_found_ = lrpc::locate_variable(image, nullptr, layout::kDerived_second);
-    if (!second_found_) [[unlikely]] return lrpc::Errc::bad_result;
-    if (second_found_->size() > second.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Names.Derived: 'second' does not fit the caller's buffer");
-    }
-    lrpc::count_copy(lrpc::CopyCode::F, copied_found->size());
-    (void)copied.assign(*copied_found);
-    lrpc::count_copy(lrpc::CopyCode::F, second_found_->size());
-    (void)second.assign(*second_found_);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    x = x_copy_;
-    text_copy = text_copy_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> export_name_remote(
-      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (name.size() > layout::kexport_name_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Names.export_name: 'name' is longer than 5 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, server);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kexport_name_name, lrpc::as_bytes(name));
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, options);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, socket);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Names.export_name");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto value = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return value;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t> raise_remote(std::int32_t move) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, move);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Names.raise");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto raise = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return raise;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t, error> Errc_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        error raised;
-        if (!layout::get_error<lrpc::CopyCode::F>(image + 0, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Names.Errc");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto size = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 0);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return size;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::int32_t, error> procedure_remote(
-      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, record);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, handle);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, may_block);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 12, raises);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) {
-        error raised;
-        if (!layout::get_error<lrpc::CopyCode::F>(image + 16, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Names.procedure");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto astacks = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 16);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return astacks;
-  }
-
   lrpc::Binding binding_;
 };
 

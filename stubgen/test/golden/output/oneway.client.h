@@ -19,16 +19,70 @@
 
 namespace Oneway {
 
-/// Takes the results of a started Count off its A-stack.
+/// What the stubs of Log do with its A-stack; the steps around that are in lrpc/client/stub.h.
+struct Log_outcome {
+  using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
+
+  static lrpc::client::Refusal check_(Level level, std::string_view text) noexcept {
+    if (!layout::is_Level(level)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Oneway.Log: 'level' is not in 0 .. 7"};
+    }
+    if (text.size() > layout::kLog_text.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Oneway.Log: 'text' is longer than 200 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, Level level, std::string_view text) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, level);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kLog_text, lrpc::as_bytes(text));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Log");
+    return {};
+  }
+};
+
+/// What the stubs of Store do with its A-stack; the steps around that are in lrpc/client/stub.h.
+struct Store_outcome {
+  using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 2, true, true};
+
+  static lrpc::client::Refusal check_(std::span<const std::byte> data) noexcept {
+    if (data.size() > layout::kStore_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Oneway.Store: 'data' is longer than 100000 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> data) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kStore_data, data);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Store");
+    return {};
+  }
+};
+
+/// What the stubs of Tick do with its A-stack; the steps around that are in lrpc/client/stub.h.
+struct Tick_outcome {
+  using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
+
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
+    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Tick");
+    return {};
+  }
+};
+
+/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Count_outcome {
   using Result_ = lrpc::Result<std::uint64_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Count");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
-    // 7: the caller of this puts the A-stack back.
     return lines;
   }
 };
@@ -40,12 +94,7 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Count_outcome> Count() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(3)) [[unlikely]] return call.error();
-    return {std::move(call), Count_outcome{}};
+    return lrpc::client::start(object_, Count_outcome{});
   }
 
  private:
@@ -85,148 +134,25 @@ class Client {
   /// Writes a line.
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Log(Level level, std::string_view text) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Log_remote(level, text);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Level(level)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Oneway.Log: 'level' is not in 0 .. 7");
-    }
-    if (text.size() > layout::kLog_text.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Log: 'text' is longer than 200 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, level);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kLog_text, lrpc::as_bytes(text));
-    // 4: ring. Nobody waits for the return: the A-stack comes back by itself.
-    if (!call.ring(0)) [[unlikely]] return call.error();
-    call.leave();
-    return {};
+    return lrpc::client::send<Log_outcome>(binding_.object(), level, text);
   }
 
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Store(std::span<const std::byte> data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Store_remote(data);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kStore_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Store: 'data' is longer than 100000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kStore_data, data);
-    // 4: ring. Nobody waits for the return: the A-stack comes back by itself.
-    if (!call.ring(1, true)) [[unlikely]] return call.error();
-    call.leave();
-    return {};
+    return lrpc::client::send<Store_outcome>(binding_.object(), data);
   }
 
   /// One-way: returns when the call is rung; what can fail is its being sent.
   [[nodiscard]] lrpc::Result<void> Tick() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Tick_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. Nobody waits for the return: the A-stack comes back by itself.
-    if (!call.ring(2)) [[unlikely]] return call.error();
-    call.leave();
-    return {};
+    return lrpc::client::send<Tick_outcome>(binding_.object());
   }
 
   /// How many lines there are.
   [[nodiscard]] lrpc::Result<std::uint64_t> Count() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Count_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Count");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
-    // 7: ~Call puts the A-stack back on top.
-    return lines;
+    return lrpc::client::invoke(binding_.object(), Count_outcome{});
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Log_remote(Level level, std::string_view text) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Level(level)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Oneway.Log: 'level' is not in 0 .. 7");
-    }
-    if (text.size() > layout::kLog_text.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Log: 'text' is longer than 200 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, level);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kLog_text, lrpc::as_bytes(text));
-    // 4: hand them to the network domain. Nobody waits for the return.
-    const std::uint16_t status = call.send(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Log");
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Store_remote(std::span<const std::byte> data) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kStore_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Oneway.Store: 'data' is longer than 100000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kStore_data, data);
-    // 4: hand them to the network domain. Nobody waits for the return.
-    const std::uint16_t status = call.send(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Store");
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Tick_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: hand them to the network domain. Nobody waits for the return.
-    const std::uint16_t status = call.send(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Tick");
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t> Count_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Oneway.Count");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto lines = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 0);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return lines;
-  }
-
   lrpc::Binding binding_;
 };
 

@@ -19,80 +19,143 @@
 
 namespace a::b::Options {
 
-/// Takes the results of a started Default off its A-stack.
+/// What the stubs of Default do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Default_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 2, true, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::span<const std::byte> data) noexcept {
+    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Default: 'data' is longer than 100000 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> data) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Default");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Larger off its A-stack.
+/// What the stubs of Larger do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Larger_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 3, true, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::span<const std::byte> data) noexcept {
+    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> data) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Larger");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Smaller off its A-stack.
+/// What the stubs of Smaller do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Smaller_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{2, 1, true, true};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(
+      std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
+    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'data' is longer than 100000 bytes"};
+    }
+    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes"};
+    }
+    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* tail, std::span<const std::byte> data, std::string_view name,
+      std::string_view tiny) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_data, data);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Smaller");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Small off its A-stack.
+/// What the stubs of Small do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Small_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::string_view text) noexcept {
+    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view text) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Small");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Fixed off its A-stack.
+/// What the stubs of Fixed do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Fixed_outcome {
   using Result_ = lrpc::Result<std::array<std::byte, 9000>>;
+  static constexpr lrpc::client::CallSite kProcedure_{4, 4, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, const std::array<std::byte, 9000>& block) noexcept {
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
-    // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 9000> block_out;
     lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return block_out;
   }
 };
 
-/// Takes the results of a started Shared off its A-stack.
+/// What the stubs of Shared do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Shared_outcome {
   using Result_ = lrpc::Result<lrpc::String<8000>>;
+  static constexpr lrpc::client::CallSite kProcedure_{5, 2, true, false};
   lrpc::Buffer* result_to_ = nullptr;
   lrpc::Buffer* fits_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::span<const std::byte> large, std::span<const std::byte> larger) noexcept {
+    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes"};
+    }
+    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* tail, std::span<const std::byte> large, std::span<const std::byte> larger) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_large, large);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& result = *result_to_;
     lrpc::Buffer& fits = *fits_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
-    // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<8000> text;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
       return lrpc::Errc::bad_result;
@@ -115,7 +178,6 @@ struct Shared_outcome {
     (void)fits.assign(*fits_found);
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return text;
   }
 };
@@ -127,114 +189,30 @@ class Starter {
   explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Default_outcome> Default(std::span<const std::byte> data) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Default: 'data' is longer than 100000 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(0)) [[unlikely]] return call.error();
-    return {std::move(call), Default_outcome{}};
+    return lrpc::client::start(object_, Default_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Pending<Larger_outcome> Larger(std::span<const std::byte> data) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(1)) [[unlikely]] return call.error();
-    return {std::move(call), Larger_outcome{}};
+    return lrpc::client::start(object_, Larger_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Pending<Smaller_outcome> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'data' is longer than 100000 bytes"};
-    }
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes"};
-    }
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_data, data);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(2, true)) [[unlikely]] return call.error();
-    return {std::move(call), Smaller_outcome{}};
+    return lrpc::client::start(object_, Smaller_outcome{}, data, name, tiny);
   }
 
   [[nodiscard]] lrpc::Pending<Small_outcome> Small(std::string_view text) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(3)) [[unlikely]] return call.error();
-    return {std::move(call), Small_outcome{}};
+    return lrpc::client::start(object_, Small_outcome{}, text);
   }
 
   [[nodiscard]] lrpc::Pending<Fixed_outcome> Fixed(const std::array<std::byte, 9000>& block) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 4);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(4)) [[unlikely]] return call.error();
-    return {std::move(call), Fixed_outcome{}};
+    return lrpc::client::start(object_, Fixed_outcome{}, block);
   }
 
   [[nodiscard]] lrpc::Pending<Shared_outcome> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes"};
-    }
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_large, large);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(5)) [[unlikely]] return call.error();
-    return {std::move(call), Shared_outcome{&result, &fits}};
+    return lrpc::client::start(object_, Shared_outcome{&result, &fits}, large, larger);
   }
 
  private:
@@ -270,332 +248,33 @@ class Client {
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
 
   [[nodiscard]] lrpc::Result<void> Default(std::span<const std::byte> data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Default_remote(data);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long,
-          "Options.Default: 'data' is longer than 100000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Default");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Default_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Larger(std::span<const std::byte> data) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Larger_remote(data);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Larger");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Larger_outcome{}, data);
   }
 
   [[nodiscard]] lrpc::Result<void> Smaller(
       std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Smaller_remote(data, name, tiny);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long,
-          "Options.Smaller: 'data' is longer than 100000 bytes");
-    }
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes");
-    }
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_data, data);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Smaller");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Smaller_outcome{}, data, name, tiny);
   }
 
   [[nodiscard]] lrpc::Result<void> Small(std::string_view text) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Small_remote(text);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Small");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Small_outcome{}, text);
   }
 
   [[nodiscard]] lrpc::Result<std::array<std::byte, 9000>> Fixed(const std::array<std::byte, 9000>& block) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Fixed_remote(block);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 4);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
-    // 6: copy the results to their destination, checking them (§3.5).
-    std::array<std::byte, 9000> block_out;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return block_out;
+    return lrpc::client::invoke(binding_.object(), Fixed_outcome{}, block);
   }
 
   [[nodiscard]] lrpc::Result<lrpc::String<8000>> Shared(
       std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
       lrpc::Buffer& fits) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Shared_remote(large, larger, result, fits);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes");
-    }
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_large, large);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
-    // 6: copy the results to their destination, checking them (§3.5).
-    lrpc::String<8000> text;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
-    if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (result_found->size() > result.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Options.Shared: 'result' does not fit the caller's buffer");
-    }
-    const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
-    if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (fits_found->size() > fits.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Options.Shared: 'fits' does not fit the caller's buffer");
-    }
-    lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
-    (void)result.assign(*result_found);
-    lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
-    (void)fits.assign(*fits_found);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return text;
+    return lrpc::client::invoke(binding_.object(), Shared_outcome{&result, &fits}, large, larger);
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Default_remote(std::span<const std::byte> data) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kDefault_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long,
-          "Options.Default: 'data' is longer than 100000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kDefault_data, data);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Default");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Larger_remote(std::span<const std::byte> data) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kLarger_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Larger: 'data' is longer than 100000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kLarger_data, data);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Larger");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Smaller_remote(
-      std::span<const std::byte> data, std::string_view name, std::string_view tiny) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (data.size() > layout::kSmaller_data.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long,
-          "Options.Smaller: 'data' is longer than 100000 bytes");
-    }
-    if (name.size() > layout::kSmaller_name.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'name' is longer than 300 bytes");
-    }
-    if (tiny.size() > layout::kSmaller_tiny.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Smaller: 'tiny' is longer than 7 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_data, data);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_name, lrpc::as_bytes(name));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kSmaller_tiny, lrpc::as_bytes(tiny));
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Smaller");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Small_remote(std::string_view text) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (text.size() > layout::kSmall_text.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Small: 'text' is longer than 16 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kSmall_text, lrpc::as_bytes(text));
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Small");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::array<std::byte, 9000>> Fixed_remote(
-      const std::array<std::byte, 9000>& block) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 4);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, block.data(), 9000);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Fixed");
-    // 6: copy the results to their destination, checking them (§3.5).
-    std::array<std::byte, 9000> block_out;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(block_out.data(), image + 9000, 9000);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return block_out;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<lrpc::String<8000>> Shared_remote(
-      std::span<const std::byte> large, std::span<const std::byte> larger, lrpc::Buffer& result,
-      lrpc::Buffer& fits) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (large.size() > layout::kShared_large.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'large' is longer than 5000 bytes");
-    }
-    if (larger.size() > layout::kShared_larger.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Options.Shared: 'larger' is longer than 6000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_large, large);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kShared_larger, larger);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return call.failure(status, "Options.Shared");
-    // 6: copy the results to their destination, checking them (§3.5).
-    lrpc::String<8000> text;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kShared_text, text)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    const auto result_found = lrpc::locate_variable(image, tail, layout::kShared_result);
-    if (!result_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (result_found->size() > result.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Options.Shared: 'result' does not fit the caller's buffer");
-    }
-    const auto fits_found = lrpc::locate_variable(image, tail, layout::kShared_fits);
-    if (!fits_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (fits_found->size() > fits.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long,
-          "Options.Shared: 'fits' does not fit the caller's buffer");
-    }
-    lrpc::count_copy(lrpc::CopyCode::F, result_found->size());
-    (void)result.assign(*result_found);
-    lrpc::count_copy(lrpc::CopyCode::F, fits_found->size());
-    (void)fits.assign(*fits_found);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return text;
-  }
-
   lrpc::Binding binding_;
 };
 

@@ -19,14 +19,26 @@
 
 namespace lrpc_test::conformance::Types {
 
-/// Takes the results of a started Integers off its A-stack.
+/// What the stubs of Integers do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Integers_outcome {
   using Result_ = lrpc::Result<IntegersResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d,
+      std::uint8_t e, std::uint16_t f, std::uint32_t g, std::uint64_t h) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, c);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, d);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, e);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 18, f);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, g);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Integers");
-    // 6: copy the results to their destination, checking them (§3.5).
     IntegersResults results;
     results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
     results.b2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int16_t>(image + 34);
@@ -36,60 +48,83 @@ struct Integers_outcome {
     results.f2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint16_t>(image + 50);
     results.g2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 52);
     results.h2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 56);
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Floats off its A-stack.
+/// What the stubs of Floats do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Floats_outcome {
   using Result_ = lrpc::Result<float>;
+  static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
   double* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, float a, double b) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     double& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Floats");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
     const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return c;
   }
 };
 
-/// Takes the results of a started Bits off its A-stack.
+/// What the stubs of Bits do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Bits_outcome {
   using Result_ = lrpc::Result<BitsResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
   bool* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, bool a, bool b, std::byte c) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 1, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     bool& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Bits");
-    // 6: copy the results to their destination, checking them (§3.5).
     BitsResults results;
     bool b_copy = false;
     if (!layout::get_bool<lrpc::CopyCode::F>(image + 1, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
     if (!layout::get_bool<lrpc::CopyCode::F>(image + 3, results.d)) [[unlikely]] return lrpc::Errc::bad_result;
     results.e = lrpc::get_scalar<lrpc::CopyCode::F, std::byte>(image + 4);
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Enums off its A-stack.
+/// What the stubs of Enums do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Enums_outcome {
   using Result_ = lrpc::Result<EnumsResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
   Sparse* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(Small a, Sparse b, Wide c) noexcept {
+    if (!layout::is_Small(a)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small"};
+    }
+    if (!layout::is_Sparse(b)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse"};
+    }
+    if (!layout::is_Wide(c)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, Small a, Sparse b, Wide c) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     Sparse& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Enums");
-    // 6: copy the results to their destination, checking them (§3.5).
     EnumsResults results;
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
     if (!layout::is_Sparse(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
@@ -98,41 +133,74 @@ struct Enums_outcome {
     results.e = lrpc::get_scalar<lrpc::CopyCode::F, Low>(image + 24);
     if (!layout::is_Low(results.e)) [[unlikely]] return lrpc::Errc::bad_result;
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Ranges off its A-stack.
+/// What the stubs of Ranges do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Ranges_outcome {
   using Result_ = lrpc::Result<Percent>;
+  static constexpr lrpc::client::CallSite kProcedure_{4, 0, false, false};
   Month* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(Percent a, Month b, Below c, Any, Quarter e) noexcept {
+    if (!layout::is_Percent(a)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100"};
+    }
+    if (!layout::is_Month(b)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12"};
+    }
+    if (!layout::is_Below(c)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'c' is not in -9223372036854775808 .. -1"};
+    }
+    if (!layout::is_Quarter(e)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, Percent a, Month b, Below c, Any d, Quarter e) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, d);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     Month& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Ranges");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
     if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
     const auto f = lrpc::get_scalar<lrpc::CopyCode::F, Percent>(image + 24);
     if (!layout::is_Percent(f)) [[unlikely]] return lrpc::Errc::bad_result;
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return f;
   }
 };
 
-/// Takes the results of a started Records off its A-stack.
+/// What the stubs of Records do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Records_outcome {
   using Result_ = lrpc::Result<Outer>;
+  static constexpr lrpc::client::CallSite kProcedure_{5, 4, false, false};
   Outer* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(const Outer& a, const Outer& b) noexcept {
+    if (!layout::is_Outer(a)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Records: a field of 'a' does not conform to Outer"};
+    }
+    if (!layout::is_Outer(b)) [[unlikely]] {
+      return {lrpc::Errc::argument_out_of_range, "Types.Records: a field of 'b' does not conform to Outer"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, const Outer& a, const Outer& b) noexcept {
+    layout::put_Outer<lrpc::CopyCode::A>(image + 0, a);
+    layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     Outer& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Records");
-    // 6: copy the results to their destination, checking them (§3.5).
     Outer b_copy;
     if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
     Outer c;
@@ -140,21 +208,60 @@ struct Records_outcome {
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return c;
   }
 };
 
-/// Takes the results of a started Arrays off its A-stack.
+/// What the stubs of Arrays do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Arrays_outcome {
   using Result_ = lrpc::Result<ArraysResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{6, 2, false, false};
   std::array<std::array<std::uint16_t, 3>, 2>* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(
+      const std::array<std::int32_t, 4>&, const std::array<std::array<std::uint16_t, 3>, 2>&,
+      const std::array<Month, 3>& c, const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>&,
+      const std::array<Label, 2>&) noexcept {
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      if (!layout::is_Month(c[i_])) [[unlikely]] {
+        return {lrpc::Errc::argument_out_of_range, "Types.Arrays: an element of 'c' is not in 1 .. 12"};
+      }
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
+          return {lrpc::Errc::argument_out_of_range, "Types.Arrays: an element of 'd' is no value of Small"};
+        }
+      }
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, const std::array<std::int32_t, 4>& a,
+      const std::array<std::array<std::uint16_t, 3>, 2>& b, const std::array<Month, 3>& c,
+      const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>& e,
+      const std::array<Label, 2>& f) noexcept {
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 16);
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 16, b.data(), 12);
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 28 + i_ * 4, c[i_]);
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      for (std::size_t j_ = 0; j_ < 2; ++j_) {
+        lrpc::put_scalar<lrpc::CopyCode::A>(image + 40 + i_ * 2 + j_ * 1, d[i_][j_]);
+      }
+    }
+    for (std::size_t i_ = 0; i_ < 3; ++i_) {
+      lrpc::put_scalar<lrpc::CopyCode::A>(image + 44 + i_ * 1, e[i_]);
+    }
+    for (std::size_t i_ = 0; i_ < 2; ++i_) {
+      layout::put_string_field<lrpc::CopyCode::A>(image + 48 + i_ * 24, f[i_]);
+    }
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::array<std::array<std::uint16_t, 3>, 2>& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Arrays");
-    // 6: copy the results to their destination, checking them (§3.5).
     ArraysResults results;
     std::array<std::array<std::uint16_t, 3>, 2> b_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 16, 12);
@@ -175,43 +282,65 @@ struct Arrays_outcome {
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started InPlace off its A-stack.
+/// What the stubs of InPlace do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct InPlace_outcome {
   using Result_ = lrpc::Result<std::uint32_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{7, 1, false, false};
   std::array<std::byte, 16>* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(
+      std::byte* image, std::byte* /*no tail*/, const std::array<std::uint32_t, 8>& a,
+      const std::array<std::byte, 16>& b) noexcept {
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 32);
+    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::array<std::byte, 16>& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.InPlace");
-    // 6: copy the results to their destination, checking them (§3.5).
     std::array<std::byte, 16> b_copy;
     lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
     const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 48);
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return sum;
   }
 };
 
-/// Takes the results of a started Text off its A-stack.
+/// What the stubs of Text do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Text_outcome {
   using Result_ = lrpc::Result<TextResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{8, 5, true, false};
   lrpc::String<5000>* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::string_view a, const lrpc::String<5000>& b, std::string_view c) noexcept {
+    if (a.size() > layout::kText_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes"};
+    }
+    if (b.size() > layout::kText_b.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes"};
+    }
+    if (c.size() > layout::kText_c.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* tail, std::string_view a, const lrpc::String<5000>& b, std::string_view c) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_a, lrpc::as_bytes(a));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_b, lrpc::as_bytes(b));
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::String<5000>& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Text");
-    // 6: copy the results to their destination, checking them (§3.5).
     TextResults results;
     lrpc::String<5000> b_copy;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_b, b_copy)) [[unlikely]] {
@@ -226,45 +355,74 @@ struct Text_outcome {
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     b = b_copy;
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Upper off its A-stack.
+/// What the stubs of Upper do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Upper_outcome {
   using Result_ = lrpc::Result<lrpc::String<10>>;
+  static constexpr lrpc::client::CallSite kProcedure_{9, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::string_view a) noexcept {
+    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::string_view a) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Upper");
-    // 6: copy the results to their destination, checking them (§3.5).
     lrpc::String<10> b;
     if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
       return lrpc::Errc::bad_result;
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return b;
   }
 };
 
-/// Takes the results of a started Bytes off its A-stack.
+/// What the stubs of Bytes do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Bytes_outcome {
   using Result_ = lrpc::Result<std::uint64_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{10, 5, true, false};
   lrpc::Buffer* c_to_ = nullptr;
   lrpc::Buffer* d_to_ = nullptr;
   lrpc::Buffer* e_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(
+      std::span<const std::byte> a, std::span<const std::byte> b, const lrpc::Buffer& c) noexcept {
+    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes"};
+    }
+    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes"};
+    }
+    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes"};
+    }
+    return {};
+  }
+  static void push_(
+      std::byte* image, std::byte* tail, std::span<const std::byte> a, std::span<const std::byte> b,
+      const lrpc::Buffer& c) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_a, a);
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_b, b);
+    std::byte* const c_window = lrpc::result_window(image, tail, layout::kBytes_c);
+    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(c_window, c.data(), c.size());
+    lrpc::put_result_length(image, layout::kBytes_c, c.size());
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& c = *c_to_;
     lrpc::Buffer& d = *d_to_;
     lrpc::Buffer& e = *e_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Bytes");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
     const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
     if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
@@ -289,65 +447,89 @@ struct Bytes_outcome {
     (void)e.assign(*e_found);
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return length;
   }
 };
 
-/// Takes the results of a started Echo off its A-stack.
+/// What the stubs of Echo do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Echo_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{11, 5, true, false};
   lrpc::Buffer* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::span<const std::byte> a) noexcept {
+    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> a) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Echo");
-    // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
     if (copied != lrpc::Errc::ok) [[unlikely]] {
       return lrpc::client::not_copied(copied, "Types.Echo: 'b' does not fit the caller's buffer");
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started BytesInPlace off its A-stack.
+/// What the stubs of BytesInPlace do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct BytesInPlace_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{12, 5, true, false};
   lrpc::Buffer* b_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static lrpc::client::Refusal check_(std::span<const std::byte> a, const lrpc::Buffer& b) noexcept {
+    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes"};
+    }
+    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
+      return {lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes"};
+    }
+    return {};
+  }
+  static void push_(std::byte* image, std::byte* tail, std::span<const std::byte> a, const lrpc::Buffer& b) noexcept {
+    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytesInPlace_a, a);
+    std::byte* const b_window = lrpc::result_window(image, tail, layout::kBytesInPlace_b);
+    if (b.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(b_window, b.data(), b.size());
+    lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     std::byte* const tail = call.tail();
     lrpc::Buffer& b = *b_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.BytesInPlace");
-    // 6: copy the results to their destination, checking them (§3.5).
     const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
     if (copied != lrpc::Errc::ok) [[unlikely]] {
       return lrpc::client::not_copied(copied, "Types.BytesInPlace: 'b' does not fit the caller's buffer");
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started OutParameters off its A-stack.
+/// What the stubs of OutParameters do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct OutParameters_outcome {
   using Result_ = lrpc::Result<OutParametersResults>;
+  static constexpr lrpc::client::CallSite kProcedure_{13, 0, false, false};
   lrpc::Buffer* c_to_ = nullptr;
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::int32_t a) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     lrpc::Buffer& c = *c_to_;
     if (status != 0) [[unlikely]] return call.failure(status, "Types.OutParameters");
-    // 6: copy the results to their destination, checking them (§3.5).
     OutParametersResults results;
     results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
     results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
@@ -357,16 +539,19 @@ struct OutParameters_outcome {
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: the caller of this puts the A-stack back.
     return results;
   }
 };
 
-/// Takes the results of a started Start off its A-stack.
+/// What the stubs of Start do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Start_outcome {
   using Result_ = lrpc::Result<Session, Busy, Refused>;
+  static constexpr lrpc::client::CallSite kProcedure_{14, 3, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, std::uint32_t limit) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, limit);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] {
       if (status == 1) return lrpc::raise(Busy{});
@@ -377,76 +562,81 @@ struct Start_outcome {
       }
       return call.failure(status, "Types.Start");
     }
-    // 6: copy the results to their destination, checking them (§3.5).
     const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
-    // 7: the caller of this puts the A-stack back.
     return session;
   }
 };
 
-/// Takes the results of a started Count off its A-stack.
+/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Count_outcome {
   using Result_ = lrpc::Result<std::uint32_t>;
+  static constexpr lrpc::client::CallSite kProcedure_{15, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, Session session) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Count");
-    // 6: copy the results to their destination, checking them (§3.5).
     const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
-    // 7: the caller of this puts the A-stack back.
     return count;
   }
 };
 
-/// Takes the results of a started Swap off its A-stack.
+/// What the stubs of Swap do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Swap_outcome {
   using Result_ = lrpc::Result<Session>;
+  static constexpr lrpc::client::CallSite kProcedure_{16, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, Session from, Cursor cursor) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, from.value);
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Swap");
-    // 6: copy the results to their destination, checking them (§3.5).
     const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
-    // 7: the caller of this puts the A-stack back.
     return to;
   }
 };
 
-/// Takes the results of a started MakeCursor off its A-stack.
+/// What the stubs of MakeCursor do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct MakeCursor_outcome {
   using Result_ = lrpc::Result<Cursor>;
+  static constexpr lrpc::client::CallSite kProcedure_{17, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  static void push_(std::byte* image, std::byte* /*no tail*/, Session session) noexcept {
+    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
+  }
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     std::byte* const image = call.image();
     if (status != 0) [[unlikely]] return call.failure(status, "Types.MakeCursor");
-    // 6: copy the results to their destination, checking them (§3.5).
     const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
-    // 7: the caller of this puts the A-stack back.
     return cursor;
   }
 };
 
-/// Takes the results of a started Fail off its A-stack.
+/// What the stubs of Fail do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Fail_outcome {
   using Result_ = lrpc::Result<void, Busy>;
+  static constexpr lrpc::client::CallSite kProcedure_{18, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] {
       if (status == 1) return lrpc::raise(Busy{});
       return call.failure(status, "Types.Fail");
     }
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
 
-/// Takes the results of a started Throw off its A-stack.
+/// What the stubs of Throw do with its A-stack; the steps around that are in lrpc/client/stub.h.
 struct Throw_outcome {
   using Result_ = lrpc::Result<void>;
+  static constexpr lrpc::client::CallSite kProcedure_{19, 0, false, false};
 
-  [[nodiscard]] Result_ operator()(std::uint16_t status, const lrpc::client::PendingCall& call) const noexcept {
+  [[nodiscard]] Result_ operator()(std::uint16_t status, const auto& call) const noexcept {
     if (status != 0) [[unlikely]] return call.failure(status, "Types.Throw");
-    // 7: the caller of this puts the A-stack back.
     return {};
   }
 };
@@ -460,370 +650,91 @@ class Starter {
   [[nodiscard]] lrpc::Pending<Integers_outcome> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, c);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, d);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, e);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 18, f);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, g);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(0)) [[unlikely]] return call.error();
-    return {std::move(call), Integers_outcome{}};
+    return lrpc::client::start(object_, Integers_outcome{}, a, b, c, d, e, f, g, h);
   }
 
   [[nodiscard]] lrpc::Pending<Floats_outcome> Floats(float a, double& b) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(1)) [[unlikely]] return call.error();
-    return {std::move(call), Floats_outcome{&b}};
+    return lrpc::client::start(object_, Floats_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Pending<Bits_outcome> Bits(bool a, bool& b, std::byte c) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 1, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(2)) [[unlikely]] return call.error();
-    return {std::move(call), Bits_outcome{&b}};
+    return lrpc::client::start(object_, Bits_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Pending<Enums_outcome> Enums(Small a, Sparse& b, Wide c) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Small(a)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small"};
-    }
-    if (!layout::is_Sparse(b)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse"};
-    }
-    if (!layout::is_Wide(c)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(3)) [[unlikely]] return call.error();
-    return {std::move(call), Enums_outcome{&b}};
+    return lrpc::client::start(object_, Enums_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Pending<Ranges_outcome> Ranges(Percent a, Month& b, Below c, Any d, Quarter e) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Percent(a)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100"};
-    }
-    if (!layout::is_Month(b)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12"};
-    }
-    if (!layout::is_Below(c)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'c' is not in -9223372036854775808 .. -1"};
-    }
-    if (!layout::is_Quarter(e)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, d);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(4)) [[unlikely]] return call.error();
-    return {std::move(call), Ranges_outcome{&b}};
+    return lrpc::client::start(object_, Ranges_outcome{&b}, a, b, c, d, e);
   }
 
   [[nodiscard]] lrpc::Pending<Records_outcome> Records(const Outer& a, Outer& b) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Outer(a)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Records: a field of 'a' does not conform to Outer"};
-    }
-    if (!layout::is_Outer(b)) [[unlikely]] {
-      return {lrpc::Errc::argument_out_of_range, "Types.Records: a field of 'b' does not conform to Outer"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 4);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    layout::put_Outer<lrpc::CopyCode::A>(image + 0, a);
-    layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(5)) [[unlikely]] return call.error();
-    return {std::move(call), Records_outcome{&b}};
+    return lrpc::client::start(object_, Records_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Pending<Arrays_outcome> Arrays(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
       const std::array<Month, 3>& c, const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>& e,
       const std::array<Label, 2>& f) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::is_Month(c[i_])) [[unlikely]] {
-        return {lrpc::Errc::argument_out_of_range, "Types.Arrays: an element of 'c' is not in 1 .. 12"};
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
-          return {lrpc::Errc::argument_out_of_range, "Types.Arrays: an element of 'd' is no value of Small"};
-        }
-      }
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 16);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 16, b.data(), 12);
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 28 + i_ * 4, c[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        lrpc::put_scalar<lrpc::CopyCode::A>(image + 40 + i_ * 2 + j_ * 1, d[i_][j_]);
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 44 + i_ * 1, e[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 48 + i_ * 24, f[i_]);
-    }
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(6)) [[unlikely]] return call.error();
-    return {std::move(call), Arrays_outcome{&b}};
+    return lrpc::client::start(object_, Arrays_outcome{&b}, a, b, c, d, e, f);
   }
 
   [[nodiscard]] lrpc::Pending<InPlace_outcome> InPlace(
       const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 32);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(7)) [[unlikely]] return call.error();
-    return {std::move(call), InPlace_outcome{&b}};
+    return lrpc::client::start(object_, InPlace_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Pending<Text_outcome> Text(
       std::string_view a, lrpc::String<5000>& b, std::string_view c) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kText_a.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes"};
-    }
-    if (b.size() > layout::kText_b.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes"};
-    }
-    if (c.size() > layout::kText_c.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_a, lrpc::as_bytes(a));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_b, lrpc::as_bytes(b));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(8)) [[unlikely]] return call.error();
-    return {std::move(call), Text_outcome{&b}};
+    return lrpc::client::start(object_, Text_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Pending<Upper_outcome> Upper(std::string_view a) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(9)) [[unlikely]] return call.error();
-    return {std::move(call), Upper_outcome{}};
+    return lrpc::client::start(object_, Upper_outcome{}, a);
   }
 
   [[nodiscard]] lrpc::Pending<Bytes_outcome> Bytes(
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
       lrpc::Buffer& e) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes"};
-    }
-    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes"};
-    }
-    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_a, a);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_b, b);
-    std::byte* const c_window = lrpc::result_window(image, tail, layout::kBytes_c);
-    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(c_window, c.data(), c.size());
-    lrpc::put_result_length(image, layout::kBytes_c, c.size());
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(10)) [[unlikely]] return call.error();
-    return {std::move(call), Bytes_outcome{&c, &d, &e}};
+    return lrpc::client::start(object_, Bytes_outcome{&c, &d, &e}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Pending<Echo_outcome> Echo(std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(11)) [[unlikely]] return call.error();
-    return {std::move(call), Echo_outcome{&b}};
+    return lrpc::client::start(object_, Echo_outcome{&b}, a);
   }
 
   [[nodiscard]] lrpc::Pending<BytesInPlace_outcome> BytesInPlace(
       std::span<const std::byte> a, lrpc::Buffer& b) const noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes"};
-    }
-    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
-      return {lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes"};
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytesInPlace_a, a);
-    std::byte* const b_window = lrpc::result_window(image, tail, layout::kBytesInPlace_b);
-    if (b.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(b_window, b.data(), b.size());
-    lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(12)) [[unlikely]] return call.error();
-    return {std::move(call), BytesInPlace_outcome{&b}};
+    return lrpc::client::start(object_, BytesInPlace_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Pending<OutParameters_outcome> OutParameters(std::int32_t a, lrpc::Buffer& c) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(13)) [[unlikely]] return call.error();
-    return {std::move(call), OutParameters_outcome{&c}};
+    return lrpc::client::start(object_, OutParameters_outcome{&c}, a);
   }
 
   [[nodiscard]] lrpc::Pending<Start_outcome> Start(std::uint32_t limit) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, limit);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(14)) [[unlikely]] return call.error();
-    return {std::move(call), Start_outcome{}};
+    return lrpc::client::start(object_, Start_outcome{}, limit);
   }
 
   [[nodiscard]] lrpc::Pending<Count_outcome> Count(Session session) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(15)) [[unlikely]] return call.error();
-    return {std::move(call), Count_outcome{}};
+    return lrpc::client::start(object_, Count_outcome{}, session);
   }
 
   [[nodiscard]] lrpc::Pending<Swap_outcome> Swap(Session from, Cursor cursor) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, from.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(16)) [[unlikely]] return call.error();
-    return {std::move(call), Swap_outcome{}};
+    return lrpc::client::start(object_, Swap_outcome{}, from, cursor);
   }
 
   [[nodiscard]] lrpc::Pending<MakeCursor_outcome> MakeCursor(Session session) const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(17)) [[unlikely]] return call.error();
-    return {std::move(call), MakeCursor_outcome{}};
+    return lrpc::client::start(object_, MakeCursor_outcome{}, session);
   }
 
   [[nodiscard]] lrpc::Pending<Fail_outcome> Fail() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(18)) [[unlikely]] return call.error();
-    return {std::move(call), Fail_outcome{}};
+    return lrpc::client::start(object_, Fail_outcome{});
   }
 
   [[nodiscard]] lrpc::Pending<Throw_outcome> Throw() const noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::PendingCall call(object_, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4: ring. 5, 6, 7 are for Pending::finish().
-    if (!call.ring(19)) [[unlikely]] return call.error();
-    return {std::move(call), Throw_outcome{}};
+    return lrpc::client::start(object_, Throw_outcome{});
   }
 
  private:
@@ -861,1222 +772,95 @@ class Client {
   [[nodiscard]] lrpc::Result<IntegersResults> Integers(
       std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
       std::uint64_t h) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Integers_remote(a, b, c, d, e, f, g, h);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, c);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, d);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, e);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 18, f);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, g);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Integers");
-    // 6: copy the results to their destination, checking them (§3.5).
-    IntegersResults results;
-    results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
-    results.b2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int16_t>(image + 34);
-    results.c2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 36);
-    results.d2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int64_t>(image + 40);
-    results.e2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint8_t>(image + 48);
-    results.f2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint16_t>(image + 50);
-    results.g2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 52);
-    results.h2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 56);
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Integers_outcome{}, a, b, c, d, e, f, g, h);
   }
 
   [[nodiscard]] lrpc::Result<float> Floats(float a, double& b) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Floats_remote(a, b);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Floats");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
-    const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return c;
+    return lrpc::client::invoke(binding_.object(), Floats_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<BitsResults> Bits(bool a, bool& b, std::byte c) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Bits_remote(a, b, c);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 1, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bits");
-    // 6: copy the results to their destination, checking them (§3.5).
-    BitsResults results;
-    bool b_copy = false;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 1, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 3, results.d)) [[unlikely]] return lrpc::Errc::bad_result;
-    results.e = lrpc::get_scalar<lrpc::CopyCode::F, std::byte>(image + 4);
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Bits_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<EnumsResults> Enums(Small a, Sparse& b, Wide c) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Enums_remote(a, b, c);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Small(a)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small");
-    }
-    if (!layout::is_Sparse(b)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse");
-    }
-    if (!layout::is_Wide(c)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Enums");
-    // 6: copy the results to their destination, checking them (§3.5).
-    EnumsResults results;
-    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
-    if (!layout::is_Sparse(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    results.d = lrpc::get_scalar<lrpc::CopyCode::F, Small>(image + 16);
-    if (!layout::is_Small(results.d)) [[unlikely]] return lrpc::Errc::bad_result;
-    results.e = lrpc::get_scalar<lrpc::CopyCode::F, Low>(image + 24);
-    if (!layout::is_Low(results.e)) [[unlikely]] return lrpc::Errc::bad_result;
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Enums_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<Percent> Ranges(Percent a, Month& b, Below c, Any d, Quarter e) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Ranges_remote(a, b, c, d, e);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Percent(a)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100");
-    }
-    if (!layout::is_Month(b)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12");
-    }
-    if (!layout::is_Below(c)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Types.Ranges: 'c' is not in -9223372036854775808 .. -1");
-    }
-    if (!layout::is_Quarter(e)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, d);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Ranges");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
-    if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    const auto f = lrpc::get_scalar<lrpc::CopyCode::F, Percent>(image + 24);
-    if (!layout::is_Percent(f)) [[unlikely]] return lrpc::Errc::bad_result;
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return f;
+    return lrpc::client::invoke(binding_.object(), Ranges_outcome{&b}, a, b, c, d, e);
   }
 
   [[nodiscard]] lrpc::Result<Outer> Records(const Outer& a, Outer& b) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Records_remote(a, b);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Outer(a)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Types.Records: a field of 'a' does not conform to Outer");
-    }
-    if (!layout::is_Outer(b)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Types.Records: a field of 'b' does not conform to Outer");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 4);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    layout::put_Outer<lrpc::CopyCode::A>(image + 0, a);
-    layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Records");
-    // 6: copy the results to their destination, checking them (§3.5).
-    Outer b_copy;
-    if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    Outer c;
-    if (!layout::get_Outer<lrpc::CopyCode::F>(image + 512, c)) [[unlikely]] return lrpc::Errc::bad_result;
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return c;
+    return lrpc::client::invoke(binding_.object(), Records_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<ArraysResults> Arrays(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
       const std::array<Month, 3>& c, const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>& e,
       const std::array<Label, 2>& f) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Arrays_remote(a, b, c, d, e, f);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::is_Month(c[i_])) [[unlikely]] {
-        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-            "Types.Arrays: an element of 'c' is not in 1 .. 12");
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
-          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-              "Types.Arrays: an element of 'd' is no value of Small");
-        }
-      }
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 16);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 16, b.data(), 12);
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 28 + i_ * 4, c[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        lrpc::put_scalar<lrpc::CopyCode::A>(image + 40 + i_ * 2 + j_ * 1, d[i_][j_]);
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 44 + i_ * 1, e[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 48 + i_ * 24, f[i_]);
-    }
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Arrays");
-    // 6: copy the results to their destination, checking them (§3.5).
-    ArraysResults results;
-    std::array<std::array<std::uint16_t, 3>, 2> b_copy;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 16, 12);
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      results.g[i_] = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 96 + i_ * 4);
-      if (!layout::is_Month(results.g[i_])) [[unlikely]] return lrpc::Errc::bad_result;
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      results.h[i_] = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 104 + i_ * 4);
-      if (!layout::is_Month(results.h[i_])) [[unlikely]] return lrpc::Errc::bad_result;
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::get_string_field<lrpc::CopyCode::F>(image + 116 + i_ * 24, results.i[i_])) [[unlikely]] {
-        return lrpc::Errc::bad_result;
-      }
-    }
-    results.j.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 168);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Arrays_outcome{&b}, a, b, c, d, e, f);
   }
 
   [[nodiscard]] lrpc::Result<std::uint32_t> InPlace(
       const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return InPlace_remote(a, b);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 32);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.InPlace");
-    // 6: copy the results to their destination, checking them (§3.5).
-    std::array<std::byte, 16> b_copy;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
-    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 48);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return sum;
+    return lrpc::client::invoke(binding_.object(), InPlace_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<TextResults> Text(std::string_view a, lrpc::String<5000>& b, std::string_view c) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Text_remote(a, b, c);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kText_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes");
-    }
-    if (b.size() > layout::kText_b.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes");
-    }
-    if (c.size() > layout::kText_c.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_a, lrpc::as_bytes(a));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_b, lrpc::as_bytes(b));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(8);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Text");
-    // 6: copy the results to their destination, checking them (§3.5).
-    TextResults results;
-    lrpc::String<5000> b_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_b, b_copy)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_d, results.d)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_e, results.e)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), Text_outcome{&b}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<lrpc::String<10>> Upper(std::string_view a) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Upper_remote(a);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(9);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Upper");
-    // 6: copy the results to their destination, checking them (§3.5).
-    lrpc::String<10> b;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return b;
+    return lrpc::client::invoke(binding_.object(), Upper_outcome{}, a);
   }
 
   [[nodiscard]] lrpc::Result<std::uint64_t> Bytes(
       std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
       lrpc::Buffer& e) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Bytes_remote(a, b, c, d, e);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes");
-    }
-    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes");
-    }
-    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_a, a);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_b, b);
-    std::byte* const c_window = lrpc::result_window(image, tail, layout::kBytes_c);
-    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(c_window, c.data(), c.size());
-    lrpc::put_result_length(image, layout::kBytes_c, c.size());
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(10);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bytes");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
-    const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
-    if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (c_found->size() > c.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'c' does not fit the caller's buffer");
-    }
-    const auto d_found = lrpc::locate_variable(image, tail, layout::kBytes_d);
-    if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (d_found->size() > d.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'd' does not fit the caller's buffer");
-    }
-    const auto e_found = lrpc::locate_variable(image, tail, layout::kBytes_e);
-    if (!e_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (e_found->size() > e.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'e' does not fit the caller's buffer");
-    }
-    lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
-    (void)c.assign(*c_found);
-    lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
-    (void)d.assign(*d_found);
-    lrpc::count_copy(lrpc::CopyCode::F, e_found->size());
-    (void)e.assign(*e_found);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return length;
+    return lrpc::client::invoke(binding_.object(), Bytes_outcome{&c, &d, &e}, a, b, c);
   }
 
   [[nodiscard]] lrpc::Result<void> Echo(std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Echo_remote(a, b);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(11);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Echo");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Types.Echo: 'b' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Echo_outcome{&b}, a);
   }
 
   [[nodiscard]] lrpc::Result<void> BytesInPlace(std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return BytesInPlace_remote(a, b);
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes");
-    }
-    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytesInPlace_a, a);
-    std::byte* const b_window = lrpc::result_window(image, tail, layout::kBytesInPlace_b);
-    if (b.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(b_window, b.data(), b.size());
-    lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(12);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.BytesInPlace");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Types.BytesInPlace: 'b' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), BytesInPlace_outcome{&b}, a, b);
   }
 
   [[nodiscard]] lrpc::Result<OutParametersResults> OutParameters(std::int32_t a, lrpc::Buffer& c) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return OutParameters_remote(a, c);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(13);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.OutParameters");
-    // 6: copy the results to their destination, checking them (§3.5).
-    OutParametersResults results;
-    results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
-    results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameters_c, c);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Types.OutParameters: 'c' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~Call puts the A-stack back on top.
-    return results;
+    return lrpc::client::invoke(binding_.object(), OutParameters_outcome{&c}, a);
   }
 
   /// Raises Busy.
   /// Raises Refused.
   [[nodiscard]] lrpc::Result<Session, Busy, Refused> Start(std::uint32_t limit) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Start_remote(limit);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, limit);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(14);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) return lrpc::raise(Busy{});
-      if (status == 2) {
-        Refused raised;
-        if (!layout::get_Refused<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Types.Start");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
-    // 7: ~Call puts the A-stack back on top.
-    return session;
+    return lrpc::client::invoke(binding_.object(), Start_outcome{}, limit);
   }
 
   [[nodiscard]] lrpc::Result<std::uint32_t> Count(Session session) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Count_remote(session);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(15);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Count");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
-    // 7: ~Call puts the A-stack back on top.
-    return count;
+    return lrpc::client::invoke(binding_.object(), Count_outcome{}, session);
   }
 
   [[nodiscard]] lrpc::Result<Session> Swap(Session from, Cursor cursor) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Swap_remote(from, cursor);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, from.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(16);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Swap");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
-    // 7: ~Call puts the A-stack back on top.
-    return to;
+    return lrpc::client::invoke(binding_.object(), Swap_outcome{}, from, cursor);
   }
 
   [[nodiscard]] lrpc::Result<Cursor> MakeCursor(Session session) noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return MakeCursor_remote(session);
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(17);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.MakeCursor");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
-    // 7: ~Call puts the A-stack back on top.
-    return cursor;
+    return lrpc::client::invoke(binding_.object(), MakeCursor_outcome{}, session);
   }
 
   /// Raises Busy.
   [[nodiscard]] lrpc::Result<void, Busy> Fail() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Fail_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(18);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) return lrpc::raise(Busy{});
-      return call.failure(status, "Types.Fail");
-    }
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Fail_outcome{});
   }
 
   [[nodiscard]] lrpc::Result<void> Throw() noexcept {
-    // 1: the remote bit (§5.1).
-    lrpc::client::BindingObject& object = binding_.object();
-    if (object.remote()) [[unlikely]] return Throw_remote();
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::Call call(object, 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: ring, and wait for the return.
-    const std::uint16_t status = call.transfer(19);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Throw");
-    // 7: ~Call puts the A-stack back on top.
-    return {};
+    return lrpc::client::invoke(binding_.object(), Throw_outcome{});
   }
 
  private:
-  // The remote branches (LRPC §5.1): the same moves, but the network domain takes the arguments on.
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<IntegersResults> Integers_remote(
-      std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
-      std::uint64_t h) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, c);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, d);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, e);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 18, f);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, g);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 24, h);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(0);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Integers");
-    // 6: copy the results to their destination, checking them (§3.5).
-    IntegersResults results;
-    results.a2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int8_t>(image + 32);
-    results.b2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int16_t>(image + 34);
-    results.c2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 36);
-    results.d2 = lrpc::get_scalar<lrpc::CopyCode::F, std::int64_t>(image + 40);
-    results.e2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint8_t>(image + 48);
-    results.f2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint16_t>(image + 50);
-    results.g2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 52);
-    results.h2 = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 56);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<float> Floats_remote(float a, double& b) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, b);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(1);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Floats");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, double>(image + 8);
-    const auto c = lrpc::get_scalar<lrpc::CopyCode::F, float>(image + 16);
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return c;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<BitsResults> Bits_remote(bool a, bool& b, std::byte c) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 1, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, c);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(2);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bits");
-    // 6: copy the results to their destination, checking them (§3.5).
-    BitsResults results;
-    bool b_copy = false;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 1, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    if (!layout::get_bool<lrpc::CopyCode::F>(image + 3, results.d)) [[unlikely]] return lrpc::Errc::bad_result;
-    results.e = lrpc::get_scalar<lrpc::CopyCode::F, std::byte>(image + 4);
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<EnumsResults> Enums_remote(Small a, Sparse& b, Wide c) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Small(a)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'a' is no value of Small");
-    }
-    if (!layout::is_Sparse(b)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'b' is no value of Sparse");
-    }
-    if (!layout::is_Wide(c)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Enums: 'c' is no value of Wide");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 2, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(3);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Enums");
-    // 6: copy the results to their destination, checking them (§3.5).
-    EnumsResults results;
-    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Sparse>(image + 2);
-    if (!layout::is_Sparse(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    results.d = lrpc::get_scalar<lrpc::CopyCode::F, Small>(image + 16);
-    if (!layout::is_Small(results.d)) [[unlikely]] return lrpc::Errc::bad_result;
-    results.e = lrpc::get_scalar<lrpc::CopyCode::F, Low>(image + 24);
-    if (!layout::is_Low(results.e)) [[unlikely]] return lrpc::Errc::bad_result;
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Percent> Ranges_remote(
-      Percent a, Month& b, Below c, Any d, Quarter e) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Percent(a)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'a' is not in 0 .. 100");
-    }
-    if (!layout::is_Month(b)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'b' is not in 1 .. 12");
-    }
-    if (!layout::is_Below(c)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Types.Ranges: 'c' is not in -9223372036854775808 .. -1");
-    }
-    if (!layout::is_Quarter(e)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range, "Types.Ranges: 'e' is not in 1 .. 4");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 4, b);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, c);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 16, d);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 20, e);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(4);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Ranges");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto b_copy = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 4);
-    if (!layout::is_Month(b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    const auto f = lrpc::get_scalar<lrpc::CopyCode::F, Percent>(image + 24);
-    if (!layout::is_Percent(f)) [[unlikely]] return lrpc::Errc::bad_result;
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return f;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Outer> Records_remote(const Outer& a, Outer& b) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (!layout::is_Outer(a)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Types.Records: a field of 'a' does not conform to Outer");
-    }
-    if (!layout::is_Outer(b)) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-          "Types.Records: a field of 'b' does not conform to Outer");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 4);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    layout::put_Outer<lrpc::CopyCode::A>(image + 0, a);
-    layout::put_Outer<lrpc::CopyCode::A>(image + 256, b);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(5);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Records");
-    // 6: copy the results to their destination, checking them (§3.5).
-    Outer b_copy;
-    if (!layout::get_Outer<lrpc::CopyCode::F>(image + 256, b_copy)) [[unlikely]] return lrpc::Errc::bad_result;
-    Outer c;
-    if (!layout::get_Outer<lrpc::CopyCode::F>(image + 512, c)) [[unlikely]] return lrpc::Errc::bad_result;
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return c;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<ArraysResults> Arrays_remote(
-      const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
-      const std::array<Month, 3>& c, const std::array<std::array<Small, 2>, 2>& d, const std::array<bool, 3>& e,
-      const std::array<Label, 2>& f) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      if (!layout::is_Month(c[i_])) [[unlikely]] {
-        return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-            "Types.Arrays: an element of 'c' is not in 1 .. 12");
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        if (!layout::is_Small(d[i_][j_])) [[unlikely]] {
-          return lrpc::client::refused(lrpc::Errc::argument_out_of_range,
-              "Types.Arrays: an element of 'd' is no value of Small");
-        }
-      }
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 2);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 16);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 16, b.data(), 12);
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 28 + i_ * 4, c[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      for (std::size_t j_ = 0; j_ < 2; ++j_) {
-        lrpc::put_scalar<lrpc::CopyCode::A>(image + 40 + i_ * 2 + j_ * 1, d[i_][j_]);
-      }
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      lrpc::put_scalar<lrpc::CopyCode::A>(image + 44 + i_ * 1, e[i_]);
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      layout::put_string_field<lrpc::CopyCode::A>(image + 48 + i_ * 24, f[i_]);
-    }
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(6);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Arrays");
-    // 6: copy the results to their destination, checking them (§3.5).
-    ArraysResults results;
-    std::array<std::array<std::uint16_t, 3>, 2> b_copy;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 16, 12);
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      results.g[i_] = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 96 + i_ * 4);
-      if (!layout::is_Month(results.g[i_])) [[unlikely]] return lrpc::Errc::bad_result;
-    }
-    for (std::size_t i_ = 0; i_ < 3; ++i_) {
-      results.h[i_] = lrpc::get_scalar<lrpc::CopyCode::F, Month>(image + 104 + i_ * 4);
-      if (!layout::is_Month(results.h[i_])) [[unlikely]] return lrpc::Errc::bad_result;
-    }
-    for (std::size_t i_ = 0; i_ < 2; ++i_) {
-      if (!layout::get_string_field<lrpc::CopyCode::F>(image + 116 + i_ * 24, results.i[i_])) [[unlikely]] {
-        return lrpc::Errc::bad_result;
-      }
-    }
-    results.j.value = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 168);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint32_t> InPlace_remote(
-      const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 1);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 0, a.data(), 32);
-    lrpc::copy_bytes<lrpc::CopyCode::A>(image + 32, b.data(), 16);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(7);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.InPlace");
-    // 6: copy the results to their destination, checking them (§3.5).
-    std::array<std::byte, 16> b_copy;
-    lrpc::copy_bytes<lrpc::CopyCode::F>(b_copy.data(), image + 32, 16);
-    const auto sum = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 48);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return sum;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<TextResults> Text_remote(
-      std::string_view a, lrpc::String<5000>& b, std::string_view c) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kText_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'a' is longer than 100 bytes");
-    }
-    if (b.size() > layout::kText_b.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'b' is longer than 5000 bytes");
-    }
-    if (c.size() > layout::kText_c.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Text: 'c' is longer than 20 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_a, lrpc::as_bytes(a));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_b, lrpc::as_bytes(b));
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kText_c, lrpc::as_bytes(c));
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(8);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Text");
-    // 6: copy the results to their destination, checking them (§3.5).
-    TextResults results;
-    lrpc::String<5000> b_copy;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_b, b_copy)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_d, results.d)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, tail, layout::kText_e, results.e)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    b = b_copy;
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<lrpc::String<10>> Upper_remote(std::string_view a) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kUpper_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Upper: 'a' is longer than 10 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, nullptr, layout::kUpper_a, lrpc::as_bytes(a));
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(9);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Upper");
-    // 6: copy the results to their destination, checking them (§3.5).
-    lrpc::String<10> b;
-    if (!lrpc::get_string<lrpc::CopyCode::F>(image, nullptr, layout::kUpper_b, b)) [[unlikely]] {
-      return lrpc::Errc::bad_result;
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return b;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint64_t> Bytes_remote(
-      std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c, lrpc::Buffer& d,
-      lrpc::Buffer& e) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytes_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'a' is longer than 100 bytes");
-    }
-    if (b.size() > layout::kBytes_b.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'b' is longer than 4000 bytes");
-    }
-    if (c.size() > layout::kBytes_c.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Bytes: 'c' is longer than 2000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_a, a);
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytes_b, b);
-    std::byte* const c_window = lrpc::result_window(image, tail, layout::kBytes_c);
-    if (c.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(c_window, c.data(), c.size());
-    lrpc::put_result_length(image, layout::kBytes_c, c.size());
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(10);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Bytes");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto length = lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 24);
-    const auto c_found = lrpc::locate_variable(image, tail, layout::kBytes_c);
-    if (!c_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (c_found->size() > c.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'c' does not fit the caller's buffer");
-    }
-    const auto d_found = lrpc::locate_variable(image, tail, layout::kBytes_d);
-    if (!d_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (d_found->size() > d.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'd' does not fit the caller's buffer");
-    }
-    const auto e_found = lrpc::locate_variable(image, tail, layout::kBytes_e);
-    if (!e_found) [[unlikely]] return lrpc::Errc::bad_result;
-    if (e_found->size() > e.capacity()) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::result_too_long, "Types.Bytes: 'e' does not fit the caller's buffer");
-    }
-    lrpc::count_copy(lrpc::CopyCode::F, c_found->size());
-    (void)c.assign(*c_found);
-    lrpc::count_copy(lrpc::CopyCode::F, d_found->size());
-    (void)d.assign(*d_found);
-    lrpc::count_copy(lrpc::CopyCode::F, e_found->size());
-    (void)e.assign(*e_found);
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return length;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Echo_remote(
-      std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kEcho_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.Echo: 'a' is longer than 3000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kEcho_a, a);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(11);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Echo");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kEcho_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Types.Echo: 'b' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> BytesInPlace_remote(
-      std::span<const std::byte> a, lrpc::Buffer& b) noexcept {
-    // An argument that does not conform to its declared type stays here: nothing is rung.
-    if (a.size() > layout::kBytesInPlace_a.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'a' is longer than 4000 bytes");
-    }
-    if (b.size() > layout::kBytesInPlace_b.bound) [[unlikely]] {
-      return lrpc::client::refused(lrpc::Errc::argument_too_long, "Types.BytesInPlace: 'b' is longer than 4000 bytes");
-    }
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 5);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    std::byte* const tail = call.tail();
-    // 3: push the arguments.
-    lrpc::put_variable<lrpc::CopyCode::A>(image, tail, layout::kBytesInPlace_a, a);
-    std::byte* const b_window = lrpc::result_window(image, tail, layout::kBytesInPlace_b);
-    if (b.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>(b_window, b.data(), b.size());
-    lrpc::put_result_length(image, layout::kBytesInPlace_b, b.size());
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(12);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.BytesInPlace");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, tail, layout::kBytesInPlace_b, b);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Types.BytesInPlace: 'b' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<OutParametersResults> OutParameters_remote(
-      std::int32_t a, lrpc::Buffer& c) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, a);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(13);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.OutParameters");
-    // 6: copy the results to their destination, checking them (§3.5).
-    OutParametersResults results;
-    results.d = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 4);
-    results.b = lrpc::get_scalar<lrpc::CopyCode::F, std::int32_t>(image + 8);
-    const lrpc::Errc copied = lrpc::get_buffer<lrpc::CopyCode::F>(image, nullptr, layout::kOutParameters_c, c);
-    if (copied != lrpc::Errc::ok) [[unlikely]] {
-      return lrpc::client::not_copied(copied, "Types.OutParameters: 'c' does not fit the caller's buffer");
-    }
-    // The copies are made here, once: the compiler must not read the shared image again later.
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return results;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Session, Busy, Refused> Start_remote(
-      std::uint32_t limit) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 3);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, limit);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(14);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) return lrpc::raise(Busy{});
-      if (status == 2) {
-        Refused raised;
-        if (!layout::get_Refused<lrpc::CopyCode::F>(image + 8, raised)) [[unlikely]] return lrpc::Errc::bad_result;
-        return lrpc::raise(raised);
-      }
-      return call.failure(status, "Types.Start");
-    }
-    // 6: copy the results to their destination, checking them (§3.5).
-    const Session session{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return session;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<std::uint32_t> Count_remote(Session session) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(15);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Count");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const auto count = lrpc::get_scalar<lrpc::CopyCode::F, std::uint32_t>(image + 8);
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return count;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Session> Swap_remote(Session from, Cursor cursor) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, from.value);
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 8, cursor.value);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(16);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Swap");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const Session to{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 16)};
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return to;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<Cursor> MakeCursor_remote(Session session) noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    std::byte* const image = call.image();
-    // 3: push the arguments.
-    lrpc::put_scalar<lrpc::CopyCode::A>(image + 0, session.value);
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(17);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.MakeCursor");
-    // 6: copy the results to their destination, checking them (§3.5).
-    const Cursor cursor{lrpc::get_scalar<lrpc::CopyCode::F, std::uint64_t>(image + 8)};
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return cursor;
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void, Busy> Fail_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(18);
-    if (status != 0) [[unlikely]] {
-      if (status == 1) return lrpc::raise(Busy{});
-      return call.failure(status, "Types.Fail");
-    }
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
-  [[nodiscard, gnu::cold, gnu::noinline]] lrpc::Result<void> Throw_remote() noexcept {
-    // 2: take an A-stack: this thread's own, else the top of the class's LIFO (§3.2).
-    lrpc::client::RemoteCall call(binding_.object(), 0);
-    if (!call.taken()) [[unlikely]] return call.error();
-    // 4, 5: hand them to the network domain, and wait for the return.
-    const std::uint16_t status = call.transfer(19);
-    if (status != 0) [[unlikely]] return call.failure(status, "Types.Throw");
-    // 7: ~RemoteCall puts the A-stack back on top.
-    return {};
-  }
-
   lrpc::Binding binding_;
 };
 
