@@ -30,7 +30,7 @@ namespace lrpc::shim {
 
 /// Stand for what is handed over: ThreadSanitizer orders threads that name the same one. Two that share a place by
 /// chance are ordered too much, so that a race may be missed; none is made up.
-inline std::array<char, 4096> handover_places{};
+extern std::array<char, 4096> handover_places;
 
 /// The place of one A-stack of a binding: its image, which both domains map at addresses of the same page offset. Of
 /// the binding itself with null.
