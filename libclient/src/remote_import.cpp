@@ -223,7 +223,7 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
   auto client = wire::Client::import(shim::kNetworkName, inner);
   if (client || client.code() != Errc::name_unknown) return client;
   return Error{Errc::remote_unavailable,
-               "no lrpc-netd runs here: start it with the same nameserver (as root or with CAP_NET_RAW, or "
+               "no network domain here: start lrpc-netd with the same nameserver (as root or with CAP_NET_RAW, or "
                "over UDP without)"};
 }
 
