@@ -15,6 +15,7 @@ usage() {
       --no-sanitizers         only in debug
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
+./do coverage               run the tests without sanitizers, counting; print how much of each part they reach
 ./do model                  check the models with spin (docs/MODELS.md), and note that they hold for these sources
 ./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
 ./do fuzz --planted [--seconds N] [FAULT...]  put faults in, one at a time, and see that the fuzzers find each (all) within N (300) seconds
@@ -37,6 +38,7 @@ test_packages=(valgrind spin iproute2 nftables) # tests that need them skip with
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang libclang-rt-14-dev)
+coverage_packages=(gcovr)
 
 missing_of() { # missing_of PACKAGE...: prints those that are not installed
   local package
@@ -141,6 +143,27 @@ lint() {
   return $status
 }
 
+# ---- coverage ----
+
+# Lines of each part that the tests of the debug build reach, by gcov. What lrpcd and lrpc-netd do inside of their
+# sandboxes, and what a process did that was killed, is not counted: neither can write it down.
+coverage() {
+  local parts=(kernel-shim libclient libserver nameserver netrpc)
+  mkdir -p build
+  "${CXX:-g++}" -c tests/coverage/exit.cpp -o build/coverage-exit.o
+  cmake --preset debug -B build/coverage "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic" \
+    "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g1" "-DCMAKE_EXE_LINKER_FLAGS=$PWD/build/coverage-exit.o" >&2
+  cmake --build build/coverage >&2
+  find build/coverage -name '*.gcda' -delete
+  ctest --test-dir build/coverage -j "$(nproc)" -LE 'model|explore' --output-on-failure >build/coverage/tests.log ||
+    say "some tests failed: build/coverage/tests.log"
+  gcovr -j "$(nproc)" --root . build/coverage "${parts[@]/#/--filter=}" --exclude '.*/test/' --exclude '.*fuzz' \
+    --gcov-ignore-parse-errors --csv 2>/dev/null |
+    awk -F, 'NR > 1 { split($1, path, "/"); lines[path[1]] += $2; reached[path[1]] += $3 }
+      END { for (part in lines) printf "%-12s %6d of %6d lines  %5.1f %%\n", part, reached[part], lines[part],
+              100 * reached[part] / lines[part] }' | sort
+}
+
 # ---- fuzzing ----
 
 # fuzz_one TARGET SECONDS: runs it; prints its row of the table. What it finds stays in build/fuzz/corpus/TARGET; the cases
@@ -210,6 +233,7 @@ case $command in
     need spin g++ || die "the model needs them"
     exec tests/model/check.sh --record
     ;;
+  coverage) need_for_tests && need "${coverage_packages[@]}" && coverage ;;
   fuzz)
     need_for_build && need "${fuzz_packages[@]}" || die "fuzzing needs them"
     if [[ ${1:-} == --planted ]]; then
