@@ -34,6 +34,7 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
+cipher_packages=(libipsec-mb-dev) # quicker AES for AUTH, on amd64; everything builds and passes without
 test_packages=(valgrind spin iproute2 nftables) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
@@ -81,9 +82,14 @@ need() {
 need_for_build() {
   need "${build_packages[@]}" || die "cannot build without these packages"
   # Asked for once; who removes build/ is asked again.
+  mkdir -p build
   if [[ ! -e build/.optional ]]; then
     need "${optional_packages[@]}" || say "going on without the eBPF program"
-    mkdir -p build && touch build/.optional
+    touch build/.optional
+  fi
+  if [[ ! -e build/.ciphers && $(dpkg --print-architecture 2>/dev/null) == amd64 ]]; then
+    need "${cipher_packages[@]}" || say "going on with libsodium's AES"
+    touch build/.ciphers
   fi
 }
 need_for_tests() {

@@ -11,13 +11,13 @@
 
 namespace lrpc::bench {
 
-AuthStack::AuthStack() {
+AuthStack::AuthStack(std::string_view cipher) {
   const std::string path = directory_.file("keys");
   graph_ = fmt::format(
       "eth = ETH; ip = IP; vipaddr = VIPADDR over eth, ip; fragment = FRAGMENT over vipaddr;"
-      "vipsize = VIPSIZE over vipaddr, fragment; auth = AUTH(keys = \"{}\") over vipsize;"
+      "vipsize = VIPSIZE over vipaddr, fragment; auth = AUTH(keys = \"{}\", cipher = \"{}\") over vipsize;"
       "channel = CHANNEL over auth; top = SELECT over channel;",
-      path);
+      path, cipher);
   written_ = write_key(path);
 }
 

@@ -16,8 +16,8 @@ class AuthStack {
   /// The same without AUTH: what it is to be compared with.
   static constexpr std::string_view kWithout = "SELECT-CHANNEL-VIPsize";
 
-  /// Writes a new key that counts for every host. Check with written().
-  AuthStack();
+  /// Writes a new key that counts for every host. `cipher`: AUTH's option. Check with written().
+  explicit AuthStack(std::string_view cipher = "best");
   /// Errors: system_error (the file of keys could not be written).
   [[nodiscard]] Status written() const { return written_; }
   [[nodiscard]] Stack stack() const noexcept { return {kName, graph_, netrpc::Service::transaction}; }

@@ -50,14 +50,19 @@ void EphemeralKey::generate() noexcept {
 
 void EphemeralKey::wipe() noexcept { sodium_memzero(secret.data(), secret.size()); }
 
-bool Association::establish(const Hello& hello, const Hello& reply, const EphemeralKey& mine, bool initiator,
+bool rightly_chosen(const Hello& hello, const HelloReply& reply) noexcept {
+  const std::optional<Cipher> best = best_of(hello.ciphers, reply.hello.ciphers);
+  return reply.cipher == (best ? static_cast<Ciphers>(*best) : Ciphers{0});
+}
+
+bool Association::establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine, bool initiator,
                             const Key& key, Time now) noexcept {
   wipe();
-  // The responder has chosen one, and the initiator has offered it.
-  const std::optional<Cipher> cipher = best_of(hello.ciphers, reply.ciphers);
-  if (!cipher || reply.ciphers != static_cast<Ciphers>(*cipher)) return false;
+  if (reply.cipher == 0 || !rightly_chosen(hello, reply)) return false;
+  const auto cipher = static_cast<Cipher>(reply.cipher);
   std::array<unsigned char, crypto_scalarmult_BYTES> shared;
-  if (crypto_scalarmult(shared.data(), mine.secret.data(), (initiator ? reply : hello).key.data()) != 0) return false;
+  if (crypto_scalarmult(shared.data(), mine.secret.data(), (initiator ? reply.hello : hello).key.data()) != 0)
+    return false;
   // The pre-shared key, the ephemeral secret and everything that the two have told each other: keys agree only if all
   // does.
   std::array<unsigned char, 64> keys;
@@ -65,30 +70,33 @@ bool Association::establish(const Hello& hello, const Hello& reply, const Epheme
   crypto_generichash_init(&state, key.derive.data(), key.derive.size(), keys.size());
   crypto_generichash_update(&state, shared.data(), shared.size());
   mix_in(state, hello);
-  mix_in(state, reply);
+  mix_in(state, reply.hello);
+  const std::array<unsigned char, 2> agreed{kVersion, reply.cipher};
+  crypto_generichash_update(&state, agreed.data(), agreed.size());
   crypto_generichash_final(&state, keys.data(), keys.size());
   const auto to_responder = std::span(keys).first<32>();
   const auto to_initiator = std::span(keys).last<32>();
-  send_key_.set(*cipher, initiator ? to_responder : to_initiator);
-  receive_key_.set(*cipher, initiator ? to_initiator : to_responder);
+  send_key_.set(cipher, initiator ? to_responder : to_initiator);
+  receive_key_.set(cipher, initiator ? to_initiator : to_responder);
   sodium_memzero(shared.data(), shared.size());
   sodium_memzero(keys.data(), keys.size());
   sodium_memzero(&state, sizeof state);
 
-  local_ = initiator ? hello.association : reply.association;
-  remote_ = initiator ? reply.association : hello.association;
-  generation_ = reply.generation;
+  local_ = initiator ? hello.association : reply.hello.association;
+  remote_ = initiator ? reply.hello.association : hello.association;
+  generation_ = reply.hello.generation;
   initiator_host_ = hello.ends.sender;
   initiator_ = initiator;
   confirmed = initiator;  // the reply came from somebody who can derive them
   doubted = false;
   born_ = last_used = now;
+  limits = limits_of(cipher);
   return true;
 }
 
 void Association::wipe() noexcept {
   local_ = 0;
-  sent_ = 0;
+  sent_ = blocks_ = forgeries_ = 0;
   window_ = {};
   send_key_.wipe();
   receive_key_.wipe();
@@ -97,6 +105,7 @@ void Association::wipe() noexcept {
 Errc Association::seal(HostAddress sender, HostAddress receiver, Message& message) noexcept {
   if (message.size() > Message::kMaxContiguous) return Errc::message_too_long;
   if (!message.flatten_unshared()) return Errc::limit_reached;
+  blocks_ += message.size() / 16 + 4;  // the text and what is left of it, the header, the lengths
   const DataHeader header{{sender, receiver}, remote_, ++sent_, static_cast<std::uint32_t>(message.size())};
   const std::span<std::byte> text = message.bytes();
   std::byte* const at = message.push(DataHeader::kSize);
@@ -117,8 +126,10 @@ Opened Association::open(const DataHeader& header, const std::byte* sealed, Mess
   std::copy_n(sealed, copy.size(), copy.data());
   if (!message.flatten_unshared()) return Opened::no_memory;
   if (!receive_key_.open(message.bytes(), std::span(copy).first<DataHeader::kSealed>(),
-                         std::span(copy).last<SealingKey::kTag>(), header.counter))
+                         std::span(copy).last<SealingKey::kTag>(), header.counter)) {
+    if (++forgeries_ >= limits.forgeries) wipe();
     return Opened::forged;
+  }
   window_.accept(header.counter);
   return Opened::ok;
 }

@@ -57,9 +57,7 @@ void Peer::send_hello() noexcept {
 void Peer::try_again() noexcept {
   if (!running_) return;
   if (++tries_ >= kTries) {
-    // Whoever still wants something will push it again, and so begin anew.
-    counted_.failed += pending_.size();
-    pending_.clear();
+    drop_pending();
     end_handshake();
     // The peer may have been wrong about these, or somebody keeps us from telling it.
     for (Association& association : associations_) association.doubted = false;
@@ -98,19 +96,18 @@ void Peer::hello_reply(const HelloReply& reply) noexcept {
     ++counted_.duplicates;
     return;
   }
-  if (reply.hello.association == 0 || (reply.hello.ciphers & ~settings_.ciphers) != 0) {
+  if (reply.hello.association == 0) {
     ++counted_.malformed;
     return;
   }
   heard(reply.hello.boot_id);
-  Association& association = free_association();
+  Association* const association = establish(hello_, reply, ephemeral_, true);
   const Time now = self_.host().now();
-  const bool established = association.establish(hello_, reply.hello, ephemeral_, true, key_, now);
   known_challenge_ = reply.hello.challenge;
   unanswered_ = 0;
   end_handshake();
-  if (!established) {
-    ++counted_.refused;
+  if (association == nullptr) {
+    drop_pending();
     return;
   }
   if (tries_ == 0) {  // Karn: the answer to a HELLO that was sent once
@@ -123,20 +120,50 @@ void Peer::hello_reply(const HelloReply& reply) noexcept {
     Message confirmation(self_.host().pool());
     if (std::byte* const at = confirmation.push(sizeof(ProtocolNumber)); at != nullptr) {
       WireWriter(at).put(ProtocolNumber{0});
-      (void)seal_and_send(association, std::move(confirmation));
+      (void)seal_and_send(*association, std::move(confirmation), now);
     }
   }
   send_pending();
 }
 
 void Peer::send_pending() noexcept {
+  const Time now = self_.host().now();
   // By index: sending may make messages arrive, and those make more be pushed.
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     Association* const association = sending();
     if (association == nullptr) break;
-    (void)seal_and_send(*association, std::move(pending_[i]));
+    (void)seal_and_send(*association, std::move(pending_[i]), now);
   }
   pending_.clear();
+}
+
+void Peer::drop_pending() noexcept {
+  // Whoever still wants something will push it again, and so begin anew.
+  counted_.failed += pending_.size();
+  pending_.clear();
+}
+
+/// Null: the two cannot agree. Counted, and whoever runs the host is told why.
+Association* Peer::establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
+                             bool initiator) noexcept {
+  const bool right = rightly_chosen(hello, reply);
+  no_cipher_ = right && reply.cipher == 0;
+  if (right && !no_cipher_) {
+    Association& association = free_association();
+    if (association.establish(hello, reply, mine, initiator, key_, self_.host().now())) {
+      association.limits.blocks = std::min(association.limits.blocks, settings_.limits.blocks);
+      association.limits.forgeries = std::min(association.limits.forgeries, settings_.limits.forgeries);
+      return &association;
+    }
+  }
+  ++counted_.refused;
+  self_.host().notice([&] {
+    const std::string host = "host " + to_string(host_);
+    if (right && !no_cipher_) return host + " sends a public key that is none";
+    return host + (right ? " has no cipher in common with this one" : " uses " + names_of(reply.cipher)) + "; it has " +
+           names_of(initiator ? reply.hello.ciphers : hello.ciphers) + ", and this one " + names_of(settings_.ciphers);
+  });
+  return nullptr;
 }
 
 // ---- the responder ----
@@ -167,16 +194,12 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
     (void)lower.push(std::move(message));
     return;
   }
-  const std::optional<Cipher> cipher = best_of(settings_.ciphers, hello.ciphers);
-  if (!cipher) {
-    ++counted_.refused;
-    return;
-  }
   // Fresh, and from somebody who has the key: worth a key exchange, and there the peer can be reached.
   if (!lower_) lower_ = SessionRef(&lower);
   heard(hello.boot_id);
   EphemeralKey mine;
-  mine.generate();
+  const std::optional<Cipher> cipher = best_of(settings_.ciphers, hello.ciphers);
+  if (cipher) mine.generate();
   randombytes_buf(challenge_.data(), challenge_.size());
   accepted_ = hello.salt;
   reply_ = {};
@@ -185,14 +208,13 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   reply_.hello.boot_id = self_.host().boot_id();
   reply_.hello.association = new_number();
   reply_.hello.generation = std::max(hello.generation, next_generation());
-  reply_.hello.ciphers = static_cast<Ciphers>(*cipher);
+  reply_.hello.ciphers = settings_.ciphers;
+  if (cipher) reply_.cipher = static_cast<Ciphers>(*cipher);
   reply_.hello.key = mine.pub;
   randombytes_buf(reply_.hello.salt.data(), reply_.hello.salt.size());
   reply_.hello.challenge = challenge_;
-  Association& association = free_association();
-  if (!association.establish(hello, reply_.hello, mine, false, key_, last_used)) {
+  if (establish(hello, reply_, mine, false) == nullptr && !no_cipher_) {
     accepted_ = {};
-    ++counted_.refused;
     return;
   }
   std::array<std::byte, HelloReply::kSize> packet;

@@ -69,7 +69,7 @@ void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexce
 void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept {
   WireWriter writer = begin(Type::hello_reply, reply.hello.ends, to);
   put(writer, reply.hello);
-  writer.put(reply.echo);
+  writer.put(reply.echo).put(reply.cipher);
   sign(to, HelloReply::kSize - sizeof(Mac), key);
 }
 
@@ -97,6 +97,7 @@ std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey
   HelloReply reply;
   reply.hello = get_hello(reader);
   reader.get(reply.echo);
+  reply.cipher = reader.get<Ciphers>();
   return reply;
 }
 
@@ -109,8 +110,8 @@ std::optional<Prefix> decode_prefix(const std::byte* from) noexcept {
   const auto type = reader.get<std::uint8_t>();
   if (type < static_cast<std::uint8_t>(Type::hello) || type > static_cast<std::uint8_t>(Type::data))
     return std::nullopt;
-  if (reader.get<std::uint8_t>() != kVersion) return std::nullopt;
   Prefix prefix;
+  prefix.version = reader.get<std::uint8_t>();
   prefix.type = static_cast<Type>(type);
   prefix.ends.sender = reader.get_host();
   prefix.ends.receiver = reader.get_host();

@@ -11,6 +11,12 @@
 // is repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one
 // round trip. A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this
 // association": see Peer.
+//
+// HELLO says which ciphers its sender has; HELLO_REPLY which ones the responder has, and which one is used. That must be
+// the best of those that both have, which either side can tell, and all three go into the keys. If they have none in
+// common, HELLO_REPLY says so, and nothing comes of it.
+//
+// Version 1 had no word for what the responder has. Versions do not understand each other; the prefix is the same in all.
 #pragma once
 
 #include <optional>
@@ -22,7 +28,7 @@
 
 namespace lrpc::netrpc::auth {
 
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 
 enum class Type : std::uint8_t { hello = 1, challenge = 2, hello_reply = 3, data = 4 };
 
@@ -46,7 +52,7 @@ struct Hello {
   BootId boot_id = 0;
   std::uint32_t association = 0;
   std::uint32_t generation = 0;
-  Ciphers ciphers = 0;  ///< Those that the sender has; in the reply the one that is used.
+  Ciphers ciphers = 0;  ///< Those that the sender has.
   PublicKey key{};      ///< Ephemeral, X25519.
   Salt salt{};          ///< Random: names this handshake.
   Salt challenge{};     ///< The responder's; zeros: not known.
@@ -61,9 +67,10 @@ struct Challenge {
 
 /// The HELLO's fields, for the responder; `challenge` is its next one.
 struct HelloReply {
-  static constexpr std::size_t kSize = Hello::kSize + 16;
+  static constexpr std::size_t kSize = Hello::kSize + 16 + 1;
   Hello hello;
   Salt echo{};
+  Ciphers cipher = 0;  ///< The one that is used; 0: they have none in common, and there is no association.
 };
 
 /// In front of a sealed message. All fields but the tag are the seal's additional data; behind it the ciphertext of
@@ -93,13 +100,18 @@ void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;
 /// Writes the kSealed bytes that are the additional data.
 void encode(const DataHeader& header, std::byte* to) noexcept;
 
+/// No packet is shorter.
+inline constexpr std::size_t kLeast = DataHeader::kSize;
+static_assert(kLeast <= Challenge::kSize && kLeast <= Hello::kSize);
+
 /// The beginning of every packet, in kPrefix bytes: who says to send to whom, and what. Not authenticated yet.
 inline constexpr std::size_t kPrefix = 10;
 struct Prefix {
   Type type = Type::data;
+  std::uint8_t version = kVersion;
   Ends ends;
 };
-/// Nothing: another version, or no type of ours.
+/// Nothing: no type of ours. The version may be another than kVersion.
 [[nodiscard]] std::optional<Prefix> decode_prefix(const std::byte* from) noexcept;
 /// From kSealed bytes that begin with a prefix of Type::data.
 [[nodiscard]] DataHeader decode_data(const std::byte* from) noexcept;

@@ -23,17 +23,12 @@ Errc Peer::push(Message message) noexcept {
   if (message.size() > Message::kMaxContiguous) return Errc::message_too_long;
   Association* const association = sending();
   if (association != nullptr) [[likely]] {
-    const bool old =
-        association->sent() >= settings_.rekey_messages || last_used - association->born() >= settings_.rekey_after;
-    // The next one is made while this one carries on. Its responder waits a little longer, so that not both begin.
-    if (old && !running_ &&
-        (association->initiator() || association->sent() >= settings_.rekey_messages + settings_.rekey_messages / 8 ||
-         last_used - association->born() >= settings_.rekey_after + settings_.rekey_after / 8))
-      begin_handshake();
+    // The next one is made while this one carries on.
+    if (old(*association) && !running_) begin_handshake();
     // The peer says what it does not know, but may not get to: anybody can use up how often it may. Messages go on
     // meanwhile.
     if (!running_ && silent()) begin_handshake();
-    return seal_and_send(*association, std::move(message));
+    return seal_and_send(*association, std::move(message), last_used);
   }
   if (lower() == nullptr) return Errc::host_unreachable;
   if (pending_.size() < settings_.pending) {
@@ -45,12 +40,22 @@ Errc Peer::push(Message message) noexcept {
   return Errc::ok;
 }
 
+/// Whether its keys are to be replaced. Its responder says so a little later, so that not both begin.
+bool Peer::old(const Association& association) const noexcept {
+  const auto reached = [&association](auto used, auto limit) {
+    return used >= limit && (association.initiator() || used - limit >= limit / 8);
+  };
+  return reached(association.sent(), settings_.rekey_messages) ||
+         reached(last_used - association.born(), settings_.rekey_after) ||
+         reached(association.blocks(), association.limits.blocks / 2);
+}
+
 Association* Peer::sending() noexcept {
   Association* best = nullptr;
   for (Association& association : associations_) {
     // One that the peer has not confirmed may be unknown to it: our reply is under way, or got lost.
     if (!association.alive() || !association.confirmed || association.doubted) continue;
-    if (association.sent() >= std::uint64_t{1} << 60) continue;
+    if (association.spent()) continue;
     if (best == nullptr || association.better_than(*best)) best = &association;
   }
   return best;
@@ -60,9 +65,9 @@ bool Peer::silent() const noexcept {
   return unanswered_ >= settings_.silence_messages && last_used - unanswered_since_ >= settings_.silence;
 }
 
-Errc Peer::seal_and_send(Association& association, Message message) noexcept {
-  association.last_used = self_.host().now();
-  if (unanswered_ == 0) unanswered_since_ = association.last_used;
+Errc Peer::seal_and_send(Association& association, Message message, Time now) noexcept {
+  association.last_used = now;
+  if (unanswered_ == 0) unanswered_since_ = now;
   if (unanswered_ < settings_.silence_messages) ++unanswered_;
   const Errc sealed = association.seal(self_.host().address(), host_, message);
   if (sealed != Errc::ok) return sealed;
@@ -99,29 +104,20 @@ Session* Peer::lower() noexcept {
 
 Ends Peer::ends() const noexcept { return {self_.host().address(), host_}; }
 
-bool Peer::knows(std::uint32_t association) const noexcept {
-  return std::any_of(associations_.begin(), associations_.end(),
-                     [association](const Association& a) { return a.alive() && a.local() == association; });
-}
-
-bool Peer::open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept {
-  for (Association& association : associations_) {
-    if (!association.alive() || association.local() != header.association) continue;
-    switch (association.open(header, sealed, message)) {
-      case Opened::ok: break;
-      case Opened::replayed: ++counted_.duplicates; return false;
-      case Opened::forged:
-      case Opened::no_memory: ++counted_.refused; return false;
-    }
-    last_used = association.last_used = self_.host().now();
-    association.confirmed = true;
-    association.doubted = false;
-    unanswered_ = 0;
-    if (!pending_.empty()) send_pending();
-    return true;
+bool Peer::open(Association& association, const DataHeader& header, const std::byte* sealed,
+                Message& message) noexcept {
+  switch (association.open(header, sealed, message)) {
+    case Opened::ok: break;
+    case Opened::replayed: ++counted_.duplicates; return false;
+    case Opened::forged:
+    case Opened::no_memory: ++counted_.refused; return false;
   }
-  ++counted_.refused;
-  return false;
+  last_used = association.last_used = self_.host().now();
+  association.confirmed = true;
+  association.doubted = false;
+  unanswered_ = 0;
+  if (!pending_.empty()) send_pending();
+  return true;
 }
 
 Association& Peer::free_association() noexcept {
@@ -137,7 +133,7 @@ Association& Peer::free_association() noexcept {
 std::uint32_t Peer::new_number() noexcept {
   for (;;) {
     const auto number = static_cast<std::uint32_t>(self_.host().random());
-    if (number != 0 && !knows(number) && !(running_ && hello_.association == number)) return number;
+    if (number != 0 && find(number) == nullptr && !(running_ && hello_.association == number)) return number;
   }
 }
 

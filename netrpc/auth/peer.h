@@ -18,7 +18,8 @@ struct Settings {
   std::uint64_t rekey_messages = std::uint64_t{1} << 30;
   Duration rekey_after = std::chrono::hours(1);
   std::size_t pending = 16;
-  Ciphers ciphers = available_ciphers();  ///< Those to be used, of those that this machine has.
+  Ciphers ciphers = available_ciphers();              ///< Those to be used, of those that this machine has.
+  KeyLimits limits{.forgeries = KeyLimits{}.blocks};  ///< For tests: less than the ciphers allow.
   /// An association that a better one has replaced is kept as long as messages may still be on their way.
   Duration linger = std::chrono::seconds(30);
   /// When nothing has come from a peer while so many messages were sent to it over so long, it may have lost the
@@ -44,15 +45,24 @@ class Peer {
   void hello(const Hello& hello, Session& lower) noexcept;
   void challenge(const Challenge& challenge) noexcept;
   void hello_reply(const HelloReply& reply) noexcept;
-  /// Opens a sealed message; it then begins with its protocol number. False: dropped, and counted. `sealed`: the
-  /// header.
-  [[nodiscard]] bool open(const DataHeader& header, const std::byte* sealed, Message& message) noexcept;
-  [[nodiscard]] bool knows(std::uint32_t association) const noexcept;
+  /// The association that packets name so; null: there is none.
+  [[nodiscard]] Association* find(std::uint32_t association) noexcept {
+    for (Association& known : associations_)
+      if (known.alive() && known.local() == association) return &known;
+    return nullptr;
+  }
+  /// Opens a sealed message; it then begins with its protocol number. False: dropped, and counted. `association`: what
+  /// find() has found by `header`; `sealed`: the header's bytes.
+  [[nodiscard]] bool open(Association& association, const DataHeader& header, const std::byte* sealed,
+                          Message& message) noexcept;
   [[nodiscard]] bool handshaking() const noexcept { return running_; }
   /// Whether the peer has shown, in this life of ours, that it has the key.
   [[nodiscard]] bool associated() const noexcept {
     return std::ranges::any_of(associations_, [](const Association& one) { return one.alive(); });
   }
+
+  /// Whether the last handshake has shown that the two hosts have no cipher in common.
+  [[nodiscard]] bool no_cipher() const noexcept { return no_cipher_; }
 
   /// Another key, or none (null), from now on: associations under the old one end at once.
   void rekeyed(const Key* key) noexcept;
@@ -76,6 +86,7 @@ class Peer {
   static constexpr int kChallenges = 16;  ///< New challenges within one handshake: more are somebody's replays.
 
   [[nodiscard]] Association* sending() noexcept;
+  [[nodiscard]] bool old(const Association& association) const noexcept;
   [[nodiscard]] bool silent() const noexcept;
   [[nodiscard]] Association& free_association() noexcept;
   [[nodiscard]] std::uint32_t new_number() noexcept;
@@ -86,7 +97,10 @@ class Peer {
   void try_again() noexcept;
   void heard(BootId boot_id) noexcept;
   void send_pending() noexcept;
-  [[nodiscard]] Errc seal_and_send(Association& association, Message message) noexcept;
+  void drop_pending() noexcept;
+  [[nodiscard]] Association* establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
+                                       bool initiator) noexcept;
+  [[nodiscard]] Errc seal_and_send(Association& association, Message message, Time now) noexcept;
   [[nodiscard]] Errc send(Message message) noexcept;
   [[nodiscard]] Errc send(std::span<const std::byte> packet) noexcept;
   [[nodiscard]] Ends ends() const noexcept;
@@ -104,6 +118,7 @@ class Peer {
   Time unanswered_since_{};       ///< ... and when the first of them was.
   std::array<Association, kAssociations> associations_;
   std::vector<Message> pending_;
+  bool no_cipher_ = false;
 
   // As responder.
   Salt challenge_{};  ///< What a HELLO must carry; changes with each that is accepted.

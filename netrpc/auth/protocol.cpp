@@ -153,15 +153,19 @@ Peer* AuthProtocol::peer_of(HostAddress remote, const Key& key) {
 }
 
 void AuthProtocol::demux(Session& lower, Message message) noexcept {
-  std::byte storage[kPrefix];
-  if (message.size() < kPrefix) {
+  Message::Header<kLeast> head;
+  message.pop(head);
+  const std::optional<Prefix> prefix = head ? decode_prefix(head.bytes) : std::nullopt;
+  if (!prefix || !prefix->ends.sender.known()) {
     ++counted.malformed;
     return;
   }
-  message.copy_to(storage);
-  const std::optional<Prefix> prefix = decode_prefix(storage);
-  if (!prefix || !prefix->ends.sender.known()) {
-    ++counted.malformed;
+  if (prefix->version != kVersion) {
+    ++counted.refused;
+    host().notice([&] {
+      return fmt::format("host {} speaks version {} of AUTH, and this one version {}", to_string(prefix->ends.sender),
+                         prefix->version, kVersion);
+    });
     return;
   }
   // Who the layer below says it is must be who it says it is, where that layer knows.
@@ -171,7 +175,7 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
     return;
   }
   if (prefix->type == Type::data) {
-    data(lower, *prefix, std::move(message));
+    data(lower, head.bytes, std::move(message));
     return;
   }
   const Key* const key = keys_.find(prefix->ends.sender);
@@ -180,22 +184,23 @@ void AuthProtocol::demux(Session& lower, Message message) noexcept {
     notice(host(), prefix->ends.sender, "wants to be heard, and there is no key for it here");
     return;
   }
-  handshake(lower, *prefix, *key, message);
+  handshake(lower, *prefix, *key, std::span<const std::byte, kLeast>(head.bytes, kLeast), message);
 }
 
 /// State comes to be here only behind the MAC; what fails it has cost one keyed hash.
-void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& key, Message& message) {
-  Message::Header<HelloReply::kSize> packet;
+void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& key,
+                             std::span<const std::byte, kLeast> head, const Message& rest) {
   const std::size_t size = prefix.type == Type::hello       ? Hello::kSize
                            : prefix.type == Type::challenge ? Challenge::kSize
                                                             : HelloReply::kSize;
-  packet.bytes = message.pop(size, packet.storage);
-  if (!packet) {
+  std::array<std::byte, HelloReply::kSize> packet;
+  std::ranges::copy(head, packet.begin());
+  if (rest.copy_to(std::span(packet).first(size).subspan(kLeast)) != size - kLeast) {
     ++counted.malformed;
     return;
   }
   if (prefix.type == Type::hello) {
-    const auto hello = decode_hello(packet.bytes, key.mac);
+    const auto hello = decode_hello(packet.data(), key.mac);
     if (!hello) notice(host(), prefix.ends.sender, "wants to be heard, and does not have the key that is here for it");
     Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
     if (peer == nullptr) {
@@ -212,35 +217,30 @@ void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& ke
     return;
   }
   if (prefix.type == Type::challenge) {
-    if (const auto challenge = decode_challenge(packet.bytes, key.mac)) {
+    if (const auto challenge = decode_challenge(packet.data(), key.mac)) {
       (*peer)->challenge(*challenge);
       return;
     }
-  } else if (const auto reply = decode_hello_reply(packet.bytes, key.mac)) {
+  } else if (const auto reply = decode_hello_reply(packet.data(), key.mac)) {
     (*peer)->hello_reply(*reply);
     return;
   }
   ++counted.refused;
 }
 
-void AuthProtocol::data(Session& lower, const Prefix& prefix, Message message) {
-  Message::Header<DataHeader::kSize> packet;
-  message.pop(packet);
-  if (!packet) {
-    ++counted.malformed;
-    return;
-  }
-  const DataHeader header = decode_data(packet.bytes);
-  std::unique_ptr<Peer>* const known = peers_.resolve(key_of(prefix.ends.sender));
-  if (known == nullptr || !(*known)->knows(header.association)) {
+void AuthProtocol::data(Session& lower, const std::byte* head, Message message) {
+  const DataHeader header = decode_data(head);
+  const HostAddress sender = header.ends.sender;
+  std::unique_ptr<Peer>* const known = peers_.resolve(key_of(sender));
+  Association* const association = known != nullptr ? (*known)->find(header.association) : nullptr;
+  if (association == nullptr) {
     ++counted.refused;
     // While our own handshake runs the peer is being told anyway.
-    if (known == nullptr || !(*known)->handshaking()) nudge(lower, prefix.ends.sender, header.association);
+    if (known == nullptr || !(*known)->handshaking()) nudge(lower, sender, header.association);
     return;
   }
   Peer& peer = **known;
-  if (!peer.open(header, packet.bytes, message)) return;
-  deliver(peer, std::move(message));
+  if (peer.open(*association, header, head, message)) deliver(peer, std::move(message));
 }
 
 /// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so
@@ -329,6 +329,7 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
     shares->has_key = keys_.find(shares->host) != nullptr;
     const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(shares->host));
     shares->shown = peer != nullptr && (*peer)->associated();
+    shares->no_cipher = peer != nullptr && (*peer)->no_cipher();
     return Errc::ok;
   }
   if (auto* const again = std::get_if<control::RereadKeys>(&request)) {

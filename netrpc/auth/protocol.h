@@ -55,8 +55,9 @@ class AuthProtocol final : public Protocol {
   [[nodiscard]] HostKey key_of(HostAddress host) const noexcept { return {this->host().hash_seed(), host}; }
   /// Null: there are as many as there may be.
   [[nodiscard]] Peer* peer_of(HostAddress host, const Key& key);
-  void handshake(Session& lower, const Prefix& prefix, const Key& key, Message& message);
-  void data(Session& lower, const Prefix& prefix, Message message);
+  void handshake(Session& lower, const Prefix& prefix, const Key& key, std::span<const std::byte, kLeast> head,
+                 const Message& rest);
+  void data(Session& lower, const std::byte* head, Message message);
   void nudge(Session& lower, HostAddress peer, std::uint32_t association) noexcept;
   [[nodiscard]] bool may_nudge() noexcept;
   void deliver(Peer& peer, Message message);

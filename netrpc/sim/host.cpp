@@ -40,6 +40,7 @@ void SimHost::boot() {
   options.name = options_.name;
   options.address = options_.address;
   options.buffer_limit = options_.buffer_limit;
+  options.notice = [this](std::string text) { notices_.push_back(std::move(text)); };
   while (options.seed == 0) options.seed = world_.random();
   ++lives_;
   life_ = std::make_unique<Life>(std::move(options), clock_, world_);

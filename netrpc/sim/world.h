@@ -94,6 +94,8 @@ class SimHost {
   [[nodiscard]] HostAddress address() const noexcept { return options_.address; }
   [[nodiscard]] EthernetAddress ethernet_address() const noexcept;
   [[nodiscard]] std::uint32_t segment() const noexcept { return options_.segment; }
+  /// What its lives have told whoever runs them (HostOptions::notice).
+  [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return notices_; }
   /// How often it has booted.
   [[nodiscard]] std::uint32_t lives() const noexcept { return lives_; }
 
@@ -148,6 +150,7 @@ class SimHost {
   Time rate_since_here_{};  ///< and what the host's clock showed then.
   Time paused_until_{};
   std::uint32_t lives_ = 0;
+  std::vector<std::string> notices_;
   std::uint32_t group_ = 0;  ///< Hosts of different groups do not hear each other.
   std::function<void(SimHost&)> compose_;
   Event timer_;  ///< In the world's events: when the host's next event is due.

@@ -11,12 +11,16 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/auth/auth.h"
 #include "netrpc/auth/keys.h"
+#include "netrpc/auth/protocol.h"
 #include "netrpc/auth/test/key_file.h"
 #include "netrpc/auth/test/tap.h"
 
 namespace lrpc::netrpc::auth {
 
 using namespace std::chrono_literals;
+
+inline constexpr auto kChacha = static_cast<Ciphers>(Cipher::chacha20_poly1305);
+inline constexpr auto kAes = static_cast<Ciphers>(Cipher::aes256_gcm);
 
 /// What lives on a host of the test.
 struct Stack {
@@ -28,8 +32,8 @@ struct Stack {
 class Auth : public ::testing::Test {
  protected:
   /// Two hosts, with the files of keys given, on an Ethernet, which pads.
-  void start(const std::string& keys_0, const std::string& keys_1, SimOptions sim = {}, Options options = {},
-             const std::array<std::string, 2>& ciphers = {"best", "best"}) {
+  void start(const std::string& keys_0, const std::string& keys_1, SimOptions sim = {}, Options options = {}) {
+    files.clear();
     files.push_back(std::make_unique<KeyFile>(keys_0));
     files.push_back(std::make_unique<KeyFile>(keys_1));
     net = std::make_unique<SimHosts>(2, 1, sim);
@@ -39,7 +43,8 @@ class Auth : public ::testing::Test {
         Stack& stack = stacks[i];
         stack.tap = &machine.add<Tap>(machine.ethernet());
         options.set("keys", files[i]->path());
-        auto made = auth_kind().make({machine.host(), "auth", {stack.tap}, options});
+        auto made = limits ? make_limited(machine, *stack.tap, options.text("keys"))
+                           : auth_kind().make({machine.host(), "auth", {stack.tap}, options});
         ASSERT_TRUE(made) << made.error().message();
         stack.auth = made->get();
         machine.own(std::shared_ptr<Protocol>(std::move(*made)));
@@ -91,9 +96,35 @@ class Auth : public ::testing::Test {
     return packets;
   }
 
+  [[nodiscard]] const std::vector<std::string>& notices(std::size_t host) { return (*net)[host].notices(); }
+
+  std::array<std::string, 2> ciphers = {"best", "best"};  ///< The option, for each host. Before start().
+  std::optional<KeyLimits> limits;                        ///< Before start(): as if the ciphers allowed no more.
   std::vector<std::unique_ptr<KeyFile>> files;
   Stack stacks[2];
   std::unique_ptr<SimHosts> net;
+
+ private:
+  Result<std::unique_ptr<Protocol>> make_limited(SimHost& machine, Protocol& below, std::string_view keys) const {
+    AuthOptions options;
+    options.keys = keys;
+    options.settings.limits = *limits;
+    auto ring = KeyRing::read(options.keys);
+    if (!ring) return ring.error();
+    auto made = std::make_unique<AuthProtocol>(machine.host(), "auth", below, std::move(options), std::move(*ring));
+    if (auto enabled = made->enable_below(); !enabled) return enabled.error();
+    return std::unique_ptr<Protocol>(std::move(made));
+  }
+};
+
+/// The same with one cipher, which both hosts insist on.
+class AuthBy : public Auth, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == std::string_view("aes256-gcm") && !aes_gcm::available())
+      GTEST_SKIP() << "this processor has no instructions for AES";
+    ciphers = {GetParam(), GetParam()};
+  }
 };
 
 using Texts = std::vector<std::string>;

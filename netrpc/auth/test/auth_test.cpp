@@ -8,7 +8,7 @@
 namespace lrpc::netrpc::auth {
 namespace {
 
-TEST_F(Auth, messages_arrive_in_both_directions_unpadded) {
+TEST_P(AuthBy, messages_arrive_in_both_directions_unpadded) {
   start();
   send(0, "a");
   run();
@@ -23,7 +23,7 @@ TEST_F(Auth, messages_arrive_in_both_directions_unpadded) {
   EXPECT_EQ(received(1).back(), large);
 }
 
-TEST_F(Auth, messages_that_wait_for_the_handshake_arrive_in_order) {
+TEST_P(AuthBy, messages_that_wait_for_the_handshake_arrive_in_order) {
   start();
   const SessionRef session = open(0, 1);
   Texts expected;
@@ -35,7 +35,7 @@ TEST_F(Auth, messages_that_wait_for_the_handshake_arrive_in_order) {
   EXPECT_EQ(received(1), expected);
 }
 
-TEST_F(Auth, no_more_messages_wait_than_the_option_says) {
+TEST_P(AuthBy, no_more_messages_wait_than_the_option_says) {
   Options options;
   options.set("pending", "3");
   start({}, options);
@@ -46,7 +46,7 @@ TEST_F(Auth, no_more_messages_wait_than_the_option_says) {
   EXPECT_EQ(statistics(0).refused, 7U);
 }
 
-TEST_F(Auth, opening_to_a_host_without_a_key_is_not_permitted_and_says_so) {
+TEST_P(AuthBy, opening_to_a_host_without_a_key_is_not_permitted_and_says_so) {
   start("10.0.0.77 " + generate_key(), "* " + generate_key());
   const Shepherd inside((*net)[0].monitor());
   const auto session = stacks[0].auth->open(*stacks[0].sink, net->to(1));
@@ -54,7 +54,7 @@ TEST_F(Auth, opening_to_a_host_without_a_key_is_not_permitted_and_says_so) {
   EXPECT_EQ(session.error().message(), "auth: there is no key for host 10.0.0.2; add one to " + files[0]->path());
 }
 
-TEST_F(Auth, the_receiver_recovers_when_it_has_rebooted) {
+TEST_P(AuthBy, the_receiver_recovers_when_it_has_rebooted) {
   start();
   const SessionRef session = open(0, 1);
   ASSERT_EQ(push(0, session, "before"), Errc::ok);
@@ -74,7 +74,7 @@ TEST_F(Auth, the_receiver_recovers_when_it_has_rebooted) {
   EXPECT_EQ(told, (*net)[1].host().boot_id());
 }
 
-TEST_F(Auth, the_sender_recovers_when_it_has_rebooted) {
+TEST_P(AuthBy, the_sender_recovers_when_it_has_rebooted) {
   start();
   send(0, "before");
   run();
@@ -88,7 +88,7 @@ TEST_F(Auth, the_sender_recovers_when_it_has_rebooted) {
   EXPECT_EQ(received(0), Texts{"back"}) << "and the other way with the new association";
 }
 
-TEST_F(Auth, both_sides_may_begin_at_once) {
+TEST_P(AuthBy, both_sides_may_begin_at_once) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SimOptions sim;
     sim.seed = seed;
@@ -115,7 +115,7 @@ TEST_F(Auth, both_sides_may_begin_at_once) {
   }
 }
 
-TEST_F(Auth, keys_change_under_way_without_loss) {
+TEST_P(AuthBy, keys_change_under_way_without_loss) {
   Options options;
   options.set("rekey_messages", "10");
   SimOptions sim;
@@ -136,7 +136,7 @@ TEST_F(Auth, keys_change_under_way_without_loss) {
   EXPECT_GE(arrived(0, Type::hello_reply).size(), 10U);
 }
 
-TEST_F(Auth, keys_change_with_time) {
+TEST_P(AuthBy, keys_change_with_time) {
   start();
   const SessionRef session = open(0, 1);
   ASSERT_EQ(push(0, session, "a"), Errc::ok);
@@ -150,7 +150,7 @@ TEST_F(Auth, keys_change_with_time) {
   EXPECT_EQ(arrived(0, Type::hello_reply).size(), before + 1);
 }
 
-TEST_F(Auth, says_how_the_peer_is_known) {
+TEST_P(AuthBy, says_how_the_peer_is_known) {
   const std::string key = generate_key();
   start("10.0.0.0/24 " + key, "* " + key);
   const SessionRef session = open(0, 1);
@@ -161,7 +161,7 @@ TEST_F(Auth, says_how_the_peer_is_known) {
   EXPECT_STREQ(authenticated.key_name.data(), "10.0.0.0/24");
 }
 
-TEST_F(Auth, leaves_room_for_its_header) {
+TEST_P(AuthBy, leaves_room_for_its_header) {
   start();
   const SessionRef session = open(0, 1);
   control::MaximumMessage maximum;
@@ -177,7 +177,7 @@ TEST_F(Auth, leaves_room_for_its_header) {
   EXPECT_EQ(push(0, session, largest + "."), Errc::message_too_long);
 }
 
-TEST_F(Auth, a_key_that_is_taken_away_cuts_the_peer_off) {
+TEST_P(AuthBy, a_key_that_is_taken_away_cuts_the_peer_off) {
   const std::string key = generate_key();
   start("* " + key, "* " + key);
   const SessionRef session = open(0, 1);
@@ -206,7 +206,7 @@ TEST_F(Auth, a_key_that_is_taken_away_cuts_the_peer_off) {
   EXPECT_EQ(received(1), (Texts{"before", "again"}));
 }
 
-TEST_F(Auth, keeps_nothing_that_nobody_needs) {
+TEST_P(AuthBy, keeps_nothing_that_nobody_needs) {
   start();
   send(0, "message");
   run();
@@ -225,7 +225,7 @@ TEST_F(Auth, keeps_nothing_that_nobody_needs) {
   EXPECT_EQ(received(1), (Texts{"message", "again"}));
 }
 
-TEST_F(Auth, allocates_nothing_for_a_message_once_it_is_warm) {
+TEST_P(AuthBy, allocates_nothing_for_a_message_once_it_is_warm) {
   start();
   stacks[1].tap->on_arrival = [](std::string&) { return true; };
   const SessionRef session = open(0, 1);
@@ -239,6 +239,12 @@ TEST_F(Auth, allocates_nothing_for_a_message_once_it_is_warm) {
   EXPECT_EQ((*net)[0].pool().allocations() + (*net)[1].pool().allocations(), before);
   EXPECT_EQ(received(1).size(), 1010U);
 }
+
+// Those of hostile_test.cpp, too.
+INSTANTIATE_TEST_SUITE_P(both_ciphers, AuthBy, testing::Values("chacha20-poly1305", "aes256-gcm"),
+                         [](const auto& tested) {
+                           return tested.param == std::string_view("aes256-gcm") ? "aes256_gcm" : "chacha20_poly1305";
+                         });
 
 }  // namespace
 }  // namespace lrpc::netrpc::auth

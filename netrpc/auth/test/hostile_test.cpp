@@ -11,7 +11,7 @@
 namespace lrpc::netrpc::auth {
 namespace {
 
-TEST_F(Auth, nothing_on_the_wire_can_be_read) {
+TEST_P(AuthBy, nothing_on_the_wire_can_be_read) {
   start();
   send(0, "a secret that is long enough to be found");
   run();
@@ -19,7 +19,7 @@ TEST_F(Auth, nothing_on_the_wire_can_be_read) {
   for (const std::string& packet : stacks[1].tap->arrived) EXPECT_EQ(packet.find("secret"), std::string::npos);
 }
 
-TEST_F(Auth, a_host_with_another_key_gets_nothing_and_leaves_nothing) {
+TEST_P(AuthBy, a_host_with_another_key_gets_nothing_and_leaves_nothing) {
   start("* " + generate_key(), "* " + generate_key());
   send(0, "secret");
   run(60s);
@@ -33,7 +33,7 @@ TEST_F(Auth, a_host_with_another_key_gets_nothing_and_leaves_nothing) {
   EXPECT_EQ((*net)[1].host().peers().boot_id(net->address(0)), 0U) << "only authentic boot identifiers are believed";
 }
 
-TEST_F(Auth, a_peer_that_we_have_no_key_for_is_not_answered) {
+TEST_P(AuthBy, a_peer_that_we_have_no_key_for_is_not_answered) {
   const std::string key = generate_key();
   start("* " + key, "10.0.0.77 " + key);
   send(0, "hello");
@@ -42,7 +42,7 @@ TEST_F(Auth, a_peer_that_we_have_no_key_for_is_not_answered) {
   EXPECT_EQ(statistics(1).sent, 0U);
 }
 
-TEST_F(Auth, a_message_that_is_repeated_is_delivered_once) {
+TEST_P(AuthBy, a_message_that_is_repeated_is_delivered_once) {
   start();
   send(0, "once");
   run();
@@ -52,7 +52,7 @@ TEST_F(Auth, a_message_that_is_repeated_is_delivered_once) {
   EXPECT_EQ(statistics(1).duplicates, 5U);
 }
 
-TEST_F(Auth, messages_in_another_order_are_delivered_as_far_as_the_window_reaches) {
+TEST_P(AuthBy, messages_in_another_order_are_delivered_as_far_as_the_window_reaches) {
   start();
   const SessionRef session = open(0, 1);
   ASSERT_EQ(push(0, session, "first"), Errc::ok);
@@ -73,7 +73,7 @@ TEST_F(Auth, messages_in_another_order_are_delivered_as_far_as_the_window_reache
   EXPECT_EQ(received(1), (Texts{"1024", "1", "500"}));
 }
 
-TEST_F(Auth, bits_that_were_flipped_and_ends_that_were_cut_off_are_noticed) {
+TEST_P(AuthBy, bits_that_were_flipped_and_ends_that_were_cut_off_are_noticed) {
   start();
   send(0, "message");
   run();
@@ -103,7 +103,7 @@ TEST_F(Auth, bits_that_were_flipped_and_ends_that_were_cut_off_are_noticed) {
   EXPECT_EQ(received(1).back(), "still there");
 }
 
-TEST_F(Auth, handshake_packets_that_were_changed_or_cut_do_nothing) {
+TEST_P(AuthBy, handshake_packets_that_were_changed_or_cut_do_nothing) {
   start();
   send(0, "message");
   run();
@@ -132,7 +132,7 @@ TEST_F(Auth, handshake_packets_that_were_changed_or_cut_do_nothing) {
   EXPECT_EQ(received(1), Texts{"goes on"});
 }
 
-TEST_F(Auth, a_flood_of_repeated_hellos_makes_no_state_and_takes_none_away) {
+TEST_P(AuthBy, a_flood_of_repeated_hellos_makes_no_state_and_takes_none_away) {
   start();
   send(0, "before");
   run();
@@ -150,7 +150,7 @@ TEST_F(Auth, a_flood_of_repeated_hellos_makes_no_state_and_takes_none_away) {
   EXPECT_EQ(arrived(1, Type::data).size(), data_before + 1) << "with the association they had";
 }
 
-TEST_F(Auth, a_hello_that_is_repeated_from_elsewhere_does_not_lead_messages_there) {
+TEST_P(AuthBy, a_hello_that_is_repeated_from_elsewhere_does_not_lead_messages_there) {
   /// A way to nowhere, which claims to lead to the peer.
   class Elsewhere final : public Session {
    public:
@@ -180,7 +180,7 @@ TEST_F(Auth, a_hello_that_is_repeated_from_elsewhere_does_not_lead_messages_ther
   EXPECT_EQ(received(0), Texts{"out"});
 }
 
-TEST_F(Auth, an_honest_handshake_succeeds_amid_a_flood_of_repeated_hellos) {
+TEST_P(AuthBy, an_honest_handshake_succeeds_amid_a_flood_of_repeated_hellos) {
   start();
   send(0, "old");
   run();
@@ -196,7 +196,7 @@ TEST_F(Auth, an_honest_handshake_succeeds_amid_a_flood_of_repeated_hellos) {
   EXPECT_EQ(received(1).back(), "new");
 }
 
-TEST_F(Auth, sealed_packets_of_unknown_associations_are_answered_at_a_limited_rate) {
+TEST_P(AuthBy, sealed_packets_of_unknown_associations_are_answered_at_a_limited_rate) {
   start();
   send(0, "message");
   run();
@@ -213,7 +213,7 @@ TEST_F(Auth, sealed_packets_of_unknown_associations_are_answered_at_a_limited_ra
   EXPECT_LE(arrived(1, Type::hello).size(), 2U) << "and nobody begins a handshake for associations that it never had";
 }
 
-TEST_F(Auth, a_flood_of_sealed_packets_keeps_a_rebooted_host_apart_for_seconds_only) {
+TEST_P(AuthBy, a_flood_of_sealed_packets_keeps_a_rebooted_host_apart_for_seconds_only) {
   start();
   const SessionRef session = open(0, 1);
   ASSERT_EQ(push(0, session, "before"), Errc::ok);
@@ -239,7 +239,7 @@ TEST_F(Auth, a_flood_of_sealed_packets_keeps_a_rebooted_host_apart_for_seconds_o
   EXPECT_FALSE(received(1).empty());
 }
 
-TEST_F(Auth, a_peer_that_only_listens_is_asked_now_and_then_whether_it_is_there) {
+TEST_P(AuthBy, a_peer_that_only_listens_is_asked_now_and_then_whether_it_is_there) {
   start();
   const SessionRef session = open(0, 1);
   for (int i = 0; i < 1000; ++i) {
@@ -251,7 +251,7 @@ TEST_F(Auth, a_peer_that_only_listens_is_asked_now_and_then_whether_it_is_there)
   EXPECT_LE(arrived(1, Type::hello).size(), 10U);
 }
 
-TEST_F(Auth, packets_of_an_earlier_life_do_not_disturb_the_present_one) {
+TEST_P(AuthBy, packets_of_an_earlier_life_do_not_disturb_the_present_one) {
   start();
   send(0, "before");
   run();
@@ -275,7 +275,7 @@ TEST_F(Auth, packets_of_an_earlier_life_do_not_disturb_the_present_one) {
   EXPECT_EQ(received(1), (Texts{"after", "on"}));
 }
 
-TEST_F(Auth, whatever_the_wire_does_nothing_arrives_twice_or_changed_and_something_arrives) {
+TEST_P(AuthBy, whatever_the_wire_does_nothing_arrives_twice_or_changed_and_something_arrives) {
   std::vector<std::uint64_t> seeds(8);
   std::iota(seeds.begin(), seeds.end(), testing_lrpc::test_seed());
   if (testing_lrpc::long_tests())

@@ -230,12 +230,14 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
 
 std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
   constexpr std::string_view kSilent = "cannot be reached, or no lrpc-netd runs there";
-  netrpc::control::SharesKey shares{{to}, false, false};
+  netrpc::control::SharesKey shares{{to}, false, false, false};
   const Shepherd inside(host().monitor());
   const bool keyed = netrpc::control::ask(below_, shares) == Errc::ok;
   if (outcome == Errc::not_permitted && keyed && !shares.has_key)
     return "has no line in this host's file of keys: add one, and send lrpc-netd SIGHUP";
   if (outcome != Errc::peer_gone) return "refused: " + std::string(describe(outcome));
+  if (keyed && shares.no_cipher)
+    return "has no cipher in common with this host: compare the option cipher of AUTH in both graphs";
   if (!keyed || shares.shown) return std::string(kSilent);
   // It says nothing to those without the key, and so not that this is why.
   const std::string text =

@@ -47,19 +47,30 @@ class Machine {
     options.insert(options.end(), {"--keys", file("keys")});
     start_netd(std::move(options));
   }
-  /// One of the built-in graph for `options` that believes after `give_up` that a host which says nothing will not answer.
-  void start_with_give_up(const std::string& give_up, const std::string& options,
-                          const std::vector<std::string>& more = {}) {
+  /// One of the built-in graph for `options` in which `changes` have been made: text, and what stands there instead.
+  void start_changed(const std::string& options, const std::vector<std::pair<std::string, std::string>>& changes,
+                     const std::vector<std::string>& more = {}) {
     std::string graph;
     in([&] { graph = run(std::string(LRPC_NETD) + " --check " + options).output; });
-    const std::string patient = "give_up = 30s";
-    const std::size_t at = graph.find(patient);
-    ASSERT_NE(at, std::string::npos) << graph;
-    graph.replace(at, patient.size(), "give_up = " + give_up);
+    for (const auto& [was, is] : changes) {
+      const std::size_t at = graph.find(was);
+      ASSERT_NE(at, std::string::npos) << graph;
+      graph.replace(at, was.size(), is);
+    }
     std::ofstream(file("graph")) << graph;
     std::vector<std::string> arguments{"--graph", file("graph")};
     arguments.insert(arguments.end(), more.begin(), more.end());
     start_netd(std::move(arguments));
+  }
+  /// One that believes after `give_up` that a host which says nothing will not answer.
+  void start_with_give_up(const std::string& give_up, const std::string& options,
+                          const std::vector<std::string>& more = {}) {
+    start_changed(options, {{"give_up = 30s", "give_up = " + give_up}}, more);
+  }
+  /// One whose AUTH has this cipher only.
+  void start_with_cipher(const std::string& cipher, const std::vector<std::string>& more = {}) {
+    start_changed("--keys " + file("keys"),
+                  {{"give_up = 30s", "give_up = 500ms"}, {"AUTH(", "AUTH(cipher = \"" + cipher + "\", "}}, more);
   }
   /// For tests in which no host answers.
   void start_impatient(const std::string& options, const std::vector<std::string>& more = {}) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "netrpc/auth/aes_gcm.h"
 #include "run.h"
 
 namespace lrpc::netd::test {
@@ -88,6 +89,23 @@ TEST_F(TwoMachines, a_machine_without_the_key_is_refused) {
   share_key();
   here->netd().send(SIGHUP);
   EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "with the key it is not";
+}
+
+TEST_F(TwoMachines, machines_without_a_cipher_in_common_are_told_so) {
+  if (!netrpc::auth::aes_gcm::available()) GTEST_SKIP() << "this processor has no instructions for AES";
+  share_key();
+  const Process server = start_server();
+  there->start_with_cipher("aes256-gcm", {"--export", "conformance"});
+  here->start_with_cipher("chacha20-poly1305");
+  const auto refused = import();
+  EXPECT_EQ(refused.code(), Errc::remote_unavailable);
+  expect_said(refused.error().text, "has no cipher in common with this host");
+  expect_logged(*here,
+                "host 10.7.0.2 has no cipher in common with this one; it has aes256-gcm, and this one chacha20-");
+  expect_logged(*there, "host 10.7.0.1 has no cipher in common with this one; it has chacha20-poly1305");
+  here->netd().kill_and_wait();
+  here->start_with_keys();
+  EXPECT_TRUE(eventually([&] { return import().has_value(); })) << "which has both";
 }
 
 TEST_F(TwoMachines, a_machine_that_has_no_line_for_the_other_says_that_it_is_not_permitted) {

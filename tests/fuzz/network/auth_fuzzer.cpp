@@ -31,6 +31,7 @@ constexpr ProtocolNumber kNumber = protocol_numbers::kFirstOfTests;
 constexpr std::size_t kPeers = 3;
 constexpr std::size_t kSessions = 3;
 constexpr std::size_t kPending = 4;
+constexpr auto kChacha = static_cast<auth::Ciphers>(auth::Cipher::chacha20_poly1305);
 
 /// The same input is to do the same: what libsodium calls random is a generator that every run seeds anew.
 struct Random {
@@ -87,8 +88,9 @@ HostAddress address_of(std::size_t side) { return {side == 0 ? 0x0a000002U : 0x0
 std::uint8_t peer_of(std::size_t side) { return static_cast<std::uint8_t>(side); }
 
 struct Side {
-  Side(std::size_t self, StepClock& clock, Engine& engine, std::map<std::uint32_t, std::size_t>& sent,
-       std::vector<Packet>& wire)
+  /// `ciphers`: what it may use of those that the machine has; `limited`: its keys go a short way only.
+  Side(std::size_t self, auth::Ciphers ciphers, bool limited, StepClock& clock, Engine& engine,
+       std::map<std::uint32_t, std::size_t>& sent, std::vector<Packet>& wire)
       : host(host_options(address_of(self)), clock, engine) {
     const Shepherd inside(host.monitor());
     device = std::make_unique<FuzzDevice>(host, "wire");
@@ -102,6 +104,8 @@ struct Side {
     options.sessions = kSessions;
     options.settings.pending = kPending;
     options.settings.rekey_messages = 6;
+    options.settings.ciphers &= ciphers;
+    if (limited) options.settings.limits = {.blocks = 64, .forgeries = 3};
     auto keys = auth::KeyRing::parse(kKeys, "keys");
     require(bool(keys), "the keys can be read");
     auto made = std::make_unique<auth::AuthProtocol>(host, "auth", *device, options, std::move(*keys));
@@ -119,8 +123,12 @@ struct Side {
 
 class World {
  public:
-  World() {
-    for (std::size_t i = 0; i < 2; ++i) sides_[i] = std::make_unique<Side>(i, clock_, engine_, sent_, wire_);
+  /// `kind`: bits of who has ChaCha20-Poly1305 alone, and of whose keys are limited.
+  explicit World(unsigned kind) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto ciphers = (kind >> i & 1) != 0 ? kChacha : auth::Ciphers{0xff};
+      sides_[i] = std::make_unique<Side>(i, ciphers, (kind >> i & 4) != 0, clock_, engine_, sent_, wire_);
+    }
   }
   ~World() {
     for (const auto& side : sides_) {
@@ -312,8 +320,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   lrpc::fuzz::require(repeatable, "libsodium takes a generator");
   Random::state = 0x9e37'79b9'7f4a'7c15;
   lrpc::fuzz::Input input(data, size);
-  World world;
-  const bool then_recover = (input.byte() & 1) != 0;
+  const std::uint8_t kind = input.byte();
+  World world(kind >> 1);
+  const bool then_recover = (kind & 1) != 0;
   while (input.more()) world.step(input);
   if (then_recover) world.recover();
   return 0;

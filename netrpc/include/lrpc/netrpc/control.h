@@ -84,11 +84,13 @@ struct Authenticated {
   std::array<char, 64>
       key_name{};  ///< Which key vouches for the peer: the key file's host or network. Ends with a zero.
 };
-/// To a protocol that reads keys: has this host one for `host`, and has that one shown that it has it, too?
+/// To a protocol that reads keys: has this host one for `host`, has that one shown that it has it, too, and did the
+/// last handshake with it fail because the two have no cipher in common?
 struct SharesKey {
   HostAddress host;
   bool has_key = false;
   bool shown = false;
+  bool no_cipher = false;
 };
 /// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
 struct RereadKeys {
