@@ -42,7 +42,7 @@ void ServedInterface::lay_out_entries() {
   }
 }
 
-Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
+Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client) {
   if (!interface.options.authorise) return {};
   return decide([&] { return interface.options.authorise(client); });
 }

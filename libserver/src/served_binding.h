@@ -65,7 +65,7 @@ struct ServedInterface {
 };
 
 /// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
-[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Credentials& client);
+[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client);
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 

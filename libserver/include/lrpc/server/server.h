@@ -88,8 +88,9 @@ struct EscapedException {
 struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets its
   /// text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on the
-  /// clerk's thread: must not block for long.
-  std::function<Status(const shim::Credentials& client)> authorise{};
+  /// clerk's thread: must not block for long. shim::ClientCredentials says which clients' groups are known; who is not
+  /// known to be in a group has to be refused what only its members may.
+  std::function<Status(const shim::ClientCredentials& client)> authorise{};
   /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
   /// if `authorise` is empty, too; else nobody, for they have no user or group here.
   std::function<Status(const shim::Principal& principal)> authorise_remote{};
