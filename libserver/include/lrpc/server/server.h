@@ -47,10 +47,12 @@ struct ServerOptions {
   std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
+  /// A binding that has ended counts, but not for its process, until the last procedure that it called is over: only
+  /// then is its memory given back.
   std::size_t max_bindings = 4096;
   std::size_t max_bindings_per_client_process = 256;
-  /// Most bindings alive of one user, over all its processes, and most bytes of their regions; the server's own user is
-  /// no exception. Callers of other hosts are limited by the network domain.
+  /// Most bindings alive, or ended and not over as above, of one user over all its processes, and most bytes of their
+  /// regions; the server's own user is no exception. Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
   /// Most file descriptors of this process that the bindings of one user hold: two each, five if the interface has
