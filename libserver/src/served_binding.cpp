@@ -1,7 +1,5 @@
 #include "served_binding.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -89,7 +87,7 @@ bool ServedBinding::revoke() noexcept {
     for (const auto& region : secondary_) region->revoke_words();
   }
   // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
-  ::shutdown(parts_.bell.get(), SHUT_RDWR);
+  bell_.hang_up();
   callback_port_.close();
   return true;
 }
