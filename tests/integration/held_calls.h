@@ -6,14 +6,16 @@
 
 namespace testing_lrpc {
 
-/// Is told of them, on the threads that make them, which wait for it.
+/// Is told of them, on the threads that make them, which wait for it. It outlives the server and the client whose threads
+/// it is told of.
 class Watch {
  public:
-  Watch() { current_ = this; }
+  Watch() = default;
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
-  /// Before the threads that it watches end: none of them may be in it.
   virtual ~Watch() { current_ = nullptr; }
+  /// From now on, in place of any other.
+  void begin() { current_ = this; }
 
   /// Before FUTEX_WAIT_BITSET for these bits, and with what became of it: 0, or -1 and errno.
   virtual void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/) {}

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,7 +102,8 @@ class WordsWrittenBack : public Watch {
     word_ = word;
     changed_.notify_all();
     changed_.wait_for(lock, kPatience, [this] { return wakes_ >= kBeforeStopWaits; });
-    std::memcpy(word, &expected, sizeof expected);  // the low half, which the futex compares
+    // The low half, which the futex compares.
+    __atomic_store_n(static_cast<std::uint32_t*>(word), expected, __ATOMIC_SEQ_CST);
   }
   void waited(void* word, std::uint32_t /*bits*/, long result) override {
     const std::lock_guard lock(mutex_);
@@ -143,6 +143,7 @@ class WordsWrittenBack : public Watch {
 
 TEST(StopOfAServer, wakes_an_estack_again_whose_client_has_it_sleep_all_the_same) {
   WordsWrittenBack watch;
+  watch.begin();
   {
     ConformanceService service;
     std::optional<lrpc::Server> server(std::in_place);

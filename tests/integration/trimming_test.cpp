@@ -49,6 +49,7 @@ class HeldTrimmer : public Watch {
 };
 
 TEST(Trimming, is_waited_for_by_a_caller_that_does_not_wait_for_astacks) {
+  HeldTrimmer trimmer;
   ConformanceService service;
   lrpc::Server server;
   auto ends = lrpc::shim::make_socket_pair();
@@ -62,7 +63,7 @@ TEST(Trimming, is_waited_for_by_a_caller_that_does_not_wait_for_astacks) {
     return client->Fill(100'000, 7, data).code();
   };
   ASSERT_EQ(fill(), lrpc::Errc::ok) << "with its tail, which is given back a second later";
-  HeldTrimmer trimmer;
+  trimmer.begin();
   ASSERT_TRUE(trimmer.wait_held());
   EXPECT_EQ(fill(), lrpc::Errc::ok) << "the A-stacks are there, if not to be had just now";
   EXPECT_TRUE(trimmer.caller_has_waited());
