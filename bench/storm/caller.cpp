@@ -4,8 +4,10 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include "lrpc/client.h"
+#include "lrpc/shim/binder_protocol.h"
 #include "made_call.h"
 
 namespace lrpc::storm {
@@ -38,7 +40,30 @@ std::shared_ptr<Client> import_or_not(const std::string& name, const ImportOptio
   return nullptr;
 }
 
+std::string private_socket(const std::string& nameserver, const std::string& name) { return nameserver + "." + name; }
+
+std::shared_ptr<Client> import_privately_or_not(const std::string& name, const ImportOptions& options) {
+  const bool survivor = name == kSurvivorName;
+  const InCall waiting("private import", 0, nullptr);
+  auto socket = shim::connect_nameserver(private_socket(options.nameserver, name), false);
+  Error why = socket ? Error() : socket.error();
+  if (socket) {
+    auto imported = Client::import_over(std::move(*socket), options);
+    if (imported) {
+      ledger().private_bindings.fetch_add(1, std::memory_order_relaxed);
+      return std::make_shared<Client>(*std::move(imported));
+    }
+    why = imported.error();
+  }
+  // Nobody listens there, or no longer; or who does is stopped.
+  const bool fits = why.code == Errc::no_nameserver || why.code == Errc::peer_gone || why.code == Errc::timed_out;
+  if (survivor) complain("private import of %s, which is there: %s", name.c_str(), why.message().c_str());
+  if (!survivor && !fits) complain("private import of %s: %s", name.c_str(), why.message().c_str());
+  return nullptr;
+}
+
 bool Caller::call(Client& client, const Terms& terms) {
+  if (!terms.sealed && random_.chance(3)) return cancelled(client, terms);
   const std::uint32_t kind = random_.below(100);
   if (kind < 50) return simple(client, terms);
   if (kind < 65) return large(client, terms);
@@ -223,6 +248,28 @@ bool Caller::burst(Client& client, const Terms& terms, std::uint32_t count) {
   for (StartedAdd& one : all) one.start("Add in a burst", client, 40, 2);
   bool good = true;
   for (StartedAdd& one : all) good = one.finish(client, in_scope) && good;
+  return good;
+}
+
+bool Caller::cancelled(Client& client, const Terms& terms) {
+  const Cancellation cancellation;
+  std::thread canceller([cancellation, after = random_.below(3000)] {
+    std::this_thread::sleep_for(std::chrono::microseconds(after));
+    cancellation.cancel();
+  });
+  Terms in_scope = terms;
+  in_scope.may_cancel = true;
+  in_scope.lasting = false;  // one-way calls: nobody counts on them
+  bool good = true;
+  {
+    const CallScope scope(cancellation);
+    for (std::uint32_t i = random_.between(1, 8); good && i > 0; --i) {
+      // No handles: one whose opening was given up stays open as long as the binding.
+      const std::uint32_t kind = random_.below(4);
+      good = kind == 0 ? simple(client, in_scope) : kind == 1 ? large(client, in_scope) : uncommon(client, in_scope);
+    }
+  }
+  canceller.join();
   return good;
 }
 

@@ -23,6 +23,10 @@ inline constexpr const char* kSurvivorName = "survivor";
 
 /// An import that the storm may refuse: null, with a complaint if the error does not fit.
 [[nodiscard]] std::shared_ptr<Client> import_or_not(const std::string& name, const ImportOptions& options);
+/// The same without lrpcd: over a socket of its own to a server that listens for them beside that name.
+[[nodiscard]] std::shared_ptr<Client> import_privately_or_not(const std::string& name, const ImportOptions& options);
+/// Where such a server listens.
+[[nodiscard]] std::string private_socket(const std::string& nameserver, const std::string& name);
 
 /// Makes calls at random and judges what comes back. One a thread.
 class Caller {
@@ -32,6 +36,8 @@ class Caller {
 
   /// One call, or several that belong together. False: the binding is of no use any more.
   bool call(Client& client, const Terms& terms);
+  /// Some calls in a scope that another thread cancels meanwhile.
+  bool cancelled(Client& client, const Terms& terms);
   /// Starts some calls, finishes most of them, abandons the others.
   bool call_several(Client& client, const Terms& terms);
   /// Starts many calls at once, more than there are A-stacks at first, and finishes them. The binding may grow.

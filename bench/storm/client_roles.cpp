@@ -56,7 +56,12 @@ Bound bind(Random& random, const Orders& orders, bool shared) {
   bound.terms.may_abort = !(options.call_timeout == kNoLimit);
   bound.terms.grows = options.supply == AStackSupply::grow;
   bound.terms.shared = shared;
-  bound.client = import_or_not(name, options);
+  if (random.chance(15)) {
+    options.timeout = bound.terms.survivor ? 8s : std::chrono::milliseconds(random.between(50, 200));
+    bound.client = import_privately_or_not(name, options);
+  } else {
+    bound.client = import_or_not(name, options);
+  }
   return bound;
 }
 

@@ -19,7 +19,7 @@ namespace lrpc::storm {
 namespace {
 
 bool is_clients(const std::string& name) {
-  for (const char* own : {"client", "T1", "T2", "T3", "T3 sleep", "T4", "T15", "T16", "T17", "T17 T18 word"}) {
+  for (const char* own : {"client", "T1", "T2", "T3", "T3 sleep", "T4", "T15", "T16", "T17", "T17 T18 word", "T19"}) {
     if (name == own || (std::strcmp(own, "client") == 0 && name.starts_with(own))) return true;
   }
   return false;

@@ -75,6 +75,8 @@ struct Ledger {
   std::atomic<std::uint32_t> round;
   std::atomic<std::uint64_t> next_call;
   std::atomic<std::uint64_t> answered, failed;  ///< Calls, of all rounds.
+  std::atomic<std::uint64_t> cancelled;         ///< Of those that failed.
+  std::atomic<std::uint64_t> private_bindings;  ///< That came about.
   std::atomic<std::uint64_t> polled;            ///< Calls that the surviving server's poller has taken up.
   std::atomic<bool> cannot_seal;                ///< seal() said that it is not supported here.
   std::atomic<std::uint32_t> complained;

@@ -15,6 +15,7 @@ namespace lrpc::storm {
 struct Terms {
   bool survivor = false;    ///< Its server never dies: a call to it never fails.
   bool may_abort = false;   ///< It has a call_timeout.
+  bool may_cancel = false;  ///< The call is in a scope that another thread cancels.
   bool may_refuse = false;  ///< AStackSupply::fail.
   bool callbacks = false;   ///< serve_callbacks() has succeeded.
   bool shared = false;      ///< Other threads call through it, too.
@@ -60,6 +61,10 @@ class MadeCall {
         (void)fits(code, !terms.survivor || nested);
         return nested;
       case Errc::call_aborted: fate(Fate::unknown); return fits(code, terms.may_abort || nested);
+      case Errc::call_cancelled:
+        fate(Fate::unknown);
+        ledger().cancelled.fetch_add(1, std::memory_order_relaxed);
+        return fits(code, terms.may_cancel);
       default:
         fate(Fate::unknown);
         (void)fits(code, false);

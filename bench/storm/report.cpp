@@ -54,6 +54,10 @@ void Conductor::report(std::uint64_t began) {
       wrong("nobody came by the step %s", name.c_str());
     }
   }
+  const std::uint64_t cancelled = ledger().cancelled.load();
+  const std::uint64_t privately = ledger().private_bindings.load();
+  if (must_hit && cancelled == 0) wrong("no call was cancelled");
+  if (must_hit && privately == 0) wrong("no binding was private");
   std::printf("\n%u rounds in %.1f s, seed %" PRIu64 ": %llu processes started.\n", round_, seconds, options_.seed,
               wide(spawned_));
   std::printf(
@@ -65,8 +69,10 @@ void Conductor::report(std::uint64_t began) {
   if (options_.kills != 0 && kills_.all() < options_.kills)
     std::printf("TIME WAS UP before the %llu kills that were asked for.\n", wide(options_.kills));
   std::printf(
-      "%llu calls: %llu answered, %llu failed, aborted or refused, the others' callers died; %llu executions.\n",
-      wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(executed_));
+      "%llu calls: %llu answered, %llu failed, aborted, refused or cancelled (%llu), the others' callers died; %llu "
+      "executions. %llu bindings were private.\n",
+      wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(cancelled),
+      wide(executed_), wide(privately));
   std::printf("%zu steps, %llu hits, %zu steps not hit; the surviving server's poller took up %llu calls.\n",
               debugger_.steps().size(), wide(hits), missed, wide(ledger().polled.load()));
   if (!looks_into_lrpcd_)

@@ -1,9 +1,12 @@
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -41,6 +44,34 @@ void withdraw_one(Server& server, std::vector<ExportId>& exported, Random& rando
   (void)server.withdraw(exported[at]);  // the nameserver may be away
   exported.erase(exported.begin() + static_cast<std::ptrdiff_t>(at));
 }
+
+/// Where clients connect that import privately; one of those servers that have listened there gets them.
+class PrivateDoor {
+ public:
+  PrivateDoor(const std::string& nameserver, const std::string& name) {
+    const std::string path = private_socket(nameserver, name);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)::unlink(path.c_str());
+    const bool listens = ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                         ::listen(listener_.get(), 64) == 0;
+    if (!listens && errno != EADDRINUSE) complain("cannot listen at %s: %s", path.c_str(), std::strerror(errno));
+  }
+  /// Lets in who has come.
+  void open(Server& server, Service& service, const ExportOptions& options = {}) {
+    for (;;) {
+      UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!socket) return;
+      if (const Status served = Storm::serve_over(server, std::move(socket), service, options); !served)
+        complain("serve_over: %s", served.error().message().c_str());
+    }
+  }
+
+ private:
+  UniqueFd listener_;
+};
 
 void publish(const Server& server, const Service& service) {
   const ServerStatistics now = server.statistics();
@@ -81,12 +112,14 @@ int run_server(const Orders& orders) {
   options.max_estacks = random.chance(50) ? random.between(4, 8) : 64;
   options.estack_idle = std::chrono::milliseconds(random.chance(50) ? random.between(5, 60) : 1000);
   Server server(options);
+  PrivateDoor door(orders.nameserver, mortal_name(random.below(kNames)));
   std::vector<ExportId> exported;
   if (orders.ends_itself && random.chance(30)) abort();
   std::uint32_t left = random.between(1, 40);
   for (bool end = false; !end;) {
     if (exported.size() < 2) (void)export_or_not(server, mortal_name(random.below(kNames)), service, exported);
     end = sleep_or_end(random.between(500, 40'000));
+    door.open(server, service);
     if (exported.size() > 1 && random.chance(20)) withdraw_one(server, exported, random);
     if (orders.ends_itself && --left == 0) random.chance(50) ? _exit(0) : exit(0);
   }
@@ -105,12 +138,14 @@ int run_survivor_server(const Orders& orders) {
     return {};
   };
   const ExportOptions rules = fault_is(Fault::shut_out) ? ExportOptions{.authorise = authorise} : ExportOptions{};
+  PrivateDoor door(orders.nameserver, kSurvivorName);
   std::vector<ExportId> exported;
   while (!export_or_not(server, kSurvivorName, service, exported, rules)) {
     if (sleep_or_end(20'000)) return 1;
   }
   while (!ledger().ending.load()) {
     if (sleep_or_end(20'000)) return 1;
+    door.open(server, service, rules);
     const bool draining = ledger().draining.load();
     if (draining) service.let_go();
     publish(server, service);

@@ -4,7 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lrpc/shim/processor.h"
+#include <cerrno>
+#include <ctime>
 
 namespace lrpc::shim {
 namespace {
@@ -23,12 +24,13 @@ bool heavy_fence() noexcept {
 
 const bool have_shared_fence = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 
-void heavy_shared_fence() noexcept {
-  constexpr std::uint64_t kStoreBufferUs = 10;
+bool heavy_shared_fence() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) return;
-  const std::uint64_t began = ticks();
-  while (ticks() - began < kStoreBufferUs * ticks_per_microsecond()) poll_delay();
+  if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) return true;
+  timespec left{0, 1'000'000};
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+  }
+  return false;
 }
 
 }  // namespace lrpc::shim

@@ -233,6 +233,16 @@ void transfer(Archive& archive, Field<Archive, Credentials> who) {
   archive.integer(who.gid);
 }
 template <class Archive>
+void transfer(Archive& archive, Field<Archive, ClientCredentials> client) {
+  transfer<Archive>(archive, static_cast<Field<Archive, Credentials>>(client));
+  as<std::uint8_t>(archive, client.groups_known);
+  archive.check(client.groups_known <= GroupsKnown::all, "it knows groups in a way that does not exist");
+  const std::size_t most = client.groups_known == GroupsKnown::none ? 0 : ClientCredentials::kMostGroups;
+  archive.check(client.groups.size() <= most, "it has more groups than it may");
+  archive.count(client.groups, most, sizeof(gid_t));
+  for (auto& group : client.groups) archive.integer(group);
+}
+template <class Archive>
 void transfer(Archive& archive, Field<Archive, OwnedInterfaceId> interface) {
   archive.name(interface.name);
   archive.integer(interface.major);

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -72,7 +73,15 @@ Result<Credentials> peer_credentials(int socket) {
   return Credentials{peer.pid, peer.uid, peer.gid};
 }
 
-std::vector<gid_t> peer_groups(int socket) {
+ClientCredentials ClientCredentials::of(const Credentials& who, const std::optional<std::vector<gid_t>>& told) {
+  ClientCredentials client{who};
+  if (!told) return client;
+  client.groups_known = told->size() <= kMostGroups ? GroupsKnown::all : GroupsKnown::first;
+  client.groups.assign(told->begin(), told->begin() + static_cast<std::ptrdiff_t>(std::min(told->size(), kMostGroups)));
+  return client;
+}
+
+std::optional<std::vector<gid_t>> peer_groups(int socket) {
   std::vector<gid_t> groups(16);
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
@@ -81,7 +90,7 @@ std::vector<gid_t> peer_groups(int socket) {
     groups.resize(size / sizeof(gid_t));  // what there are, or what room they take
     if (told) return groups;
   }
-  return {};
+  return std::nullopt;
 }
 
 Result<UniqueFd> peer_pidfd(int socket) {

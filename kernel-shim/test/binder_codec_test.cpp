@@ -1,7 +1,9 @@
 // The bytes of the binder protocol: round trips, refusals, and hostile bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <tuple>
 
 #include "length.h"
 #include "lrpc/shim/binder_protocol.h"
@@ -25,7 +27,7 @@ class MessageMaker {
       case 2: message.body = WithdrawRequest{random_()}; break;
       case 3: message.body = Withdrawn{}; break;
       case 4: message.body = ImportRequest{name(), interface(), number(0xffff'ffffU), gate(), principal()}; break;
-      case 5: message.body = BindRequest{random_(), random_(), nonce(), who(), gate(), principal()}; break;
+      case 5: message.body = BindRequest{random_(), random_(), nonce(), client(), gate(), principal()}; break;
       case 6: message.body = BindReply{random_(), number(1) == 0 ? Errc::ok : Errc::not_permitted, text(1024)}; break;
       case 7: message.body = Bound{random_(), nonce(), who(), classes()}; break;
       case 8: message.body = ListRequest{name()}; break;
@@ -68,6 +70,14 @@ class MessageMaker {
   }
   Gate gate() { return static_cast<Gate>(number(4)); }
   Credentials who() { return {static_cast<pid_t>(number(1 << 22)), number(0xffff'ffffU), number(0xffff'ffffU)}; }
+  ClientCredentials client() {
+    ClientCredentials made{who()};
+    made.groups_known = static_cast<GroupsKnown>(number(2));
+    if (made.groups_known == GroupsKnown::none) return made;
+    made.groups.resize(number(ClientCredentials::kMostGroups));
+    for (gid_t& group : made.groups) group = number(0xffff'ffffU);
+    return made;
+  }
   Nonce nonce() {
     Nonce made{};
     for (auto& byte : made) byte = static_cast<std::uint8_t>(random_());
@@ -121,9 +131,63 @@ TEST(BinderCodec, fields_arrive_where_they_were_put) {
   EXPECT_EQ(import.gate, Gate::handoff);
 }
 
+TEST(BinderCodec, a_clients_groups_arrive_and_those_left_out_are_told) {
+  std::vector<gid_t> many(65'536);
+  for (gid_t i = 0; i < many.size(); ++i) many[i] = 70'000 + i;
+  const std::vector<gid_t> few = {7, 9};
+  for (const auto& [told, known, carried] :
+       {std::tuple{std::optional<std::vector<gid_t>>(), GroupsKnown::none, std::size_t{0}},
+        std::tuple{std::optional(std::vector<gid_t>()), GroupsKnown::all, std::size_t{0}},
+        std::tuple{std::optional(few), GroupsKnown::all, std::size_t{2}},
+        std::tuple{std::optional(many), GroupsKnown::first, ClientCredentials::kMostGroups}}) {
+    BindRequest request;
+    request.client = ClientCredentials::of({1, 2, 3}, told);
+    const auto back = decode(bytes_of({1, request, {}, {}}));
+    ASSERT_TRUE(back) << back.error().message();
+    const auto& client = std::get<BindRequest>(back->body).client;
+    EXPECT_EQ(client.uid, 2U);
+    EXPECT_EQ(client.groups_known, known);
+    ASSERT_EQ(client.groups.size(), carried);
+    if (told) {
+      EXPECT_TRUE(std::ranges::equal(client.groups, std::span(*told).first(carried)));
+    }
+    EXPECT_TRUE(client.is_member_of(3)) << "its primary group";
+    EXPECT_EQ(client.is_member_of(9), told == few);
+  }
+}
+
+TEST(BinderCodec, more_groups_than_can_be_known_are_refused_both_ways) {
+  constexpr std::size_t kKnownAt = 16 + 8 + 8 + 16 + 12;  // behind header, ids, nonce, and pid, uid, gid
+  BindRequest request;
+  request.client.groups_known = GroupsKnown::all;
+  request.client.groups.assign(ClientCredentials::kMostGroups, 7);
+  auto bytes = bytes_of({1, request, {}, {}});
+  ASSERT_EQ(std::to_integer<int>(bytes[kKnownAt]), 2);
+  ASSERT_EQ(std::to_integer<int>(bytes[kKnownAt + 1]), 64);
+  auto lying = bytes;
+  lying[kKnownAt] = std::byte{3};
+  EXPECT_EQ(decode(lying).code(), Errc::bad_message) << "known in another way";
+  lying[kKnownAt] = std::byte{0};
+  EXPECT_EQ(decode(lying).code(), Errc::bad_message) << "groups that nobody knows";
+  lying = bytes;
+  for (std::size_t i = 1; i <= 4; ++i) lying[kKnownAt + i] = std::byte{0xff};
+  EXPECT_EQ(decode(lying).code(), Errc::bad_message) << "a count that the message cannot hold";
+  lying = bytes;
+  lying[kKnownAt + 1] = std::byte{65};  // with all its bytes
+  lying.insert(lying.end(), 4, std::byte{0});
+  for (unsigned i = 0; i < 4; ++i) lying[8 + i] = static_cast<std::byte>((lying.size() - 16) >> (8 * i));
+  EXPECT_EQ(decode(lying).code(), Errc::bad_message) << "one too many";
+
+  request.client.groups.push_back(7);
+  EXPECT_EQ(encode({1, request, {}, {}}).code(), Errc::invalid_argument);
+  request.client.groups = {7};
+  request.client.groups_known = GroupsKnown::none;
+  EXPECT_EQ(encode({1, request, {}, {}}).code(), Errc::invalid_argument);
+}
+
 TEST(BinderCodec, the_wire_is_little_endian_and_begins_with_the_magic) {
   const auto bytes = bytes_of({0x11223344, WithdrawRequest{0x0102}, {}, {}});
-  const std::vector<unsigned> expected = {'L',  'R',  'P',  'B',  2, 0, 3, 0, 8, 0, 0, 0,
+  const std::vector<unsigned> expected = {'L',  'R',  'P',  'B',  3, 0, 3, 0, 8, 0, 0, 0,
                                           0x44, 0x33, 0x22, 0x11, 2, 1, 0, 0, 0, 0, 0, 0};
   ASSERT_EQ(bytes.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), expected[i]) << i;
@@ -135,7 +199,7 @@ TEST(BinderCodec, another_protocol_version_is_refused_with_both_versions_named) 
   const auto back = decode(bytes);
   EXPECT_EQ(back.code(), Errc::bad_message);
   EXPECT_NE(back.error().text.find("version 9"), std::string::npos) << back.error().text;
-  EXPECT_NE(back.error().text.find("version 2"), std::string::npos) << back.error().text;
+  EXPECT_NE(back.error().text.find("version 3"), std::string::npos) << back.error().text;
 }
 
 TEST(BinderCodec, every_truncation_and_every_trailing_byte_is_refused) {

@@ -133,6 +133,16 @@ TEST(CallerPolicy, every_stint_has_a_hint_that_is_not_nobody) {
     EXPECT_NE(PolledHint(0, stint).bits(), PolledHint(0, stint + 1).bits()) << stint;
   }
   EXPECT_EQ(PolledHint(0xffff, 3).processor(), 0xffff);
+  EXPECT_FALSE(PolledHint().polled_and_fenced());
+  for (std::uint64_t stint = 0; stint < 2000; ++stint) {
+    const PolledHint fenced(7, stint, stint);
+    const PolledHint not_fenced = fenced.without_fence();
+    EXPECT_TRUE(fenced.polled_and_fenced()) << stint;
+    EXPECT_FALSE(not_fenced.polled_and_fenced()) << stint;
+    EXPECT_TRUE(not_fenced.polled()) << stint;
+    EXPECT_EQ(not_fenced.processor(), 7) << stint;
+    EXPECT_EQ(not_fenced.stint(), fenced.stint()) << stint;
+  }
 }
 
 TEST(CallerPolicy, one_miss_is_an_accident_the_second_ends_the_trust_in_that_stint) {

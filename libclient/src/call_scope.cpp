@@ -4,10 +4,12 @@
 #include <climits>
 
 #include "lrpc/shim/futex.h"
+#include "lrpc/shim/step.h"
 
 namespace lrpc {
 
 void Cancellation::cancel() const noexcept {
+  LRPC_STEP("T19");
   // T19: whoever sleeps expects 0 here; who has not looked yet does not sleep.
   word_->cancelled.store(1, std::memory_order_seq_cst);
   (void)shim::futex_wake_private(word_->cancelled, INT_MAX);

@@ -131,8 +131,15 @@ bool PendingCall::execute_here() noexcept {
   return true;
 }
 
-void PendingCall::wake_slow() noexcept {
+/// After a ring by plain store: the hint is off, or says that whoever polls cannot fence for us. Then we do, between the
+/// ring and the look that counts.
+void PendingCall::look_again() noexcept {
   const shim::NoCancellation never;
+  const std::atomic<std::uint32_t>& polled = linkage_->astack.head->polled;
+  if (polled.load(std::memory_order_relaxed) != 0) {
+    shim::full_fence();
+    if (polled.load(std::memory_order_relaxed) != 0) return;
+  }
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 

@@ -519,7 +519,7 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
   // A caller of another host is not the network domain that brings it: nothing may be granted for that one's
   // credentials.
-  if (request.principal) request.client = shim::kNobodyHere;
+  if (request.principal) request.client = {shim::kNobodyHere};
   const Status allowed =
       request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
   if (!allowed) return allowed.error();

@@ -89,57 +89,35 @@ Domain::~Domain() {
 
 Status Domain::room_for(const shim::Credentials& client, const ServedInterface& interface, std::uint64_t region_bytes,
                         bool remote) {
-  std::lock_guard lock(mutex_);
-  if (bindings_.size() >= options_.max_bindings) {
-    return Error{Errc::limit_reached,
-                 "the server has " + std::to_string(bindings_.size()) + " bindings, as many as it takes"};
-  }
+  if (Status room = account_->room(options_); !room) return room;
   if (remote) return {};  // the network domain limits those, host by host
+  std::lock_guard lock(mutex_);
   const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
   if (of_client >= options_.max_bindings_per_client_process) {
     return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
                                           " bindings to the server, as many as it lets one process have"};
   }
-  if (Status room = room_for_user_locked(client.uid, region_bytes); !room) return room;
+  if (Status room = account_->room_for_user(client.uid, region_bytes, options_); !room) return room;
   return descriptors_->room(client.uid, descriptors_of(interface), most_descriptors_of_user(options_));
 }
 
-Status Domain::room_for_user_locked(uid_t user, std::uint64_t region_bytes) const {
-  const auto found = bindings_of_user_.find(user);
-  const UserBindings has = found != bindings_of_user_.end() ? found->second : UserBindings{};
-  const std::string who = "user " + std::to_string(user) + " has ";
-  if (has.count >= options_.max_bindings_per_user) {
-    return Error{Errc::limit_reached, who + std::to_string(has.count) +
-                                          " bindings to the server, as many as it lets one user have "
-                                          "(max_bindings_per_user)"};
-  }
-  const std::uint64_t most = options_.max_region_bytes_per_user;
-  if (has.region_bytes <= most && region_bytes <= most - has.region_bytes) return {};
-  return Error{Errc::limit_reached, who + std::to_string(has.region_bytes) +
-                                        " bytes of regions at the server and wants " + std::to_string(region_bytes) +
-                                        " more, where it lets one user have " + std::to_string(most) +
-                                        " (max_region_bytes_per_user)"};
-}
-
-void Domain::forget_if_none_locked(const shim::Credentials& client) noexcept {
-  const auto of_process = bindings_of_.find(client.pid);
-  if (of_process != bindings_of_.end() && of_process->second == 0) bindings_of_.erase(of_process);
-  const auto of_user = bindings_of_user_.find(client.uid);
-  if (of_user != bindings_of_user_.end() && of_user->second.count == 0) bindings_of_user_.erase(of_user);
+void Domain::forget_if_none_locked(pid_t process) noexcept {
+  const auto found = bindings_of_.find(process);
+  if (found != bindings_of_.end() && found->second == 0) bindings_of_.erase(found);
 }
 
 std::shared_ptr<ServedBinding> Domain::make_binding(ServedParts parts) {
   const shim::Credentials client = parts.client;
   const std::uint64_t id = parts.id;
+  parts.share =
+      BindingAccount::take(account_, client.uid, {.bindings = 1, .region_bytes = parts.region.layout().size()});
+  parts.handles = account_->handles(client.uid, options_);
   parts.descriptors = std::make_shared<const DescriptorAccount::Share>(
       DescriptorAccount::take(descriptors_, client.uid, descriptors_of(*parts.interface)));
   std::shared_ptr<ServedBinding> binding;  // if it comes to nothing it goes outside the lock: that unmaps
   std::lock_guard lock(mutex_);
   try {
-    UserBindings& of_user = bindings_of_user_[client.uid];
-    if (of_user.handles == nullptr) of_user.handles = std::make_shared<HandleCount>(options_.max_handles_per_user);
-    parts.handles = of_user.handles;
     std::size_t* const of_process = is_one_process(client.pid) ? &bindings_of_[client.pid] : nullptr;
     shim::Watcher::Task unbound;
     if (parts.interface->options.on_unbound) {
@@ -150,13 +128,11 @@ std::shared_ptr<ServedBinding> Domain::make_binding(ServedParts parts) {
     binding->unbound = std::move(unbound);
     bindings_.emplace(id, binding);
     estacks_.admit(*binding);
-    ++of_user.count;
-    of_user.region_bytes += binding->region_bytes();
     if (of_process != nullptr) ++*of_process;
     return binding;
   } catch (const std::bad_alloc&) {
     bindings_.erase(id);
-    forget_if_none_locked(client);
+    forget_if_none_locked(client.pid);
     throw;
   }
 }
@@ -211,12 +187,9 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) noexcept {
     if (found == bindings_.end()) return nullptr;
     binding = std::move(found->second);
     bindings_.erase(found);
-    const shim::Credentials& client = binding->client();
-    if (is_one_process(client.pid)) --bindings_of_[client.pid];
-    UserBindings& of_user = bindings_of_user_[client.uid];
-    of_user.region_bytes -= binding->region_bytes();
-    --of_user.count;
-    forget_if_none_locked(client);
+    const pid_t process = binding->client().pid;
+    if (is_one_process(process)) --bindings_of_[process];
+    forget_if_none_locked(process);
   }
   watcher_.unwatch(binding->bell_watch);
   watcher_.unwatch(binding->pidfd_watch);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 
+#include "binding_account.h"
 #include "clerk.h"
 #include "descriptor_account.h"
 #include "domain_processors.h"
@@ -54,10 +55,9 @@ class Domain {
   [[nodiscard]] ServerStatistics statistics();
 
  private:
-  [[nodiscard]] Status room_for_user_locked(uid_t user, std::uint64_t region_bytes) const;
   /// A binding that find() finds and that is counted. Throws std::bad_alloc.
   std::shared_ptr<ServedBinding> make_binding(ServedParts parts);
-  void forget_if_none_locked(const shim::Credentials& client) noexcept;
+  void forget_if_none_locked(pid_t process) noexcept;
   Status watch(const std::shared_ptr<ServedBinding>& binding);
   /// Takes the binding out and ends it; null if that has been done.
   std::shared_ptr<ServedBinding> remove(std::uint64_t id) noexcept;
@@ -70,6 +70,7 @@ class Domain {
   const ServerOptions options_;
   const shim::Watcher::Task wake_allocator_{[this] { clerk_.wake_allocator(); }};
   const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
+  const std::shared_ptr<BindingAccount> account_ = std::make_shared<BindingAccount>();
   const std::shared_ptr<DescriptorAccount> descriptors_ = std::make_shared<DescriptorAccount>();
   DomainProcessors processors_;
   PollerGrant grant_;
@@ -79,14 +80,9 @@ class Domain {
   SecondaryRegions secondary_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
-  std::map<pid_t, std::size_t>
-      bindings_of_;  ///< By client process: so that an import costs the same however many there are.
-  struct UserBindings {
-    std::size_t count = 0;
-    std::uint64_t region_bytes = 0;
-    std::shared_ptr<HandleCount> handles;
-  };
-  std::map<uid_t, UserBindings> bindings_of_user_;
+  /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
+  /// of a process that has ended may be another's.
+  std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;
   PrivateSockets private_sockets_;

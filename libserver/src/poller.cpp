@@ -81,6 +81,7 @@ void Poller::stop() {
 }
 
 void Poller::run() {
+  fences_ = promised_ = shim::heavy_shared_fence();
   while (!stop_.load(std::memory_order_acquire)) {
     take_offers(shim::ticks());
     if (hot_count_ == 0) {
@@ -105,7 +106,18 @@ bool Poller::take_seat() noexcept {
 }
 
 void Poller::say_polled(ServedAStack& astack) const noexcept {
-  astack.head->polled.store(shim::PolledHint(seat_, policy_.stint(), policy_.turn()).bits(), std::memory_order_release);
+  shim::PolledHint hint(seat_, policy_.stint(), policy_.turn());
+  if (!promised_) hint = hint.without_fence();
+  astack.head->polled.store(hint.bits(), std::memory_order_release);
+}
+
+/// Between a hint that goes off and the last look: for the callers, too, unless the hint has told them to do it.
+void Poller::fence() noexcept {
+  if (promised_) {
+    fences_ = shim::heavy_shared_fence();
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
 }
 
 void Poller::say_all_polled() noexcept {
@@ -223,7 +235,7 @@ void Poller::last_look(const Hot& hot) {
 
 void Poller::demote(std::size_t index) {
   hot_[index].astack->head->polled.store(0, std::memory_order_seq_cst);
-  shim::heavy_shared_fence();
+  fence();
   drop(index);
   mark_ = shim::ticks();  // what this took is not the next call's time
 }
@@ -247,7 +259,7 @@ void Poller::drop_cold(shim::Moment now) {
     hot_[i].cold = any = true;
   }
   if (!any) return;
-  shim::heavy_shared_fence();  // one for all of them
+  fence();  // one for all of them
   for (std::size_t i = 0; i < hot_count_;) {
     if (hot_[i].cold) {
       drop(i);
@@ -261,6 +273,7 @@ void Poller::drop_cold(shim::Moment now) {
 void Poller::stint() {
   policy_.begin(shim::this_moment());
   polling_ = true;
+  promised_ = fences_;
   say_all_polled();
   grant_.begin_polling();
   poll();
@@ -291,6 +304,7 @@ void Poller::poll() {
     if (policy_.yield_due(now)) offer_processor();
     if (policy_.evicted() || !grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return;
     if (hot_count_ == 0 || now.since(last_hit) > window) return;
+    if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
     if (const std::uint64_t all = hits(); all != hits_seen) {
       hits_seen = all;
       note_caller(last_hit, now);
@@ -344,7 +358,7 @@ void Poller::cool_down() {
   for (std::size_t i = 0; i < hot_count_; ++i) {
     hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
   }
-  shim::heavy_shared_fence();
+  fence();
   remembered_.clear();
   for (std::size_t i = 0; i < hot_count_; ++i) {
     last_look(hot_[i]);

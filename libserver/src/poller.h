@@ -77,6 +77,7 @@ class Poller {
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
   [[nodiscard]] bool take_seat() noexcept;
+  void fence() noexcept;
   void say_polled(ServedAStack& astack) const noexcept;
   void say_all_polled() noexcept;
   [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
@@ -118,6 +119,8 @@ class Poller {
   std::uint32_t offers_seen_ = 0;
   PollerPolicy policy_;
   bool polling_ = false;                     ///< Within a stint: hints are on.
+  bool fences_ = true;                       ///< The kernel fences for our callers, the last time that we looked.
+  bool promised_ = true;                     ///< The stint's hints say so.
   std::uint16_t seat_ = shim::kNoProcessor;  ///< The processor that the hints name.
   std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
   std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.

@@ -21,6 +21,14 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
   return answer;
 }
 
+/// What the kernel knows of the groups of who sent a message over `socket`: those of who connected it or made the pair,
+/// if that was the sender. A pair that a server makes for a child with fewer rights has the server's own.
+shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
+  const auto peer = shim::peer_credentials(socket);
+  const bool same = peer && peer->pid == sender.pid && peer->uid == sender.uid && peer->gid == sender.gid;
+  return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
+}
+
 }  // namespace
 
 void PrivateSockets::close() {
@@ -83,7 +91,8 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   if (!message.sender) return Error{Errc::bad_message, "the client's credentials are missing"};
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
-  if (Status allowed = authorise(*socket.interface, *message.sender); !allowed) return allowed.error();
+  if (Status allowed = authorise(*socket.interface, with_groups(socket.fd.get(), *message.sender)); !allowed)
+    return allowed.error();
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
   if (Status room = domain_.room_for(*message.sender, *socket.interface, layout->size()); !room) return room.error();

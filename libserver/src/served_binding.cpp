@@ -1,7 +1,5 @@
 #include "served_binding.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +40,7 @@ void ServedInterface::lay_out_entries() {
   }
 }
 
-Status authorise(const ServedInterface& interface, const shim::Credentials& client) {
+Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client) {
   if (!interface.options.authorise) return {};
   return decide([&] { return interface.options.authorise(client); });
 }
@@ -89,7 +87,7 @@ bool ServedBinding::revoke() noexcept {
     for (const auto& region : secondary_) region->revoke_words();
   }
   // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
-  ::shutdown(parts_.bell.get(), SHUT_RDWR);
+  bell_.hang_up();
   callback_port_.close();
   return true;
 }

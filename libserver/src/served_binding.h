@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "binding_account.h"
 #include "descriptor_account.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/callback_port.h"
@@ -65,7 +66,7 @@ struct ServedInterface {
 };
 
 /// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
-[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Credentials& client);
+[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client);
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
 
@@ -107,7 +108,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 static_assert(sizeof(ServedAStack) == 128);
 
 struct ServedParts {
-  /// First, so that it goes last: when they are closed. The bell keeps it, too.
+  BindingAccount::Share share = {};  ///< Goes when the region is unmapped.
+  /// Next, so that it goes last: when they are closed. The bell keeps it, too.
   std::shared_ptr<const DescriptorAccount::Share> descriptors = {};
   std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
   std::uint64_t id = 0;
@@ -137,7 +139,6 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
     return parts_.principal ? &*parts_.principal : nullptr;
   }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
-  [[nodiscard]] std::uint64_t region_bytes() const noexcept { return parts_.region.layout().size(); }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
   /// Those of the primary region, by number.

@@ -31,9 +31,12 @@ class DomainLimits : public testing::Test {
   }
   static shim::Credentials client(pid_t pid, uid_t user) { return {pid, user, user}; }
 
+  /// Of each of these bindings.
+  static std::uint64_t region_bytes() { return shim::RegionLayout::of({&kOne, 1})->size(); }
+
  private:
+  static constexpr AStackClass kOne{64, 0, 1};
   static Status bind_here(Domain& domain, const shim::Credentials& client) {
-    static constexpr AStackClass kOne{64, 0, 1};
     static const Pdl declared{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
     auto interface = std::make_shared<ServedInterface>();
     interface->pdl = &declared;
@@ -91,6 +94,38 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   ASSERT_EQ(refused.code(), Errc::limit_reached) << "its user is limited all the same";
   EXPECT_NE(refused.error().text.find("(max_bindings_per_user)"), std::string::npos) << refused.error().text;
   EXPECT_EQ(domain.statistics().bindings, 8U);
+}
+
+TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmapped) {
+  Domain domain({.max_bindings = 3, .max_bindings_per_client_process = 1, .max_bindings_per_user = 2});
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  ASSERT_TRUE(bind(domain, client(2, kAlice)));
+  auto one = domain.find(1);  // as a procedure that runs holds it
+  auto other = domain.find(2);
+  unbind(domain, 1);
+  unbind(domain, 2);
+  EXPECT_EQ(domain.statistics().bindings, 0U);
+  const Status refused = bind(domain, client(1, kAlice));
+  ASSERT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("(max_bindings_per_user)"), std::string::npos) << refused.error().text;
+  EXPECT_TRUE(bind(domain, client(1, kBob))) << "its number stands for nobody once it has ended";
+  EXPECT_EQ(bind(domain, client(2, kBob)).code(), Errc::limit_reached) << "of all bindings, too";
+  one.reset();
+  EXPECT_TRUE(bind(domain, client(2, kAlice)));
+  EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
+}
+
+TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
+  Domain domain({.max_region_bytes_per_user = 2 * region_bytes()});
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  ASSERT_TRUE(bind(domain, client(2, kAlice)));
+  auto held = domain.find(1);
+  unbind(domain, 1);
+  const Status refused = bind(domain, client(3, kAlice));
+  ASSERT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("(max_region_bytes_per_user)"), std::string::npos) << refused.error().text;
+  held.reset();
+  EXPECT_TRUE(bind(domain, client(3, kAlice)));
 }
 
 /// The process's soft limit of descriptors, for as long as this lives.

@@ -155,9 +155,9 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   (void)::shutdown(bell->first.get(), SHUT_RD);
   bind.client_bell = std::move(bell->first);
 
+  const auto client = shim::ClientCredentials::of(import.client->peer, import.client->peer.groups);
   BinderMessage ask;
-  ask.body = shim::BindRequest{
-      exported.id, bind.id, bind.nonce, import.client->peer, import.wanted.gate, import.wanted.principal};
+  ask.body = shim::BindRequest{exported.id, bind.id, bind.nonce, client, import.wanted.gate, import.wanted.principal};
   ask.fds.push_back(std::move(*region));
   ask.fds.push_back(std::move(*client_pidfd));
   ask.fds.push_back(std::move(bell->second));

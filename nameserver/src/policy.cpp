@@ -30,7 +30,7 @@ class DefaultPolicy final : public Policy {
 }  // namespace
 
 bool Peer::is_member_of(gid_t group) const noexcept {
-  return gid == group || std::ranges::find(groups, group) != groups.end();
+  return gid == group || (groups && std::ranges::find(*groups, group) != groups->end());
 }
 
 UserQuota Policy::quota(uid_t, const UserQuota& standard) { return standard; }

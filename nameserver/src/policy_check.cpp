@@ -51,7 +51,8 @@ std::optional<Asker> find_user(const std::string& as) {
 
 std::string describe_groups(const Peer& peer) {
   std::string text;
-  for (const gid_t id : peer.groups) {
+  if (!peer.groups) return text;
+  for (const gid_t id : *peer.groups) {
     const group* const found = ::getgrgid(id);
     text.append(text.empty() ? ", groups " : ", ");
     text.append(found != nullptr ? std::string(found->gr_name) + " (" + std::to_string(id) + ")" : std::to_string(id));

@@ -67,6 +67,9 @@ bool heavy_fence() noexcept {
   return true;
 }
 
-void heavy_shared_fence() noexcept { explore::fence_everybody("heavy_shared_fence"); }
+bool heavy_shared_fence() noexcept {
+  explore::fence_everybody("heavy_shared_fence");
+  return true;
+}
 
 }  // namespace lrpc::shim

@@ -37,6 +37,7 @@ using lrpc::server::ServedAStack;
 using lrpc::shim::AStackHead;
 using lrpc::shim::CallWord;
 using lrpc::shim::LinkageRecord;
+using lrpc::shim::PolledHint;
 using lrpc::shim::Sleeper;
 using lrpc::shim::Turn;
 
@@ -138,7 +139,12 @@ void start(std::uint64_t argument) {
     lrpc::shim::ring_exchange(head, called);
     linkage.estack_may_sleep = true;
     lrpc::shim::light_shared_fence();
-    wakes = head.polled.load(std::memory_order_relaxed) == 0;
+    const PolledHint hint(head.polled.load(std::memory_order_relaxed));
+    wakes = !hint.polled();
+    if (hint.polled() && !hint.polled_and_fenced()) {
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // full_fence(), which is the processor's own
+      wakes = head.polled.load(std::memory_order_relaxed) == 0;
+    }
   } else {
     const bool parked = lrpc::shim::ring_handoff(head, called);
     wakes = parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0;
@@ -220,7 +226,21 @@ void be_poller() {
     explore::pass();
   }
   world().head.polled.store(0, std::memory_order_seq_cst);
-  lrpc::shim::heavy_shared_fence();
+  (void)lrpc::shim::heavy_shared_fence();
+  (void)serve<Scanner::poller>(astack, context);
+}
+
+/// The kernel refuses the fence, and its callers are told.
+void be_poller_without_fence() {
+  lrpc::CallContext context;
+  ServedAStack& astack = world().served;
+  world().head.polled.store(PolledHint(1, 1).without_fence().bits(), std::memory_order_release);
+  for (int scans = 0; scans < 2; ++scans) {
+    (void)serve<Scanner::poller>(astack, context);
+    explore::pass();
+  }
+  world().head.polled.store(0, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   (void)serve<Scanner::poller>(astack, context);
 }
 
@@ -261,6 +281,8 @@ const std::vector<NamedProgram>& programs() {
       {"an_estack_that_leaves", program({two_calls, be_leaving_estack, be_clerk})},
       {"a_call_that_is_given_up", program({abandon_one, [] { be_estack(); }})},
       {"a_started_call_a_poller_and_an_estack", program({start_one, be_poller, [] { be_estack(); }})},
+      {"a_started_call_and_a_poller_that_cannot_fence",
+       program({start_one, be_poller_without_fence, [] { be_estack(); }})},
       {"a_started_call_and_an_estack_that_leaves", program({start_one, be_leaving_estack, be_clerk})},
       {"a_server_that_is_gone_and_said_to_poll", program({[] { call(10); }, revoke_client}, true)},
       {"a_client_that_is_gone", program({[] { start(10); }, be_revoked_estack, revoke_server})},
@@ -286,6 +308,8 @@ const std::set<std::string> kNeeded{
     "be_estack: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // A started call and the poller that goes.
     "heavy_shared_fence",
+    "start: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    "be_poller_without_fence: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // T11, T14, T18: who parks sees the flag, or does not sleep.
     "park_estack: if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_seq_cst)) return; "
     "[update seq_cst]",

@@ -85,7 +85,7 @@ TEST_F(BadMessages, of_another_version_are_answered_with_both_versions) {
   const auto* failed = std::get_if<shim::Failed>(&said->body);
   ASSERT_NE(failed, nullptr);
   EXPECT_NE(failed->text.find("version 9"), std::string::npos) << failed->text;
-  EXPECT_NE(failed->text.find("version 2"), std::string::npos) << failed->text;
+  EXPECT_NE(failed->text.find("version 3"), std::string::npos) << failed->text;
 }
 
 TEST_F(BadMessages, with_flipped_bits_bind_or_are_refused) {

@@ -1,5 +1,9 @@
 // Binding: names, waiting, mismatches, refusals, several servers and clients, private sockets (LRPC §3.1).
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <mutex>
@@ -121,6 +125,106 @@ TEST(Binding, the_clerk_decides_by_who_calls) {
     EXPECT_EQ(caller.uid, ::geteuid());
     EXPECT_EQ(caller.gid, ::getegid());
   }
+}
+
+/// What an authorise hook heard of the groups of those who asked.
+class HeardGroups {
+ public:
+  [[nodiscard]] lrpc::ExportOptions options() {
+    lrpc::ExportOptions made;
+    made.authorise = [this](const lrpc::shim::ClientCredentials& client) -> lrpc::Status {
+      const std::lock_guard lock(mutex_);
+      heard_ = client;
+      return {};
+    };
+    return made;
+  }
+  lrpc::shim::ClientCredentials heard() {
+    const std::lock_guard lock(mutex_);
+    return heard_;
+  }
+
+ private:
+  std::mutex mutex_;  // the clerk has a thread of its own
+  lrpc::shim::ClientCredentials heard_;
+};
+
+/// Runs `act` on a thread that has those supplementary groups, which to the kernel are a thread's. False: it may not.
+template <class Act>
+bool with_groups(const std::vector<gid_t>& groups, Act&& act) {
+  bool may = false;
+  std::thread([&] {
+    may = ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+    if (may) act();
+  }).join();
+  return may;
+}
+
+std::vector<gid_t> groups_from(gid_t first, gid_t count) {
+  std::vector<gid_t> groups(count);
+  for (gid_t i = 0; i < count; ++i) groups[i] = first + i;
+  return groups;
+}
+
+TEST(Binding, the_clerk_knows_the_groups_of_who_calls) {
+  using lrpc::shim::GroupsKnown;
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  HeardGroups clerk;
+  ASSERT_TRUE(Conformance::export_to(server, "choosy", service, clerk.options()));
+  const auto import = [&] { EXPECT_TRUE(world.import("choosy")); };
+  if (!with_groups({}, import)) GTEST_SKIP() << "needs CAP_SETGID";
+  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
+  EXPECT_TRUE(clerk.heard().groups.empty());
+
+  ASSERT_TRUE(with_groups({54'323, 54'324}, import));
+  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
+  EXPECT_EQ(clerk.heard().groups, (std::vector<gid_t>{54'323, 54'324}));
+  EXPECT_TRUE(clerk.heard().is_member_of(54'324));
+  EXPECT_FALSE(clerk.heard().is_member_of(54'325));
+
+  ASSERT_TRUE(with_groups(groups_from(60'000, 64), import));
+  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
+  EXPECT_EQ(clerk.heard().groups, groups_from(60'000, 64));
+  ASSERT_TRUE(with_groups(groups_from(60'000, 5'000), import));
+  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::first) << "more than are carried";
+  EXPECT_EQ(clerk.heard().groups, groups_from(60'000, 64));
+}
+
+TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
+  using lrpc::shim::GroupsKnown;
+  lrpc::Server server;
+  ConformanceService service(&server);
+  HeardGroups clerk;
+  const auto make_pair = [&] {
+    auto ends = lrpc::shim::make_socket_pair();
+    EXPECT_TRUE(ends);
+    EXPECT_TRUE(Conformance::serve_over(server, std::move(ends->first), service, clerk.options()));
+    return std::move(ends->second);
+  };
+  const auto import = [&] { EXPECT_TRUE(Conformance::Client::import_over(make_pair())); };
+  if (!with_groups({54'323, 54'324}, import)) GTEST_SKIP() << "needs CAP_SETGID";
+  EXPECT_EQ(clerk.heard().groups_known, GroupsKnown::all);
+  EXPECT_EQ(clerk.heard().groups, (std::vector<gid_t>{54'323, 54'324}));
+
+  // Who made the pair is another: it has groups that the client does not have.
+  auto end = make_pair();
+  const auto& wanted = Conformance::kPdl.interface;
+  const auto bytes = lrpc::shim::encode(
+      {1, lrpc::shim::ImportRequest{"", {std::string(wanted.name), wanted.major, wanted.minor, wanted.hash}}, {}, {}});
+  ASSERT_TRUE(bytes);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::send(end.get(), bytes->data(), bytes->size(), 0) > 0 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  auto answer = lrpc::shim::receive_message(end.get(), kPatience);
+  ASSERT_TRUE(answer && *answer);
+  const auto heard = clerk.heard();
+  EXPECT_EQ(heard.pid, child);
+  EXPECT_EQ(heard.groups_known, GroupsKnown::none);
+  EXPECT_TRUE(heard.groups.empty());
 }
 
 TEST(Binding, a_name_can_be_exported_once_and_again_after_its_server_is_gone) {

@@ -1,14 +1,8 @@
 // Kernels and filters that refuse membarrier(2): from the start, and from some moment on.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstddef>
 #include <ctime>
 #include <memory>
 #include <thread>
@@ -17,6 +11,7 @@
 #include "gated_service.h"
 #include "lrpc/client/astack_list.h"
 #include "lrpc/server.h"
+#include "refused_membarrier.h"
 
 namespace testing_lrpc {
 namespace {
@@ -25,30 +20,6 @@ using lrpc::CallDeadline;
 using lrpc::CallScope;
 using lrpc::Errc;
 using namespace std::chrono_literals;
-
-/// For all threads of this process, those that come and those of its children. Async-signal-safe.
-bool refuse_membarrier() noexcept {
-  std::array<sock_filter, 4> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
-  sock_fprog program{code.size(), code.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
-}
-
-/// This program again, with only those tests.
-int run_without_membarrier(const char* tests) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (!refuse_membarrier()) _exit(77);
-    execl("/proc/self/exe", "membarrier", tests, nullptr);
-    _exit(126);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
 
 TEST(WithoutMembarrier, calls_of_every_gate_are_right) {
   EXPECT_EQ(run_without_membarrier("--gtest_filter=conformance/*:gates/Growth.*:Supply.a_binding*"), 0);

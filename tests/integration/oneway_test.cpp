@@ -10,6 +10,7 @@
 #include "gates.h"
 #include "lrpc/shim/binder_protocol.h"
 #include "lrpc/shim/region.h"
+#include "settles.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -18,10 +19,6 @@ namespace {
 using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
-
-bool settles(Tasks::Client& client) {
-  return eventually([&] { return client.binding().object().in_quarantine() == 0; });
-}
 
 class OneWay : public testing::TestWithParam<Gate> {
  protected:

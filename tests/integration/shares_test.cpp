@@ -105,6 +105,32 @@ int bind_until_refused(const std::string& nameserver, const std::string& name, i
   return most;
 }
 
+TEST(Shares, bindings_that_are_let_go_beside_long_procedures_stay_within_the_quota) {
+  World world;
+  Gated service;
+  lrpc::Server server({.nameserver = world.nameserver(), .max_bindings_per_user = 2});
+  ASSERT_TRUE(Conformance::export_to(server, "long", service));
+  for (int i = 1; i <= 2; ++i) {
+    auto client = world.import("long");
+    ASSERT_TRUE(client) << client.error().message();
+    lrpc::Cancellation cancellation;
+    std::thread canceller([&] {
+      EXPECT_TRUE(service.wait_inside(i));
+      cancellation.cancel();
+    });
+    {
+      const lrpc::CallScope scope(cancellation);
+      EXPECT_EQ(client->SleepFor(0).code(), Errc::call_cancelled);
+    }
+    canceller.join();
+  }
+  ASSERT_TRUE(eventually([&] { return server.statistics().bindings == 0; }));
+  EXPECT_EQ(service.inside_now(), 2) << "and each has its region";
+  EXPECT_EQ(world.import("long").code(), Errc::limit_reached);
+  service.let_all_go();
+  EXPECT_TRUE(eventually([&] { return bool(world.import("long")); }));
+}
+
 TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
   Child other(::geteuid(), [](const std::string& nameserver) {
     return bind_until_refused(nameserver, "limited", 5, "(max_bindings_per_user)");

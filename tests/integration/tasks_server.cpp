@@ -1,4 +1,5 @@
-// lrpc-tasks-server SOCKET: serves Tasks over the socket until its parent goes.
+// lrpc-tasks-server SOCKET [ERROR [comes-and-goes]]: serves Tasks over the socket until its parent goes. membarrier(2)
+// fails with that error number, if it is not 0; poller and E-stacks leave as soon as they can.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -6,13 +7,23 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "refused_membarrier.h"
 #include "tasks_service.h"
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc != 2) return 2;
+  if (argc < 2 || argc > 4) return 2;
+  if (const int error = argc > 2 ? std::atoi(argv[2]) : 0; error != 0 && !testing_lrpc::refuse_membarrier(error)) {
+    std::fputs("no filter can be set\n", stderr);
+    return 1;
+  }
+  lrpc::ServerOptions options;
+  if (argc > 3) {
+    options.estack_idle = std::chrono::milliseconds(1);
+    options.poll_window = std::chrono::microseconds(0);
+  }
   static testing_lrpc::TasksService service;
-  lrpc::Server server;
+  lrpc::Server server(options);
   if (auto served = Tasks::serve_over(server, lrpc::UniqueFd(std::atoi(argv[1])), service); !served) {
     std::fprintf(stderr, "serve_over: %s\n", served.error().message().c_str());
     return 1;

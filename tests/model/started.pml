@@ -9,7 +9,7 @@
  * Nobody need wait for a started call, so T4 cannot be left to the wait: after T1 client and poller are a Dekker pair over
  * the word and the hint. The client stores the word and loads the hint; the poller clears the hint, fences, and looks at
  * the word. With FENCE=1 the client's fence orders nothing and the poller's (a membarrier) drains the client's store buffer;
- * with FENCE=0 both are ordinary full fences.
+ * with FENCE=0 the kernel refuses that, as the hint says: a client that sees it makes a full fence and looks once more.
  *
  * What is checked: as in call_word.pml; also that a one-way call is executed although nobody ever waits for it.
  */
@@ -158,7 +158,7 @@ proctype poller() {
       :: atomic { FOR_ME(word, linkage) && !(may_block && left_to_estack == GENERATION(linkage) + 1) -> l = linkage }
       :: atomic { (!stays || server_revoked) && !last -> l = 0 } /* it goes: no call for a window, evicted, revoked */
         polled = 0;
-#ifndef BROKEN_NO_HEAVY_FENCE
+#if FENCE && !defined(BROKEN_NO_HEAVY_FENCE)
         if /* the fence */
         :: atomic { buffered -> word = buffer; buffered = 0; buffer = 0 }
         :: !buffered
@@ -349,14 +349,20 @@ proctype client() {
       :: atomic { polled && !buffered && !(may_block && kind != SYNCHRONOUS) -> w = 0 }
 #endif
         atomic { !buffered -> buffer = WORD(CALLED, n); buffered = 1; may_sleep = 1 } /* T1 */
-#if FENCE == 0
-        !buffered; /* a full fence on this side, too */
-#endif
         if
 #ifdef BROKEN_NO_SECOND_LOOK
         :: kind != SYNCHRONOUS -> skip
 #else
+#if FENCE || defined(BROKEN_NO_OWN_FENCE)
         :: atomic { kind != SYNCHRONOUS && polled -> w = 0 }
+#else
+        :: atomic { kind != SYNCHRONOUS && polled -> w = 0 }
+          !buffered; /* the hint says that nobody fences for us: a full fence, and the look that counts */
+          if
+          :: atomic { polled -> w = 0 }
+          :: atomic { !polled -> w = 0 } rouse()
+          fi
+#endif
         :: atomic { kind != SYNCHRONOUS && !polled -> w = 0 } rouse()
 #endif
         :: atomic { kind == SYNCHRONOUS && IS(CLIENT_SEES, RETURNED, n) -> goto take }

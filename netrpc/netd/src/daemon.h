@@ -24,8 +24,9 @@ struct DaemonOptions {
   netrpc::HostAddress address;
   std::string nameserver;               ///< Socket; empty: where every program looks.
   std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
-  std::function<Status(const shim::Credentials& client)> authorise{};  ///< Who of this machine may call other hosts.
-  unsigned threads = 4;                                                ///< Of the engine.
+  std::function<Status(const shim::ClientCredentials& client)>
+      authorise{};       ///< Who of this machine may call other hosts.
+  unsigned threads = 4;  ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
   bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.
   bool sandbox_required = false;  ///< Fails where that is not whole.

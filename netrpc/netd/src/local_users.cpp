@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -48,8 +49,9 @@ Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const
   return made;
 }
 
-Status LocalUsers::may_call(const shim::Credentials& client) const {
-  if (users_.contains(client.uid) || groups_.contains(client.gid)) return {};
+Status LocalUsers::may_call(const shim::ClientCredentials& client) const {
+  const auto allowed = [&client](gid_t group) { return client.is_member_of(group); };
+  if (users_.contains(client.uid) || std::ranges::any_of(groups_, allowed)) return {};
   return Error{Errc::not_permitted, "user " + std::to_string(client.uid) +
                                         " may not call other hosts with this host's keys; start lrpc-netd with "
                                         "--allow-user or --allow-group"};

@@ -224,7 +224,7 @@ int serve(CommandLine& line) {
   if (auto chosen = choose_graph(line); !chosen) return complain(chosen.error().message());
   auto users = lrpc::netd::LocalUsers::make(line.users, line.groups);
   if (!users) return complain(users.error().message());
-  line.daemon.authorise = [users = std::move(users).value()](const lrpc::shim::Credentials& client) {
+  line.daemon.authorise = [users = std::move(users).value()](const lrpc::shim::ClientCredentials& client) {
     return users.may_call(client);
   };
   line.daemon.sandbox = line.sandbox != "off";

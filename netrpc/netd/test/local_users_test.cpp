@@ -11,7 +11,7 @@ constexpr uid_t kStranger = 4'000'000'001;
 constexpr gid_t kTheirGroup = 4'000'000'002;
 
 Errc asked(const Result<LocalUsers>& users, uid_t uid, gid_t gid) {
-  return users ? users->may_call({1, uid, gid}).code() : users.code();
+  return users ? users->may_call({{1, uid, gid}}).code() : users.code();
 }
 
 TEST(LocalUsersOfNetd, are_root_and_its_own_user_unless_others_are_named) {
@@ -27,6 +27,14 @@ TEST(LocalUsersOfNetd, are_those_named_too) {
   EXPECT_EQ(asked(LocalUsers::make({}, {std::to_string(kTheirGroup)}), kStranger, kTheirGroup), Errc::ok);
   EXPECT_EQ(asked(LocalUsers::make({"root"}, {"root"}), kStranger, 0), Errc::ok);
   EXPECT_EQ(asked(LocalUsers::make({"root"}, {"root"}), kStranger, kTheirGroup), Errc::not_permitted);
+}
+
+TEST(LocalUsersOfNetd, are_those_whose_process_has_the_group) {
+  const auto users = LocalUsers::make({}, {std::to_string(kTheirGroup)});
+  ASSERT_TRUE(users);
+  const shim::Credentials stranger{1, kStranger, kTheirGroup + 1};
+  EXPECT_TRUE(users->may_call(shim::ClientCredentials::of(stranger, {{7, kTheirGroup}})));
+  EXPECT_EQ(users->may_call(shim::ClientCredentials::of(stranger, {{7}})).code(), Errc::not_permitted);
 }
 
 TEST(LocalUsersOfNetd, are_never_those_of_other_hosts) {

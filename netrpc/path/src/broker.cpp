@@ -82,7 +82,7 @@ Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, 
     *span = std::min<std::chrono::milliseconds>(*span, std::chrono::hours(24 * 365));
   auto parts = std::make_unique<Parts>(transport, std::move(options));
   ExportOptions offer;
-  offer.authorise = [&options = parts->options](const shim::Credentials& client) -> Status {
+  offer.authorise = [&options = parts->options](const shim::ClientCredentials& client) -> Status {
     if (options.short_of_memory()) return Error{Errc::limit_reached, "the network domain is short of memory"};
     return options.authorise ? options.authorise(client) : Status();
   };

@@ -36,8 +36,9 @@ inline void light_shared_fence() noexcept {
   }
 }
 
-/// The rare side: a full fence on every processor that runs a thread of a registered process. If the kernel refuses,
-/// waits longer than any processor keeps a store to itself: then the order is very likely, not sure.
-void heavy_shared_fence() noexcept;
+/// The rare side: a full fence on every processor that runs a thread of a registered process. False if the kernel
+/// refuses (a filter, an old kernel): then it has slept for a millisecond instead, far longer than a processor keeps a
+/// store to itself, and the frequent side is to be told before it relies on the next one (PolledHint::without_fence()).
+[[nodiscard]] bool heavy_shared_fence() noexcept;
 
 }  // namespace lrpc::shim

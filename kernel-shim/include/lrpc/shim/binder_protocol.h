@@ -7,7 +7,7 @@
 //   header   magic u32 "LRPB" · version u16 · type u16 · body length u32 · request u32
 //   type     1 + the place of the message's struct in BinderBody
 //   body     the fields of the struct in the order declared here. Integers and enums as they are (pid as i32); Nonce: 16
-//            bytes; Credentials: pid, uid, gid; a name: u8 length and characters; a text: u32 length and bytes; a vector:
+//            bytes; Credentials: pid, uid, gid; ClientCredentials: those, groups_known, groups; a name: u8 length and characters; a text: u32 length and bytes; a vector:
 //            u32 count and elements; an optional: u8 0 or 1, and if 1 the value; AStackClass, OwnedInterfaceId and
 //            Principal: their fields
 //
@@ -37,7 +37,7 @@
 
 namespace lrpc::shim {
 
-inline constexpr std::uint16_t kBinderProtocolVersion = 2;
+inline constexpr std::uint16_t kBinderProtocolVersion = 3;
 inline constexpr std::size_t kMaxBinderMessage = 128 * 1024;  ///< Bytes of one message, header included.
 inline constexpr std::size_t kMaxBinderFds = 3;               ///< Descriptors that travel with one message.
 inline constexpr std::size_t kMaxNameLength = 255;  ///< Of an exported name: printable ASCII, no space, not empty.
@@ -69,6 +69,35 @@ struct Credentials {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
+};
+
+/// How much is known of a client's supplementary groups.
+enum class GroupsKnown : std::uint8_t {
+  none = 0,   ///< Nothing: nobody has told.
+  first = 1,  ///< There are more than ClientCredentials::kMostGroups: these are the first that the kernel named.
+  all = 2,
+};
+
+/// Who asks for a binding, with supplementary groups where somebody has told:
+///
+/// - A client that lrpcd introduces: the groups that its process had when it connected to lrpcd (SO_PEERGROUPS).
+/// - A private client: the groups that it had when it connected the socket or made the pair. Known only where that was
+///   the very process, user and group that asks: a pair that the server's side has made tells nothing about a client.
+/// - A caller of another host: none.
+struct ClientCredentials : Credentials {
+  static constexpr std::size_t kMostGroups = 64;  ///< That are carried; a process may have 65,536.
+
+  /// Not sorted, and not with the primary one. Empty if none are known.
+  std::vector<gid_t> groups = {};
+  GroupsKnown groups_known = GroupsKnown::none;
+
+  /// Whether its primary group or one of `groups` is this one. True is certain, false only if `groups_known` is all: so
+  /// it is for who is let in, not for who is kept out.
+  [[nodiscard]] bool is_member_of(gid_t group) const noexcept {
+    return gid == group || std::ranges::find(groups, group) != groups.end();
+  }
+  /// `told` are the groups as the kernel has told them, none of them left out; nullopt: it has not.
+  [[nodiscard]] static ClientCredentials of(const Credentials& who, const std::optional<std::vector<gid_t>>& told);
 };
 
 /// The name under which a machine's network domain is reached (LRPC §5.1). Only root and the nameserver's own user may
@@ -145,7 +174,7 @@ struct BindRequest {
   std::uint64_t export_id = 0;
   std::uint64_t binding_id = 0;
   Nonce nonce{};
-  Credentials client;
+  ClientCredentials client;
   Gate gate = Gate::adaptive;
   /// Set: the caller is not `client` (this machine's network domain) but somebody on another host.
   std::optional<Principal> principal = {};
@@ -275,8 +304,8 @@ Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true
 
 /// The kernel's word on the process at the other end of a connected AF_UNIX socket.
 Result<Credentials> peer_credentials(int socket);
-/// Its supplementary groups as of when it connected (SO_PEERGROUPS); empty if the kernel does not tell.
-std::vector<gid_t> peer_groups(int socket);
+/// Its supplementary groups, all of them, as of when it connected (SO_PEERGROUPS); nullopt if the kernel does not tell.
+std::optional<std::vector<gid_t>> peer_groups(int socket);
 /// A pidfd for it: SO_PEERPIDFD where present, else peer_pidfd_by_pid(). peer_gone if the process is no more.
 Result<UniqueFd> peer_pidfd(int socket);
 /// The fallback of kernels before 6.5: pidfd_open of the peer's pid, then a check that the peer has not hung up:

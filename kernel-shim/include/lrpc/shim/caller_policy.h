@@ -10,7 +10,7 @@
 namespace lrpc::shim {
 
 /// AStackHead::polled: whether a poller scans the word, on which processor, in which stint of polling and in which turn
-/// of that. Zero: none does. A hint, and hostile: a lie costs the liar's callers kExchangeMicroseconds a call.
+/// of that, and whether it fences for its callers when it goes. Zero: none does. A hint, and hostile: a lie costs the liar's callers kExchangeMicroseconds a call.
 class PolledHint {
  public:
   constexpr PolledHint() noexcept = default;
@@ -22,18 +22,25 @@ class PolledHint {
       : bits_(static_cast<std::uint32_t>(stint % kStints + 1) << kStintShift |
               static_cast<std::uint32_t>(turn % kTurns) << kTurnShift | processor) {}
 
+  /// The same of a poller that cannot have the kernel fence for its callers (heavy_shared_fence()): who leaves a call to
+  /// it fences himself, then looks at the hint once more.
+  [[nodiscard]] constexpr PolledHint without_fence() const noexcept { return PolledHint(bits_ | kNoFence); }
+
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
+  /// A poller scans, and fences for us. One comparison.
+  [[nodiscard]] constexpr bool polled_and_fenced() const noexcept { return static_cast<std::int32_t>(bits_) > 0; }
   [[nodiscard]] constexpr bool polled() const noexcept { return bits_ != 0; }
   [[nodiscard]] constexpr std::uint16_t processor() const noexcept { return static_cast<std::uint16_t>(bits_); }
   [[nodiscard]] constexpr std::uint16_t stint() const noexcept {
-    return static_cast<std::uint16_t>(bits_ >> kStintShift);
+    return static_cast<std::uint16_t>((bits_ & ~kNoFence) >> kStintShift);
   }
 
  private:
   static constexpr unsigned kTurnShift = 16;
   static constexpr unsigned kStintShift = 22;
+  static constexpr std::uint32_t kNoFence = 1U << 31;
   static constexpr std::uint64_t kTurns = 64;
-  static constexpr std::uint64_t kStints = 1023;
+  static constexpr std::uint64_t kStints = 511;
 
   std::uint32_t bits_ = 0;
 };

@@ -99,10 +99,10 @@ class PendingCall {
     shim::ring_exchange(head, called_);  // T1
     linkage.estack_may_sleep = true;
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
-    // last look, or we see here that the hint is off (T4).
+    // last look, or we see here that the hint is off (T4), or that it does not fence for us.
     shim::light_shared_fence();
-    if (head.polled.load(std::memory_order_relaxed) == 0) [[unlikely]]
-      wake_slow();
+    if (!shim::PolledHint(head.polled.load(std::memory_order_relaxed)).polled_and_fenced()) [[unlikely]]
+      look_again();
     return true;
   }
 
@@ -181,7 +181,7 @@ class PendingCall {
   [[nodiscard]] bool execute_here() noexcept;
   [[nodiscard]] bool ring_remote() noexcept;
   [[nodiscard]] bool remote_ready() const noexcept;
-  void wake_slow() noexcept;
+  void look_again() noexcept;
   [[nodiscard]] std::uint16_t wait_slow() noexcept;
   [[nodiscard]] std::uint16_t wait_for_status() noexcept;
   void quarantine_if_let_go() noexcept;

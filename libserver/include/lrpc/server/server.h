@@ -47,10 +47,12 @@ struct ServerOptions {
   std::chrono::milliseconds estack_idle{30'000};
   /// Most bindings alive, over all names and private sockets, and most of one client process; further imports fail with
   /// limit_reached. Each binding takes two file descriptors of the server (see RLIMIT_NOFILE) and its region's memory.
+  /// A binding that has ended counts, but not for its process, until the last procedure that it called is over: only
+  /// then is its memory given back.
   std::size_t max_bindings = 4096;
   std::size_t max_bindings_per_client_process = 256;
-  /// Most bindings alive of one user, over all its processes, and most bytes of their regions; the server's own user is
-  /// no exception. Callers of other hosts are limited by the network domain.
+  /// Most bindings alive, or ended and not over as above, of one user over all its processes, and most bytes of their
+  /// regions; the server's own user is no exception. Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
   /// Most file descriptors of this process that the bindings of one user hold: two each, five if the interface has
@@ -88,8 +90,9 @@ struct EscapedException {
 struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets its
   /// text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on the
-  /// clerk's thread: must not block for long.
-  std::function<Status(const shim::Credentials& client)> authorise{};
+  /// clerk's thread: must not block for long. shim::ClientCredentials says which clients' groups are known; who is not
+  /// known to be in a group has to be refused what only its members may.
+  std::function<Status(const shim::ClientCredentials& client)> authorise{};
   /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
   /// if `authorise` is empty, too; else nobody, for they have no user or group here.
   std::function<Status(const shim::Principal& principal)> authorise_remote{};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace lrpc::nameserver {
 
 /// Who is at the other end of a connection: the kernel's word, as of when it connected.
 struct Peer : shim::Credentials {
-  /// Supplementary groups; empty where the kernel does not tell.
-  std::vector<gid_t> groups = {};
+  /// Supplementary groups; none where the kernel does not tell.
+  std::optional<std::vector<gid_t>> groups = {};
   [[nodiscard]] bool is_member_of(gid_t group) const noexcept;
 };
 

@@ -24,7 +24,7 @@ struct BrokerOptions {
   std::function<bool(std::string_view name)> exported{};
   /// Which of this machine's clients may be bound to other hosts, where they speak for this machine. Empty: all. As
   /// ExportOptions::authorise.
-  std::function<Status(const shim::Credentials& client)> authorise{};
+  std::function<Status(const shim::ClientCredentials& client)> authorise{};
   /// This host's, which no client may name: what it calls there would come back as from another host. 0: none.
   HostAddress own_address = 0;
   /// Of one remote host, so that it cannot take everything from the others: bindings, and commands being served. A host

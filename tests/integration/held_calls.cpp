@@ -1,0 +1,41 @@
+#include "held_calls.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace testing_lrpc {
+
+std::atomic<Watch*> Watch::current_{nullptr};
+
+extern "C" {
+long real_syscall(long number, ...) asm("__real_syscall");
+int real_madvise(void* begin, std::size_t size, int advice) asm("__real_madvise");
+long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f) asm("__wrap_syscall");
+int wrapped_madvise(void* begin, std::size_t size, int advice) asm("__wrap_madvise");
+
+long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f) {
+  Watch* const watch = number == SYS_futex ? Watch::current() : nullptr;
+  if (watch == nullptr) return real_syscall(number, a, b, c, d, e, f);
+  auto* const word = reinterpret_cast<void*>(a);
+  const auto bits = static_cast<std::uint32_t>(f);
+  const auto what = static_cast<int>(b) & FUTEX_CMD_MASK;
+  if (what == FUTEX_WAIT_BITSET) watch->waits(word, static_cast<std::uint32_t>(c), bits);
+  const long result = real_syscall(number, a, b, c, d, e, f);
+  const int error = errno;
+  if (what == FUTEX_WAIT_BITSET) watch->waited(word, bits, result);
+  if (what == FUTEX_WAKE_BITSET) watch->woke(word, bits);
+  errno = error;
+  return result;
+}
+
+int wrapped_madvise(void* begin, std::size_t size, int advice) {
+  if (Watch* const watch = Watch::current(); watch != nullptr && advice == MADV_REMOVE) watch->punches();
+  return real_madvise(begin, size, advice);
+}
+}
+
+}  // namespace testing_lrpc

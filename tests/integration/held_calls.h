@@ -1,0 +1,34 @@
+// System calls of this program that a test may hold up: what the linker puts in the place of syscall(2) and madvise(2).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace testing_lrpc {
+
+/// Is told of them, on the threads that make them, which wait for it. It outlives the server and the client whose threads
+/// it is told of.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() { current_ = nullptr; }
+  /// From now on, in place of any other.
+  void begin() { current_ = this; }
+
+  /// Before FUTEX_WAIT_BITSET for these bits, and with what became of it: 0, or -1 and errno.
+  virtual void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/) {}
+  virtual void waited(void* /*word*/, std::uint32_t /*bits*/, long /*result*/) {}
+  /// After FUTEX_WAKE_BITSET.
+  virtual void woke(void* /*word*/, std::uint32_t /*bits*/) {}
+  /// Before madvise(2) of pages that are to go.
+  virtual void punches() {}
+
+  [[nodiscard]] static Watch* current() noexcept { return current_; }
+
+ private:
+  static std::atomic<Watch*> current_;
+};
+
+}  // namespace testing_lrpc

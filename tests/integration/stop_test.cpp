@@ -1,0 +1,161 @@
+// The end of a server whose threads are held up: by a procedure that does not return, by a client that writes words.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "conformance_service.h"
+#include "eventually.h"
+#include "held_calls.h"
+#include "lrpc/shim/gates.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+using lrpc::Gate;
+using namespace std::chrono_literals;
+
+/// NapFor stays, once, when it is executed by the poller.
+struct StuckInPoller : ConformanceService {
+  void NapFor(CallContext&, std::uint32_t) {
+    std::array<char, 16> name{};
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    if (std::string_view(name.data()) != "lrpc-poller") return;
+    std::unique_lock lock(mutex);
+    stuck = true;
+    changed.notify_all();
+    changed.wait(lock, [this] { return let_go; });
+  }
+  bool wait_stuck() {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, kPatience, [this] { return stuck; });
+  }
+  void go() {
+    const std::lock_guard lock(mutex);
+    let_go = true;
+    changed.notify_all();
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stuck = false;
+  bool let_go = false;
+};
+
+template <class Service>
+lrpc::Result<Conformance::Client> bind(lrpc::Server& server, Service& service, Gate gate) {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) return ends.error();
+  if (auto served = Conformance::serve_over(server, std::move(ends->first), service); !served) return served.error();
+  return Conformance::Client::import_over(std::move(ends->second), {.gate = gate});
+}
+
+TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with_the_procedure) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2)
+    GTEST_SKIP() << "nobody polls on the only processor";
+  StuckInPoller service;
+  std::optional<lrpc::Server> server(std::in_place);
+  auto client = bind(*server, service, Gate::exchange);
+  auto other = bind(*server, service, Gate::adaptive);
+  ASSERT_TRUE(client && other);
+  ASSERT_TRUE(other->Null());
+  std::thread caller([&] {
+    while (client->NapFor(0)) {
+    }
+  });
+  if (!service.wait_stuck()) {
+    service.go();
+    client->binding().object().revoke();
+    caller.join();
+    GTEST_SKIP() << "no poller has come by";
+  }
+  std::atomic<bool> stopped{false};
+  std::thread stopper([&] {
+    server.reset();
+    stopped = true;
+  });
+  caller.join();  // its call has failed, though the procedure runs
+  EXPECT_TRUE(eventually([&] { return other->binding().revoked(); })) << "clients are told of the end";
+  EXPECT_FALSE(other->Null());
+  EXPECT_FALSE(stopped) << "the procedure uses what the server has";
+  service.go();
+  stopper.join();
+}
+
+/// Holds an E-stack that is about to sleep on its word until the server has woken it for its end, then has it sleep all
+/// the same: what a client does who writes the word back that the E-stack expects.
+class WordsWrittenBack : public Watch {
+ public:
+  void waits(void* word, std::uint32_t expected, std::uint32_t bits) override {
+    if (bits != static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack)) return;
+    std::unique_lock lock(mutex_);
+    if (word_ != nullptr) return;
+    word_ = word;
+    changed_.notify_all();
+    changed_.wait_for(lock, kPatience, [this] { return wakes_ >= kBeforeStopWaits; });
+    // The low half, which the futex compares.
+    __atomic_store_n(static_cast<std::uint32_t*>(word), expected, __ATOMIC_SEQ_CST);
+  }
+  void waited(void* word, std::uint32_t /*bits*/, long result) override {
+    const std::lock_guard lock(mutex_);
+    if (word != word_ || ended_) return;
+    ended_ = true;
+    woken_ = result == 0;
+  }
+  void woke(void* word, std::uint32_t /*bits*/) override {
+    const std::lock_guard lock(mutex_);
+    if (word != word_) return;
+    ++wakes_;
+    changed_.notify_all();
+  }
+  bool wait_parked() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [this] { return word_ != nullptr; });
+  }
+  [[nodiscard]] bool ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+  [[nodiscard]] bool woken() {
+    const std::lock_guard lock(mutex_);
+    return woken_;
+  }
+
+ private:
+  /// One by the revocation, one by the first look of the stop.
+  static constexpr int kBeforeStopWaits = 2;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  void* word_ = nullptr;
+  int wakes_ = 0;
+  bool ended_ = false;
+  bool woken_ = false;
+};
+
+TEST(StopOfAServer, wakes_an_estack_again_whose_client_has_it_sleep_all_the_same) {
+  WordsWrittenBack watch;
+  watch.begin();
+  {
+    ConformanceService service;
+    std::optional<lrpc::Server> server(std::in_place);
+    auto client = bind(*server, service, Gate::sleep);
+    ASSERT_TRUE(client) << client.error().message();
+    ASSERT_TRUE(client->Null());
+    ASSERT_TRUE(watch.wait_parked());
+    server.reset();
+  }
+  EXPECT_TRUE(watch.ended());
+  EXPECT_TRUE(watch.woken()) << "and did not sleep for as long as it could";
+}
+
+}  // namespace
+}  // namespace testing_lrpc
