@@ -20,7 +20,7 @@ struct ChannelOptions {
   Duration initial_timeout =
       std::chrono::milliseconds(50);  ///< Before the first round trip to a peer has been measured.
   Duration minimum_timeout =
-      std::chrono::microseconds(50);           ///< However short the round trip is, while packets are lost.
+      std::chrono::microseconds(30);           ///< However short the round trip is, while packets are lost.
   std::size_t channels_per_peer = 1024;        ///< At the server: more are refused.
   std::size_t peers = 4096;                    ///< At the server: more are refused.
   std::size_t memory = std::size_t{16} << 20;  ///< Bytes of replies that are kept, to all peers together.

@@ -15,7 +15,7 @@ ProtocolKind channel_kind() {
       {"reply_life", OptionType::duration, "how long a reply that nobody acknowledges is kept; default 15s"},
       {"initial_timeout", OptionType::duration, "before the round trip has been measured; default 50ms"},
       {"minimum_timeout", OptionType::duration,
-       "however short the round trip is, while packets are lost; default 50us"},
+       "however short the round trip is, while packets are lost; default 30us"},
       {"channels_per_peer", OptionType::number, "at the server: more are refused; default 1024"},
       {"peers", OptionType::number, "at the server: more are refused; default 4096"},
       {"memory", OptionType::number, "bytes of replies that are kept to be sent again; default 16777216"},

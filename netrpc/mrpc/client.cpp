@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 constexpr Duration kFirstTimeout = milliseconds(10);
 constexpr Duration kFirstTimeoutOfFragments = milliseconds(20);
 // While packets are lost, and while none are.
-constexpr Duration kLeastTimeout = microseconds(50);
+constexpr Duration kLeastTimeout = microseconds(30);
 constexpr Duration kLeastTimeoutOfFragments = microseconds(100);
 constexpr Duration kCalmTimeout = microseconds(500);
 constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);

@@ -107,7 +107,7 @@ class RetryTimer {
   /// there the wait for the calm floor would cost more than short timers do.
   static constexpr std::uint8_t kMemory = 64;
   static constexpr std::uint8_t kRun = 8;
-  static constexpr std::uint8_t kMostDoubled = 14;  ///< From a timeout of 50 us to one of nearly a second.
+  static constexpr std::uint8_t kMostDoubled = 14;  ///< From a timeout of 30 us to one of half a second.
   Duration initial_;
   Duration lossy_;
   Duration calm_;
