@@ -1,8 +1,9 @@
-// What loss costs: small calls by eight callers at once over a wire that loses a tenth of all packets, and over one
+// What loss costs: calls by one caller and by eight at once over a wire that loses some of all packets, and over one
 // that does not.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -17,38 +18,43 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kCallers = 8;
-
-/// One stack without loss and with it. FAULT stands in both, so that the ratio has nothing but the loss in it.
+/// A stack, with the rate of loss to be filled in. FAULT stands also where nothing is lost, so that the ratio has
+/// nothing but the loss in it.
 struct Lossy {
-  Stack whole;
-  Stack lossy;
+  std::string_view name;
+  std::string_view graph;
 };
 
-constexpr Lossy kPairs[] = {
-    {{"SELECT-CHANNEL-FRAGMENT-VIP",
-      "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push) over vip;"
-      "fragment = FRAGMENT over fault; channel = CHANNEL over fragment; top = SELECT over channel;"},
-     {"SELECT-CHANNEL-FRAGMENT-VIP",
-      "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push, loss = 0.1) over vip;"
-      "fragment = FRAGMENT over fault; channel = CHANNEL over fragment; top = SELECT over channel;"}},
-    {{"M_RPC-VIP",
-      "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push) over vip; top = M_RPC over fault;"},
-     {"M_RPC-VIP",
-      "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push, loss = 0.1) over vip;"
-      "top = M_RPC over fault;"}}};
+constexpr Lossy kStacks[] = {
+    {"SELECT-CHANNEL-FRAGMENT-VIP",
+     "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push, loss = {}) over vip;"
+     "fragment = FRAGMENT over fault; channel = CHANNEL over fragment; top = SELECT over channel;"},
+    {"M_RPC-VIP",
+     "eth = ETH; ip = IP; vip = VIP over eth, ip; fault = FAULT(on = push, loss = {}) over vip;"
+     "top = M_RPC over fault;"}};
 
-/// Null calls a second of all callers together; nothing if one has failed.
-std::optional<double> calls_per_second(WirePair& pair, std::chrono::milliseconds block) {
+/// Each end loses that share of the packets that it sends.
+constexpr std::array<double, 4> kLosses{0, 0.01, 0.1, 0.3};
+
+struct Load {
+  int callers;
+  std::size_t size;  ///< Bytes of a request; the reply has none.
+  std::array<bool, kLosses.size()> at;
+};
+constexpr Load kLoads[] = {
+    {1, 0, {true, true, true, true}}, {8, 0, {true, true, true, true}}, {1, 16'000, {true, false, true, false}}};
+
+/// Calls a second of all callers together; nothing if one has failed.
+std::optional<double> calls_per_second(WirePair& pair, const Load& load, std::chrono::milliseconds block) {
   std::atomic<std::uint64_t> calls = 0;
   std::atomic<bool> over = false;
   std::atomic<bool> failed = false;
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> callers;
-  for (int i = 0; i < kCallers; ++i) {
+  for (int i = 0; i < load.callers; ++i) {
     callers.emplace_back([&] {
       while (!over) {
-        if (pair.trips().once(0) != Errc::ok) failed = true;
+        if (pair.trips().once(load.size) != Errc::ok) failed = true;
         ++calls;
       }
     });
@@ -67,48 +73,68 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Status measure(Session& session, const Table& table, const Lossy& one) {
-  auto whole = WirePair::create(one.whole, session.cores().seats(Placement::unpinned));
-  if (!whole) return whole.error();
-  auto lossy = WirePair::create(one.lossy, session.cores().seats(Placement::unpinned));
-  if (!lossy) return lossy.error();
-  std::vector<double> without;
-  std::vector<double> with;
-  std::vector<double> ratios;
+using Pairs = std::array<std::unique_ptr<WirePair>, kLosses.size()>;
+
+Status measure(Session& session, const Table& table, const Lossy& stack, Pairs& pairs, const Load& load) {
+  std::array<std::vector<double>, kLosses.size()> rates;
+  std::array<std::vector<double>, kLosses.size()> ratios;
   const int rounds = session.quick() ? 10 : 50;
   for (int round = 0; round < rounds && !interrupted(); ++round) {
-    const auto a = calls_per_second(**whole, 200ms);
-    const auto b = calls_per_second(**lossy, 200ms);
-    if (!a || !b) return Error{Errc::call_failed, fmt::format("{}: a call has failed", one.whole.name)};
-    without.push_back(*a);
-    with.push_back(*b);
-    ratios.push_back(*b / *a);
+    for (std::size_t i = 0; i < kLosses.size(); ++i) {
+      if (!load.at[i]) continue;
+      const auto rate = calls_per_second(*pairs[i], load, 200ms);
+      if (!rate) return Error{Errc::call_failed, fmt::format("{}: a call has failed", stack.name)};
+      rates[i].push_back(*rate);
+      ratios[i].push_back(*rate / rates[0].back());
+    }
   }
-  table.print({std::string(one.whole.name), fmt::format("{:.0f}", median(without)), fmt::format("{:.0f}", median(with)),
-               ratio(median(ratios))});
-  Row row{.bench = "loss", .system = "lrpc", .gate = "none", .test = std::string(one.whole.name)};
-  row.figures = Figures::exactly(1e9 / std::max(median(with), 1.0), with.size());
-  row.figures.ratio = median(ratios);
-  session.emit_json(row);
+  for (std::size_t i = 1; i < kLosses.size(); ++i) {
+    if (!load.at[i]) continue;
+    table.print({std::string(stack.name), fmt::format("{}", load.callers), fmt::format("{}", load.size),
+                 fmt::format("{:.0f} %", 100 * kLosses[i]), fmt::format("{:.0f}", median(rates[0])),
+                 fmt::format("{:.0f}", median(rates[i])), ratio(median(ratios[i]))});
+    Row row{.bench = "loss",
+            .system = "lrpc",
+            .gate = "none",
+            .test = fmt::format("{} {} callers {} bytes {}", stack.name, load.callers, load.size, kLosses[i])};
+    row.figures = Figures::exactly(1e9 / std::max(median(rates[i]), 1.0), rates[i].size());
+    row.figures.ratio = median(ratios[i]);
+    session.emit_json(row);
+  }
+  return {};
+}
+
+Status measure_all(Session& session, const Table& table, const Lossy& stack) {
+  Pairs pairs;
+  for (std::size_t i = 0; i < kLosses.size(); ++i) {
+    const std::string graph = fmt::format(fmt::runtime(stack.graph), kLosses[i]);
+    auto pair = WirePair::create({stack.name, graph.c_str()}, session.cores().seats(Placement::unpinned));
+    if (!pair) return pair.error();
+    pairs[i] = std::move(*pair);
+  }
+  for (const Load& load : kLoads)
+    if (const Status status = measure(session, table, stack, pairs, load); !status) return status;
   return {};
 }
 
 }  // namespace
 
 void loss(Session& session) {
-  print_title("Loss: null calls a second of eight callers at once, two network namespaces joined by veth");
+  print_title("Loss: calls a second, two network namespaces joined by veth");
   print_note(
-      "Each end loses a tenth of the packets that it sends, at random (FAULT under FRAGMENT or M_RPC). Medians of "
-      "blocks of 200 ms measured in turns; the ratio is the median of paired ratios (the bar: 0.50).");
+      "Each end loses that share of the packets that it sends, at random (FAULT under FRAGMENT or M_RPC); the replies "
+      "are empty. Medians of blocks of 200 ms measured in turns; the ratio is the median of paired ratios (the bar at "
+      "10 %: 0.50).");
   if (const auto why = netrpc::test::why_no_namespaces()) {
     session.fail(*why);
     return;
   }
-  const Table table({{"stack", -30}, {"without", 10}, {"with loss", 10}, {"ratio", 8}});
+  const Table table(
+      {{"stack", -30}, {"callers", 8}, {"bytes", 6}, {"loss", 6}, {"without", 10}, {"with loss", 10}, {"ratio", 8}});
   table.print_head();
   try {
-    for (const Lossy& one : kPairs)
-      if (const Status status = measure(session, table, one); !status) session.fail(status.error().message());
+    for (const Lossy& stack : kStacks)
+      if (const Status status = measure_all(session, table, stack); !status) session.fail(status.error().message());
   } catch (const std::exception& error) {
     session.fail(error.what());
   }

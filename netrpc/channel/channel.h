@@ -19,9 +19,10 @@ struct ChannelOptions {
   Duration reply_life = std::chrono::seconds(15);   ///< How long a reply that nobody acknowledges is kept.
   Duration initial_timeout =
       std::chrono::milliseconds(50);  ///< Before the first round trip to a peer has been measured.
-  Duration minimum_timeout = std::chrono::microseconds(500);  ///< However short the round trip is.
-  std::size_t channels_per_peer = 1024;                       ///< At the server: more are refused.
-  std::size_t peers = 4096;                                   ///< At the server: more are refused.
+  Duration minimum_timeout =
+      std::chrono::microseconds(30);           ///< However short the round trip is, while packets are lost.
+  std::size_t channels_per_peer = 1024;        ///< At the server: more are refused.
+  std::size_t peers = 4096;                    ///< At the server: more are refused.
   std::size_t memory = std::size_t{16} << 20;  ///< Bytes of replies that are kept, to all peers together.
   std::size_t max_message = 0;                 ///< Bytes of data in a message; zero: what the layer below can deliver.
   std::uint64_t first_sequence = 1;            ///< For tests of the wrap-around.

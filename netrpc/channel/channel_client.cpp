@@ -41,7 +41,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   const SessionRef keep(this);  // completed() may let go of it
   ++sequence_;
   transaction_ = &transaction;
-  sent_twice_ = false;
+  again_ = 0;
   const Time now = channels().host().now();
   sent_ = heard_ = now;
   deadline_ = timeout > Duration(0) && timeout < Time::max() - now ? now + timeout : Time::max();
@@ -132,15 +132,15 @@ void ClientChannel::expired() noexcept {
   if (now - heard_ >= channels().options_.give_up)
     // Without the peer's life nothing has been sent that it could have executed.
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
-  interval_ = std::min(interval_ * 2, channels().options_.longest_pause());
-  send_due_ = now + interval_;
+  // While the server is at it nothing need be sent again soon: the pause is doubled each time.
+  again_ = static_cast<std::uint8_t>(std::min(again_ + (state_ == State::executing ? 2 : 1), 254));
+  send_due_ = now + RetryTimer::pause_after(again_, interval_, channels().options_.longest_pause());
   arm(now);
   send_again();
 }
 
 void ClientChannel::send_again() noexcept {
   ++channels().counted.retransmissions;
-  sent_twice_ = true;
   if (state_ == State::querying) {
     send(flags::kBootQuery);
   } else if (state_ == State::executing || transaction_ == nullptr) {
@@ -167,7 +167,7 @@ void ClientChannel::cancel(Transaction& transaction) noexcept {
 void ClientChannel::peer_known() noexcept {
   if (state_ != State::querying) return;
   sent_ = heard_ = channels().host().now();
-  sent_twice_ = false;
+  again_ = 0;
   Message request = std::move(request_);  // start() keeps a share of it there
   start(std::move(request));
 }
@@ -181,6 +181,8 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   ChannelProtocol& protocol = channels();
   if (state_ == State::idle || header.sequence != static_cast<std::uint32_t>(sequence_)) [[unlikely]] {
     ++protocol.counted.duplicates;
+    if (header.flags == flags::kReply && header.sequence == repeated_ && repeated_took_ != Duration::zero())
+      peer_.round_trip.needless(std::exchange(repeated_took_, Duration::zero()), more_in_request_ + more_in_reply_);
     return;
   }
   const SessionRef keep(this);
@@ -202,11 +204,7 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   switch (header.flags) {
     case flags::kReply: {
       more_in_reply_ = peer_.more_packets(message.size());
-      if (sent_twice_) [[unlikely]] {
-        peer_.round_trip.ambiguous();
-      } else {
-        peer_.round_trip.sample(protocol.host().now() - sent_, more_in_request_ + more_in_reply_);
-      }
+      measure(protocol.host().now());
       return finish(Errc::ok, std::move(message));
     }
     case flags::kFail:
@@ -218,6 +216,17 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
       [[fallthrough]];
     default: heard_ = protocol.host().now();
   }
+}
+
+/// The reply has arrived.
+void ClientChannel::measure(Time now) noexcept {
+  const std::size_t more = more_in_request_ + more_in_reply_;
+  if (again_ == 0) [[likely]]
+    return peer_.round_trip.sample(now - sent_, more);
+  if (state_ == State::executing) return peer_.round_trip.needless(now - sent_, more);
+  peer_.round_trip.ambiguous();
+  repeated_ = static_cast<std::uint32_t>(sequence_);
+  repeated_took_ = now - sent_;
 }
 
 void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {

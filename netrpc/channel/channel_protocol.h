@@ -114,11 +114,12 @@ class ClientChannel final : public Session {
   void send_again() noexcept;
   void arm(Time now) noexcept;
   void expired() noexcept;
+  void measure(Time now) noexcept;
   void finish(Errc outcome, Message&& reply) noexcept;
 
   ChannelPeer& peer_;
   State state_ = State::idle;
-  bool sent_twice_ = false;
+  std::uint8_t again_ = 0;              ///< How often the back-off counts that something was sent again.
   BootId life_ = 0;                     ///< The peer's that the request was sent to.
   std::uint64_t sequence_;              ///< Of the last request; the wire carries the low 32 bits.
   Transaction* transaction_ = nullptr;  ///< Null while busy: the call was given up, the server may still be at it.
@@ -131,6 +132,9 @@ class ClientChannel final : public Session {
   Time deadline_{};
   Duration interval_{};
   Time timer_due_{};
+  // Of the last call in which something was sent again: perhaps in vain.
+  std::uint32_t repeated_ = 0;  ///< Its sequence number.
+  Duration repeated_took_{};    ///< Zero: there was none, or it has been made use of.
   Event timer_;
 };
 

@@ -215,7 +215,6 @@ void UringReceiver::receive(std::optional<Time> until) {
     return core.epoll->receive(until);
   }
   arm();
-  const bool timed_by_ring = !until || set_timer(*until);
   queue_sends();
   core.host->monitor().at_exit(nullptr);  // it goes with the wait
   UringEngine::Core::add_one(core.counts.waits);
@@ -224,7 +223,7 @@ void UringReceiver::receive(std::optional<Time> until) {
   io_uring_cqe* first = nullptr;
   if (poll(until)) {
     // Nobody had to be woken.
-  } else if (!timed_by_ring) {
+  } else if (until && !set_timer(*until)) {
     const Duration left = std::max(*until - core.host->now(), Duration(0));
     __kernel_timespec time{};
     time.tv_sec = left.count() / 1'000'000'000;
@@ -259,6 +258,7 @@ bool UringReceiver::poll(std::optional<Time> until) noexcept {
   ::io_uring_submit_and_get_events(&ring_);
   while (::io_uring_cq_ready(&ring_) == 0) {
     if (now >= limit) {
+      if (until && now >= *until) return true;  // an event is due: nothing has been awaited in vain
       polling_.failed();
       return false;
     }

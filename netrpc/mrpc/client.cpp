@@ -15,8 +15,11 @@ using std::chrono::milliseconds;
 // The step function: what is waited for a reply before anything has been measured, and at least.
 constexpr Duration kFirstTimeout = milliseconds(10);
 constexpr Duration kFirstTimeoutOfFragments = milliseconds(20);
-constexpr Duration kLeastTimeout = microseconds(500);
-constexpr Duration kLeastTimeoutOfFragments = milliseconds(1);
+// While packets are lost, and while none are.
+constexpr Duration kLeastTimeout = microseconds(30);
+constexpr Duration kLeastTimeoutOfFragments = microseconds(100);
+constexpr Duration kCalmTimeout = microseconds(500);
+constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
 /// The longest silence of a client that waits: a slow server's reply that is lost is noticed within this.
 constexpr Duration kLongestTimeout = milliseconds(500);
 /// What a server may say in place of a reply: it is not believed to name just anything.
@@ -70,8 +73,9 @@ ClientPeer::ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower)
       boot_id_(mrpc.host().peers().boot_id(host)),
       ready_(boot_id_ != 0),
       all_free_(~std::uint64_t{0} >> (kMaxChannels - mrpc.settings().channels)),
-      round_trips_{RoundTrip(kFirstTimeout, kLeastTimeout),
-                   RoundTrip(kFirstTimeoutOfFragments, kLeastTimeoutOfFragments)},
+      round_trips_{
+          RetryTimer(kFirstTimeout, kLeastTimeout, kCalmTimeout, kLongestTimeout),
+          RetryTimer(kFirstTimeoutOfFragments, kLeastTimeoutOfFragments, kCalmTimeoutOfFragments, kLongestTimeout)},
       waiting_timer_([this] { on_waiting_timer(); }) {
   free_ = all_free_;
   for (std::size_t i = 0; i < mrpc.settings().channels; ++i)
@@ -164,9 +168,12 @@ void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
   ClientChannel* const channel = outstanding(header);
   if (channel == nullptr || header.boot_id != boot_id_) [[unlikely]] {
     ++mrpc_.counters().duplicates;
+    if (header.boot_id != boot_id_ || header.channel >= kMaxChannels) return;
+    ClientChannel* const idle = channels_[header.channel].get();
+    if (idle != nullptr && idle->repeated == header.sequence && idle->repeated_took != Duration::zero())
+      round_trip(*idle).needless(std::exchange(idle->repeated_took, Duration::zero()));
+    if ((header.bits & kPleaseAck) == 0) return;
     // The server does not know that its reply to the last call here has arrived.
-    if ((header.bits & kPleaseAck) == 0 || header.boot_id != boot_id_ || header.channel >= kMaxChannels) return;
-    const ClientChannel* const idle = channels_[header.channel].get();
     if (idle != nullptr && idle->transaction == nullptr && idle->sequence == header.sequence && well_formed(header))
       acknowledge_reply(*idle, header.fragments, all_of(header.fragments));
     return;
@@ -178,7 +185,7 @@ void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
   const Time now = mrpc_.host().now();
   if (header.fragments > 1) return on_fragment(*channel, header, std::move(message), now);
   ++mrpc_.counters().received;
-  if (!channel->sampled) round_trip(*channel).sample(now - channel->started);
+  measure(*channel, now);
   if ((header.bits & kError) != 0) [[unlikely]]
     return finish(*channel, outcome_of(header.command), {});
   finish(*channel, Errc::ok, std::move(message));
@@ -194,7 +201,7 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
       if (!reply.allocated()) return;  // the pool has no more: the timer asks for all of it again
       ++mrpc_.counters().received;
       channel.reply_fragments = header.fragments;
-      if (!channel.sampled) round_trip(channel).sample(now - channel.started);
+      measure(channel, now);
       return finish(channel, Errc::ok, std::move(reply));
     }
   }
@@ -204,6 +211,16 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
   const bool last = header.mask == 1U << (header.fragments - 1);
   if (last || (header.bits & kPleaseAck) != 0)  // the ones before it should be here
     acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
+}
+
+/// The call has its reply.
+void ClientPeer::measure(ClientChannel& channel, Time now) noexcept {
+  if (!channel.sampled) [[likely]]
+    return round_trip(channel).sample(now - channel.started);
+  if (at_work(channel)) return round_trip(channel).needless(now - channel.started);
+  round_trip(channel).ambiguous();
+  channel.repeated = channel.sequence;
+  channel.repeated_took = now - channel.started;
 }
 
 void ClientPeer::acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept {
@@ -223,7 +240,6 @@ void ClientPeer::on_ack(const Header& header) noexcept {
   const Time now = mrpc_.host().now();
   const std::uint16_t all = all_of(header.fragments);
   channel->heard = now;
-  channel->sampled = true;
   channel->acknowledged = header.mask & all;
   const auto missing = static_cast<std::uint16_t>(all & ~header.mask);
   if (missing == 0) return;  // the next probe is due when it was, with the back-off as it is
@@ -257,8 +273,9 @@ void ClientPeer::on_timer(ClientChannel& channel) noexcept {
     return finish(channel, Errc::call_failed, {});
   }
   channel.sampled = true;
-  if (channel.tries < 10) ++channel.tries;
-  const Duration pause = std::min<Duration>(kLongestTimeout, round_trip(channel).timeout() * (1LL << channel.tries));
+  // While the server is at it nothing need be sent again soon: the pause is doubled each time.
+  channel.tries = static_cast<std::uint8_t>(std::min(channel.tries + (at_work(channel) ? 2 : 1), 254));
+  const Duration pause = RetryTimer::pause_after(channel.tries, round_trip(channel).timeout(), kLongestTimeout);
   arm(channel, now, std::min(gone, now + pause));
   send_again(channel);
 }

@@ -9,7 +9,7 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/mrpc/fragments.h"
-#include "netrpc/mrpc/round_trip.h"
+#include "netrpc/src/round_trip.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -42,12 +42,15 @@ struct ClientChannel {
   std::uint16_t command = 0;
   std::uint16_t acknowledged = 0;     ///< Fragments of the request that the server says it has.
   std::uint16_t reply_fragments = 0;  ///< Of the last reply, when idle: not acknowledged yet if more than one.
-  std::uint8_t tries = 0;             ///< Timeouts in a row: the exponent of the back-off.
+  std::uint8_t tries = 0;             ///< Timeouts in a row, as the back-off counts them.
   bool sampled = true;                ///< Its round trip is no sample any more.
   Outgoing request;
   Incoming reply;
   Time started{};
   Time heard{};  ///< When the server last said anything about this call.
+  // Of the last call in which something was sent again: perhaps in vain.
+  std::uint32_t repeated = 0;  ///< Its sequence number.
+  Duration repeated_took{};    ///< Zero: there was none, or it has been made use of.
   /// Next thing to do. The timer is not moved for each call: it finds when it runs that the time has not come.
   Time due{};
   Time timer_due{};
@@ -74,7 +77,7 @@ class ClientPeer {
 
   [[nodiscard]] std::size_t max_message() const noexcept { return std::min(kMaxMessage, single_ * kMaxFragments); }
   [[nodiscard]] std::size_t single() const noexcept { return single_; }
-  [[nodiscard]] const RoundTrip& round_trip() const noexcept { return round_trips_[0]; }
+  [[nodiscard]] const RetryTimer& round_trip() const noexcept { return round_trips_[0]; }
   [[nodiscard]] HostAddress host() const noexcept { return host_; }
   [[nodiscard]] bool idle() const noexcept { return sessions == 0 && free_ == all_free_ && first_waiting_ == nullptr; }
 
@@ -105,6 +108,11 @@ class ClientPeer {
   void release(ClientChannel& channel) noexcept;
   void finish(ClientChannel& channel, Errc outcome, Message&& reply) noexcept;
   void on_fragment(ClientChannel& channel, const Header& header, Message&& message, Time now) noexcept;
+  void measure(ClientChannel& channel, Time now) noexcept;
+  /// The server has said that it has all of the request.
+  [[nodiscard]] static bool at_work(const ClientChannel& channel) noexcept {
+    return channel.acknowledged == all_of(channel.request.fragments);
+  }
   void on_timer(ClientChannel& channel) noexcept;
   void arm(ClientChannel& channel, Time now, Time due) noexcept;
   /// Errors: those with which the layer below has refused the first one; nothing was sent then.
@@ -114,7 +122,7 @@ class ClientPeer {
   [[nodiscard]] Header header(const ClientChannel& channel, Type type) const noexcept;
   /// The channel whose outstanding call `header` is about; null: none.
   [[nodiscard]] ClientChannel* outstanding(const Header& header) noexcept;
-  [[nodiscard]] RoundTrip& round_trip(const ClientChannel& channel) noexcept {
+  [[nodiscard]] RetryTimer& round_trip(const ClientChannel& channel) noexcept {
     return round_trips_[channel.request.fragments > 1 ? 1 : 0];
   }
 
@@ -132,7 +140,7 @@ class ClientPeer {
   bool ready_;  ///< Its life is known; otherwise a query is under way while somebody waits.
   std::uint64_t free_ = 0;
   std::uint64_t all_free_;
-  std::array<RoundTrip, 2> round_trips_;  ///< Of calls of one packet, and of larger ones: the step function.
+  std::array<RetryTimer, 2> round_trips_;  ///< Of calls of one packet, and of larger ones: the step function.
   std::array<std::unique_ptr<ClientChannel>, kMaxChannels> channels_;
   Transaction* first_waiting_ = nullptr;  ///< First come, first served. Each request has its command in front.
   Transaction* last_waiting_ = nullptr;

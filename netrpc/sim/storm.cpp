@@ -86,7 +86,11 @@ StormReport run_storm(const StormOptions& options, const ComposeStack& compose) 
   }
   storming = false;
   report.virtual_time = world.now();
-  if (!all) ledger.find_hung();
+  if (all) {
+    ledger.count_failed(faults.crashes());
+  } else {
+    ledger.find_hung();
+  }
 
   faults.stop();
   world.set_links(SimLink{});

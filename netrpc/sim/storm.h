@@ -2,7 +2,8 @@
 // everything that a call promises is checked:
 //   - no call is executed more than once, by all lives of its server together;
 //   - every call ends: with the right answer, or with an error that is true (a call that is said not to have been
-//     executed never is);
+//     executed never is), and not long after its timeout;
+//   - no more calls fail than the faults explain (storm_bound.h), and every caller makes calls to the end;
 //   - when all is quiet again, nothing is left: no session, no record, no message, no event but housekeeping.
 #pragma once
 
@@ -28,7 +29,8 @@ struct StormOptions {
   SimLink link;                  ///< Every wire's.
   FaultOptions faults;
   bool finds_corruption =
-      false;  ///< The stack drops what has flipped bits (AUTH): everything is checked in spite of them.
+      false;           ///< The stack drops what has flipped bits (AUTH): everything is checked in spite of them.
+  double refused = 0;  ///< The share of calls that the stack is known not to carry, beside those that faults fail.
   std::size_t largest = 16000;                 ///< Bytes of a request or a reply, if the stack can.
   Duration timeout = std::chrono::seconds(2);  ///< Of a call; one in ten has none.
   Duration idle = std::chrono::minutes(10);    ///< After that long a quiet time no state may be left.
@@ -44,6 +46,7 @@ struct StormReport {
   std::uint64_t aborted = 0;       ///< call-aborted,
   std::uint64_t not_executed = 0;  ///< host-unreachable, limit-reached.
   std::uint64_t abandoned = 0;     ///< The caller crashed.
+  double most_failing = 0;         ///< The share of the calls that the faults explain, see storm_bound.h.
   std::uint64_t executed = 0;
   std::uint64_t crashes = 0;
   std::uint64_t partitions = 0;

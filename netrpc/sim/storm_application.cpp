@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lrpc/netrpc/wire.h"
+#include "netrpc/sim/storm_bound.h"
 
 namespace lrpc::netrpc::storm {
 
@@ -62,7 +63,7 @@ bool Ledger::begin(std::uint16_t client, std::uint16_t server, std::uint64_t& ca
   if (begun_ == options_.calls) return false;
   call = ++begun_;
   ++under_way_;
-  records_[call] = {CallRecord::State::under_way, 0, false, client, server};
+  records_[call] = {CallRecord::State::under_way, 0, false, client, server, Time::max()};
   if (world_.traced()) world_.note(name(call) + " begins");
   return true;
 }
@@ -86,6 +87,7 @@ void Ledger::ended(std::uint64_t call, Errc outcome, bool right_reply) {
   if (record.state != CallRecord::State::under_way) return violation(name(call) + " has ended twice");
   record.state = CallRecord::State::ended;
   --under_way_;
+  if (world_.now() > record.must_end) violation(name(call) + " has ended long after its timeout");
   switch (outcome) {
     case Errc::ok:
       ++report_.answered;
@@ -122,6 +124,22 @@ void Ledger::abandoned(std::uint64_t call) {
 void Ledger::find_hung() {
   for (std::uint64_t call = 1; call <= begun_; ++call)
     if (records_[call].state == CallRecord::State::under_way) violation(name(call) + " hangs");
+  if (begun_ < options_.calls)
+    violation(fmt::format("{} calls were never begun: their callers have stopped", options_.calls - begun_));
+}
+
+void Ledger::count_failed(std::uint64_t crashes) {
+  report_.most_failing = corrupts() ? 1 : most_failing(options_, crashes);
+  const std::uint64_t failed = report_.failed + report_.aborted + report_.not_executed;
+  const auto counted = static_cast<double>(options_.calls - report_.abandoned);
+  const double most = report_.most_failing;
+  if (static_cast<double>(failed) > most * counted)
+    violation(fmt::format("{} calls have failed: {:.1f} %, of which these faults explain {:.1f} % at most", failed,
+                          100 * static_cast<double>(failed) / counted, 100 * most));
+}
+
+void Ledger::limited(std::uint64_t call, Duration timeout) {
+  records_[call].must_end = world_.now() + timeout + timeout / 4;
 }
 
 // ---- client and server ----
@@ -219,6 +237,7 @@ void StormApplication::next(Caller& caller) {
     Message request =
         make_message(caller.call, static_cast<std::uint32_t>(caller.reply_size), delay, size, kRequestSalt);
     const Duration timeout = host().random() % 10 == 0 ? Duration(0) : ledger_.options().timeout;
+    if (timeout > Duration(0)) ledger_.limited(caller.call, timeout);
     const SessionRef session = caller.session;
     session->call(std::move(request), caller, timeout);
     caller.starting = false;

@@ -18,6 +18,7 @@ struct CallRecord {
   bool must_not_execute = false;  ///< The client was told that it has not been.
   std::uint16_t client = 0;
   std::uint16_t server = 0;
+  Time must_end = Time::max();  ///< Its timeout, and some time more.
 };
 
 /// The calls and what was found wrong with them. Outlives every host.
@@ -27,12 +28,16 @@ class Ledger {
 
   /// The number of a new call; nothing if all have been made.
   [[nodiscard]] bool begin(std::uint16_t client, std::uint16_t server, std::uint64_t& call);
+  /// It is given this timeout.
+  void limited(std::uint64_t call, Duration timeout);
   void executed(std::uint64_t call, std::uint16_t server, bool right_request);
   void ended(std::uint64_t call, Errc outcome, bool right_reply);
   void abandoned(std::uint64_t call);
   [[nodiscard]] bool all_ended() const noexcept { return begun_ == options_.calls && under_way_ == 0; }
-  /// Those that are still under way have hung.
+  /// Those that are still under way have hung; and if not all have been made, callers have stopped.
   void find_hung();
+  /// Too many have ended without an answer.
+  void count_failed(std::uint64_t crashes);
   void violation(std::string text);
   [[nodiscard]] std::string name(std::uint64_t call) const;
   [[nodiscard]] const StormOptions& options() const noexcept { return options_; }

@@ -67,16 +67,17 @@ void print(const Arguments& arguments, const StormReport& report) {
       "%s\n",
       fmt::format("seed {}: {} calls in {:.2f} s ({:.0f} calls/s), {:.3f} s of virtual time\n"
                   "  answered {}, call-failed {}, call-aborted {}, not executed {}, caller crashed {}; executed {}\n"
+                  "  at most {:.1f} % may end without an answer\n"
                   "  packets {}: lost {}, doubled {}, overtaken {}, corrupted {}, cut {}, host down {}\n"
                   "  crashes {}, partitions {}, pauses {}; events {}\n"
                   "  violations {}",
                   arguments.storm.seed, report.calls, report.seconds,
                   static_cast<double>(report.calls) / report.seconds,
                   static_cast<double>(report.virtual_time.count()) / 1e9, report.answered, report.failed,
-                  report.aborted, report.not_executed, report.abandoned, report.executed, report.wires.sent,
-                  report.wires.lost, report.wires.duplicated, report.wires.reordered, report.wires.corrupted,
-                  report.wires.cut, report.wires.host_down, report.crashes, report.partitions, report.pauses,
-                  report.wires.events, report.violation_count)
+                  report.aborted, report.not_executed, report.abandoned, report.executed, 100 * report.most_failing,
+                  report.wires.sent, report.wires.lost, report.wires.duplicated, report.wires.reordered,
+                  report.wires.corrupted, report.wires.cut, report.wires.host_down, report.crashes, report.partitions,
+                  report.pauses, report.wires.events, report.violation_count)
           .c_str());
   for (const std::string& violation : report.violations) std::printf("    %s\n", violation.c_str());
   if (report.violation_count > 0) std::printf("  again, with a trace: %s\n", replay(arguments).c_str());

@@ -15,6 +15,9 @@ enum class Flaw : std::uint8_t {
   none,             ///< At most once within one life of the server: wrong only where servers crash.
   at_least_once,    ///< A request that comes twice is executed twice.
   impatient_never,  ///< Stops sending after three times, and waits for ever.
+  sends_once,       ///< Never sends again, and gives up.
+  forgets_callers,  ///< One caller in a thousand is not told of its reply.
+  dawdles,          ///< One reply in a thousand is kept from its caller for ten seconds.
   wrong_bytes,      ///< One reply in a hundred has a bit too many.
   remembers,        ///< Never forgets a reply.
 };
@@ -143,14 +146,22 @@ class NaiveRpc final : public Protocol {
   }
   void again(std::uint64_t id) {
     Call& call = *calls_.at(id);
+    if (call.sent == 1000) return answered(id, {}, Errc::call_failed);
     if (++call.sent > 3 && flaw_ == Flaw::impatient_never) return;
     if (call.sent > 200) return answered(id, {}, Errc::call_failed);
-    host().events().schedule(call.timer, std::chrono::milliseconds(2));
+    if (flaw_ == Flaw::sends_once && call.sent == 2) return answered(id, {}, Errc::call_failed);
+    host().events().schedule(call.timer, std::chrono::milliseconds(flaw_ == Flaw::sends_once ? 100 : 2));
     send(*call.lower, false, id, call.request.share());
   }
   void answered(std::uint64_t id, Message reply, Errc outcome = Errc::ok) {
     const auto found = calls_.find(id);
     if (found == calls_.end()) return;
+    if (flaw_ == Flaw::forgets_callers && id % 1000 == 0) return host().events().cancel(found->second->timer), void();
+    if (flaw_ == Flaw::dawdles && id % 1000 == 0 && found->second->sent < 1000) {
+      found->second->sent = 1000;
+      host().events().schedule(found->second->timer, std::chrono::seconds(10));
+      return;
+    }
     const std::unique_ptr<Call> call = std::move(found->second);
     calls_.erase(found);
     call->transaction->completed(outcome, std::move(reply));

@@ -5,6 +5,7 @@
 #include "naive_rpc.h"
 #include "netrpc/sim/devices.h"
 #include "netrpc/sim/storm.h"
+#include "netrpc/sim/storm_bound.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -68,6 +69,45 @@ TEST(StormCheckerTest, finds_a_server_that_executes_again_after_a_reboot) {
 TEST(StormCheckerTest, finds_a_call_that_hangs) {
   const StormReport report = run(small_storm(), Flaw::impatient_never);
   EXPECT_TRUE(any_says(report, "hangs")) << all_of(report);
+}
+
+TEST(StormCheckerTest, finds_a_protocol_that_never_sends_again) {
+  for (const double loss : {0.05, 0.1, 0.3}) {
+    StormOptions options = small_storm();
+    options.link.loss = loss;
+    const StormReport report = run(options, Flaw::sends_once);
+    EXPECT_EQ(report.violation_count, 1U) << all_of(report);
+    EXPECT_TRUE(any_says(report, "calls have failed")) << loss << all_of(report);
+  }
+}
+
+TEST(StormCheckerTest, finds_a_caller_that_is_never_woken) {
+  const StormReport report = run(small_storm(), Flaw::forgets_callers);
+  EXPECT_TRUE(any_says(report, "hangs")) << all_of(report);
+}
+
+TEST(StormCheckerTest, finds_a_call_that_ends_long_after_its_timeout) {
+  const StormReport report = run(small_storm(), Flaw::dawdles);
+  EXPECT_TRUE(any_says(report, "has ended long after its timeout")) << all_of(report);
+}
+
+TEST(StormBoundTest, lets_no_call_fail_on_a_quiet_network_and_more_with_each_fault) {
+  StormOptions options;
+  EXPECT_LT(storm::most_failing(options, 0), 1.0 / 1000);
+  const auto with = [&](auto change) {
+    StormOptions worse = options;
+    change(worse);
+    return storm::most_failing(worse, 0);
+  };
+  const double lost_tenth = with([](auto& o) { o.link.loss = 0.1; });
+  EXPECT_GT(lost_tenth, 0.01);
+  EXPECT_LT(lost_tenth, 0.2);
+  EXPECT_GT(with([](auto& o) { o.link.loss = 0.3; }), lost_tenth);
+  EXPECT_LT(with([](auto& o) { o.link.loss = 0.3; }), 0.6);
+  EXPECT_LT(with([](auto& o) { o.link.duplicate = o.link.reorder = 0.5; }), 1.0 / 1000);
+  EXPECT_LT(with([](auto& o) { o.faults.partition_every = std::chrono::milliseconds(300); }), 0.01);
+  // One host's callers have 32 calls under way to it.
+  EXPECT_NEAR(storm::most_failing(options, 100), 100 * 32.0 / static_cast<double>(options.calls), 0.01);
 }
 
 TEST(StormCheckerTest, finds_a_wrong_reply) {

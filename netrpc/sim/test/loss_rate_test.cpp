@@ -1,0 +1,127 @@
+// What loss costs, in virtual time: on a fast wire that loses packets callers keep a share of the rate that they have on
+// one that loses none. The waits for lost packets are all that there is to it.
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "netrpc/sim/storm_stacks.h"
+#include "netrpc/sim/test_hosts.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint16_t kCommand = 7;
+constexpr std::string_view kLayered = "select-channel-fragment-vip";
+constexpr std::string_view kMonolithic = "mrpc-vip";
+
+/// Answers at once, with nothing.
+class NullServer final : public Protocol {
+ public:
+  explicit NullServer(Host& host) : Protocol(host, "server") {}
+  void call_demux(Session& lower, Message /*request*/) noexcept override { lower.reply(Message(host().pool())); }
+};
+
+/// Calls again as soon as it has its reply.
+class Caller final : public Transaction {
+ public:
+  Caller(SimHosts& net, SessionRef session, std::size_t size) : net_(net), session_(std::move(session)), size_(size) {}
+  void call() {
+    Message request(net_[0].pool());
+    for (std::size_t left = size_; left > 0;) {
+      const std::size_t part = std::min(left, Message::kMaxContiguous);
+      EXPECT_TRUE(request.append(net_.message(0, std::string(part, 'x'))));
+      left -= part;
+    }
+    session_->call(std::move(request), *this, {});
+  }
+  void completed(Errc outcome, Message /*reply*/) noexcept override {
+    EXPECT_EQ(outcome, Errc::ok);
+    ++calls;
+    if (!over) call();
+  }
+  std::uint64_t calls = 0;
+  bool over = false;
+
+ private:
+  SimHosts& net_;
+  SessionRef session_;
+  std::size_t size_;
+};
+
+/// Calls of all callers together in 300 ms. Each packet is lost with the probability `loss`.
+std::uint64_t calls(std::string_view stack, double loss, std::size_t callers, std::size_t size = 0) {
+  SimHosts net(2);
+  const Result<ComposeStack> compose = stack_of(stack, simulated_kinds());
+  EXPECT_TRUE(compose);
+  std::vector<Protocol*> all[2];
+  Protocol* tops[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Shepherd inside(net[i].monitor());
+    tops[i] = &(*compose)(net[i], all[i]);
+  }
+  {
+    const Shepherd inside(net[1].monitor());
+    ParticipantSet participants = SimHosts::anyone();
+    participants.local.command = kCommand;
+    EXPECT_TRUE(tops[1]->open_enable(net[1].add<NullServer>(), participants));
+  }
+  std::vector<std::unique_ptr<Caller>> callers_of_all;
+  {
+    const Shepherd inside(net[0].monitor());
+    SinkProtocol& user = net[0].add<SinkProtocol>();
+    ParticipantSet participants = net.to(1);
+    participants.remote.command = kCommand;
+    for (std::size_t i = 0; i < callers; ++i) {
+      Result<SessionRef> session = tops[0]->open(user, participants);
+      EXPECT_TRUE(session);
+      callers_of_all.push_back(std::make_unique<Caller>(net, *session, size));
+    }
+    for (const auto& caller : callers_of_all) caller->call();
+  }
+  net.world.run_for(10ms);  // the round trip is known
+  net.world.set_links({.loss = loss});
+  net.world.run_for(20ms);
+  const auto so_far = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& caller : callers_of_all) sum += caller->calls;
+    return sum;
+  };
+  const std::uint64_t before = so_far();
+  net.world.run_for(300ms);
+  const std::uint64_t made = so_far() - before;
+  net.world.set_links({});
+  for (const auto& caller : callers_of_all) caller->over = true;
+  net.world.run_for(20s);
+  const Shepherd inside(net[0].monitor());
+  callers_of_all.clear();
+  return made;
+}
+double share(std::string_view stack, double loss, std::size_t callers, std::size_t size = 0) {
+  return static_cast<double>(calls(stack, loss, callers, size)) / static_cast<double>(calls(stack, 0, callers, size));
+}
+
+TEST(LossRateTest, half_the_rate_is_left_where_a_tenth_of_all_packets_is_lost) {
+  for (const std::string_view stack : {kLayered, kMonolithic}) {
+    for (const std::size_t callers : {1U, 8U})
+      EXPECT_GE(share(stack, 0.1, callers), 0.5) << stack << ", callers: " << callers;
+  }
+}
+
+TEST(LossRateTest, layers_lose_no_more_than_one_protocol_where_three_tenths_are_lost) {
+  for (const std::size_t callers : {1U, 8U}) {
+    const double layered = share(kLayered, 0.3, callers);
+    const double monolithic = share(kMonolithic, 0.3, callers);
+    EXPECT_GE(layered, 0.9 * monolithic) << "callers: " << callers;
+    EXPECT_GE(layered, 0.15) << "callers: " << callers;
+  }
+}
+
+TEST(LossRateTest, large_requests_are_recovered_without_long_waits_where_a_tenth_of_all_packets_is_lost) {
+  for (const std::string_view stack : {kLayered, kMonolithic}) EXPECT_GE(share(stack, 0.1, 1, 16000), 0.15) << stack;
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc
