@@ -10,7 +10,8 @@
 namespace lrpc::shim {
 
 /// AStackHead::polled: whether a poller scans the word, on which processor, in which stint of polling and in which turn
-/// of that, and whether it fences for its callers when it goes. Zero: none does. A hint, and hostile: a lie costs the liar's callers kExchangeMicroseconds a call.
+/// of that, and whether it fences for its callers when it goes. Zero: none does. A hint, and hostile: a lie costs the
+/// liar's callers kExchangeMicroseconds a call.
 class PolledHint {
  public:
   constexpr PolledHint() noexcept = default;
