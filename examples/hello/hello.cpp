@@ -16,7 +16,7 @@ struct Greeter {
 };
 
 int main() {
-  auto ends = lrpc::shim::make_socket_pair();
+  auto ends = lrpc::make_socket_pair();
   if (!ends) return 1;
   const pid_t server = fork();
   if (server == 0) {

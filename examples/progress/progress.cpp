@@ -77,7 +77,7 @@ int run_client(lrpc::UniqueFd socket) {
 }  // namespace
 
 int main() {
-  auto ends = lrpc::shim::make_socket_pair();
+  auto ends = lrpc::make_socket_pair();
   if (!ends) return report(ends.error());
   const pid_t server = fork();
   if (server == 0) {

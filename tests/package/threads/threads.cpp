@@ -231,7 +231,7 @@ void call(Work::Client client, Shared* shared) {
 
 /// The server ends first, and the client hears of it.
 void revoked(lrpc::ImportOptions options) {
-  auto ends = need(lrpc::shim::make_socket_pair(), "a socketpair");
+  auto ends = need(lrpc::make_socket_pair(), "a socketpair");
   Service service;
   auto server = std::make_unique<lrpc::Server>();
   must(Work::serve_over(*server, std::move(ends->first), service), "serve_over");
@@ -255,7 +255,7 @@ void revoked(lrpc::ImportOptions options) {
 
 /// A client that goes while its server lives: handles are run down, on_unbound is told.
 void unbound(lrpc::Gate gate) {
-  auto ends = need(lrpc::shim::make_socket_pair(), "a socketpair");
+  auto ends = need(lrpc::make_socket_pair(), "a socketpair");
   Service service;
   Shared shared;
   service.shared = &shared;
@@ -263,11 +263,11 @@ void unbound(lrpc::Gate gate) {
   std::atomic<bool> told{false};
   lrpc::Server server;
   lrpc::ExportOptions options;
-  options.authorise = [&](const lrpc::shim::Credentials&) -> lrpc::Status {
+  options.authorise = [&](const lrpc::Credentials&) -> lrpc::Status {
     shared.last = "authorised";
     return {};
   };
-  options.on_bound = [&](std::uint64_t, const lrpc::shim::Credentials&) { shared.last = "bound"; };
+  options.on_bound = [&](std::uint64_t, const lrpc::Credentials&) { shared.last = "bound"; };
   options.on_unbound = [&](std::uint64_t binding) {
     gone = binding;
     shared.last = "unbound";
@@ -283,7 +283,7 @@ void unbound(lrpc::Gate gate) {
 
 /// Two threads call at the same time, and the procedure has no lock.
 void race() {
-  auto ends = need(lrpc::shim::make_socket_pair(), "a socketpair");
+  auto ends = need(lrpc::make_socket_pair(), "a socketpair");
   Service service;
   service.racing = true;
   lrpc::Server server;

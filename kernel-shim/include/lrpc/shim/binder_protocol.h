@@ -318,3 +318,15 @@ Result<UniqueFd> open_pidfd(pid_t pid);
 Nonce make_nonce();
 
 }  // namespace lrpc::shim
+
+// What programs that use the libraries name themselves.
+namespace lrpc {
+using shim::ClientCredentials;
+using shim::Credentials;
+using shim::Gate;
+using shim::GroupsKnown;
+using shim::HostAuthentication;
+using shim::kNobodyHere;
+using shim::make_socket_pair;
+using shim::Principal;
+}  // namespace lrpc

@@ -56,3 +56,7 @@ class Thread {
 };
 
 }  // namespace lrpc::shim
+
+namespace lrpc {
+using shim::Scheduling;
+}  // namespace lrpc

@@ -17,8 +17,6 @@
 
 namespace lrpc {
 
-using shim::Gate;
-
 /// Durations: lrpc/shim/no_limit.h. One that has no meaning is refused as invalid_argument.
 struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
@@ -70,7 +68,7 @@ class Binding {
   static Result<Binding> import(std::string_view name, const Pdl& pdl, const ImportOptions& options = {});
 
   /// Binds privately, without any name, to the server that holds the other end of `socket` (a socketpair, see
-  /// shim::make_socket_pair, given to Server::serve_over there). Takes the socket. Blocks up to options.timeout, 10 s if
+  /// make_socket_pair, given to Server::serve_over there). Takes the socket. Blocks up to options.timeout, 10 s if
   /// that is unset.
   static Result<Binding> import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options = {});
 
@@ -100,7 +98,7 @@ class Binding {
   /// remote_unavailable, timed_out, system_error.
   [[nodiscard]] Result<UniqueFd> offer_callback();
   /// The server by the kernel's word, as it was at bind time.
-  [[nodiscard]] const shim::Credentials& server() const noexcept { return object_->server(); }
+  [[nodiscard]] const Credentials& server() const noexcept { return object_->server(); }
 
  private:
   std::unique_ptr<client::BindingObject> object_;

@@ -60,10 +60,10 @@ class CallContext {
   CallContext& operator=(const CallContext&) = delete;
 
   /// The caller's process, user and group, by the kernel's word at bind time. For a caller of another host
-  /// shim::kNobodyHere: no process, and a user and group that nobody has.
-  [[nodiscard]] const shim::Credentials& caller() const noexcept;
+  /// kNobodyHere: no process, and a user and group that nobody has.
+  [[nodiscard]] const Credentials& caller() const noexcept;
   /// Who calls, if it is somebody on another host, by the word of this machine's network domain; null for callers here.
-  [[nodiscard]] const shim::Principal* remote() const noexcept;
+  [[nodiscard]] const Principal* remote() const noexcept;
   /// Identifies the binding the call came through; unique in this server.
   [[nodiscard]] std::uint64_t binding_id() const noexcept;
   /// True if nobody wants the result any more: the caller gave up (its deadline, a cancellation), or its domain is gone,

@@ -90,15 +90,15 @@ struct EscapedException {
 struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets its
   /// text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on the
-  /// clerk's thread: must not block for long. shim::ClientCredentials says which clients' groups are known; who is not
+  /// clerk's thread: must not block for long. ClientCredentials says which clients' groups are known; who is not
   /// known to be in a group has to be refused what only its members may.
-  std::function<Status(const shim::ClientCredentials& client)> authorise{};
+  std::function<Status(const ClientCredentials& client)> authorise{};
   /// The same for callers of other hosts, whom this machine's network domain brings and vouches for. Empty: everybody,
   /// if `authorise` is empty, too; else nobody, for they have no user or group here.
-  std::function<Status(const shim::Principal& principal)> authorise_remote{};
+  std::function<Status(const Principal& principal)> authorise_remote{};
   /// Told after a binding came into being / after it ended (its client went, or end_binding()) and its handles were run
   /// down; bindings that end with the Server are not told. Same thread; exceptions are swallowed.
-  std::function<void(std::uint64_t binding_id, const shim::Credentials& client)> on_bound{};
+  std::function<void(std::uint64_t binding_id, const Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
   /// Told of each exception that escapes a procedure, before the caller gets its exception_escaped. In a catch block, so
   /// std::current_exception() is the exception. On the thread that executed the call, from several at once; what it
@@ -107,7 +107,7 @@ struct ExportOptions {
   /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
   /// interface are never executed by a poller, which is an ordinary thread. There is no priority inheritance: the
   /// E-stack has this priority whoever calls. Refused at export if this process may not schedule a thread so.
-  std::optional<shim::Scheduling> scheduling{};
+  std::optional<Scheduling> scheduling{};
   /// Told what becomes of the name after it was exported, each time that changes: peer_gone when the nameserver went
   /// away, another error when one is there again but does not give the name (name_taken: somebody else has it), ok when
   /// the name can be imported again. The server keeps trying by itself until the name is withdrawn. Same thread; may
@@ -160,7 +160,7 @@ class Server {
   /// whatever is returned. Errors: invalid_argument (no such export), timed_out, and what else the nameserver says.
   Status withdraw(ExportId id);
 
-  /// Serves private bindings to whoever holds the other end of `socket` (see shim::make_socket_pair), without any name.
+  /// Serves private bindings to whoever holds the other end of `socket` (see make_socket_pair), without any name.
   /// Takes the socket; returns at once.
   Status serve_over(UniqueFd socket, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                     ExportOptions options = {});
