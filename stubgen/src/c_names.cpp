@@ -302,11 +302,13 @@ y0l y1 y1f y1f128 y1f32 y1f32x y1f64 y1f64x y1l yn ynf ynf128 ynf32 ynf32x ynf64
 )";
 
 constexpr std::string_view kRuntime = R"(
-AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation CompletionQueue CopyCode
-DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions Finishing Fresh Gate Handle ImageRange ImportOptions InterfaceId NoLimit Pdl Pending
-ProcedureDescriptor Raise Result Server ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength
-VariableParameter as_bytes copy_bytes count_copy describe fresh get_buffer get_scalar get_string judge_length
-kDoNotWait kNoLimit locate_variable put_result_length put_scalar put_variable raise result_window system_error
+AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation ClientCredentials
+CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions Finishing
+Fresh Gate GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId NoLimit Pdl Pending Principal
+ProcedureDescriptor Raise Result Scheduling Server ServerOptions ServerStatistics Status String UniqueFd Unit
+VariableLength VariableParameter as_bytes copy_bytes count_copy describe fresh get_buffer get_scalar get_string
+judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result_length put_scalar put_variable
+raise result_window system_error
 )";
 
 }  // namespace
