@@ -16,7 +16,7 @@ usage() {
       other arguments         go to ctest, for example -R conformance
 ./do bench [ARGS]           build release and run build/release/bench/lrpc-bench ARGS (default: all)
 ./do coverage               run the tests without sanitizers, counting; print how much of each part they reach
-./do model                  check the models with spin (docs/MODELS.md), and note that they hold for these sources
+./do model                  check the models with spin, run the long test programs, and note that they hold for these sources
 ./do fuzz [--seconds N] [TARGET...]  build the fuzz targets with clang's libFuzzer and run each (all) for N (600) seconds
 ./do fuzz --planted [--seconds N] [FAULT...]  put faults in, one at a time, and see that the fuzzers find each (all) within N (300) seconds
 ./do fmt                    format the sources
@@ -127,6 +127,21 @@ build() { # build PRESET [TARGET...]
 # shellcheck source=tests/runner.sh
 source tests/runner.sh
 
+# The long test programs that have not passed yet for just these sources.
+prove() {
+  local program label status=0
+  while read -r program label; do
+    build debug "$program"
+    tests/proved.sh holds build/debug "$program" && continue
+    if ctest --test-dir build/debug -L "^$label\$" -j "$(nproc)" --output-on-failure; then
+      tests/proved.sh record build/debug "$program"
+    else
+      status=1
+    fi
+  done <<<"$long_programs"
+  return $status
+}
+
 # ---- sources ----
 
 sources() { # the C++ sources, one a line
@@ -236,8 +251,9 @@ case $command in
     exec build/release/bench/lrpc-bench "$@"
     ;;
   model)
-    need spin g++ || die "the model needs them"
-    exec tests/model/check.sh --record
+    need_for_build && need spin || die "the models need it"
+    tests/model/check.sh --record
+    prove
     ;;
   coverage) need_for_tests && need "${coverage_packages[@]}" && coverage ;;
   fuzz)

@@ -107,11 +107,27 @@ held_when_alone() {
 
 # ---- one build of the tests ----
 
+# Test programs that run for minutes of processor time, and their labels: in a run of everything only if what they see has
+# changed since they passed (tests/proved.sh).
+long_programs="explore_test explore
+stubgen_compiled_test compiled"
+
+proved_labels() { # proved_labels PRESET: a regular expression for the labels of those that need not run
+  local program label labels=
+  while read -r program label; do
+    tests/proved.sh holds "build/$1" "$program" || continue
+    labels+=${labels:+|}$label
+    say "$label: not run, for nothing that $program sees has changed since it passed"
+  done <<<"$long_programs"
+  echo "^(${labels:-none})\$"
+}
+
 run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
   local preset=$1 report=$PWD/build/$1/ctest.xml status=0 said tests failures skips
   local at_once=$(($(nproc) < 4 ? $(nproc) * 2 : 8)) # Most tests wait most of the time.
   local -a ctest
   shift
+  [[ $preset == debug && -z $long_run && $# == 0 ]] && set -- -LE "$(proved_labels "$preset")"
   ctest=(env "ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}"
     "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}"
     "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}")
