@@ -83,7 +83,7 @@ TEST_F(UserLogs, forget_users_who_have_been_quiet) {
 }
 
 TEST_F(UserLogs, take_of_all_users_together_what_was_promised) {
-  constexpr std::size_t kSeconds = 1000;
+  constexpr std::size_t kSeconds = 200;
   for (std::size_t second = 0; second < kSeconds; ++second, now_ += 1s) {
     for (uid_t user = 1; user <= 1000; ++user) {
       for (int i = 0; i < 3; ++i) write(user, "a line");
@@ -92,7 +92,7 @@ TEST_F(UserLogs, take_of_all_users_together_what_was_promised) {
   const std::size_t lines = written();
   // Two budgets, and two notices for each stretch that is left out.
   EXPECT_LE(lines, 2 * (1000 + kSeconds * 20 + 2 * kSeconds / 25 + 2));
-  EXPECT_GE(lines, 20'000U);
+  EXPECT_GE(lines, kSeconds * 20);
 }
 
 TEST_F(UserLogs, write_of_others_while_many_are_loud) {
@@ -107,7 +107,7 @@ TEST_F(UserLogs, write_of_others_while_many_are_loud) {
 }
 
 TEST_F(UserLogs, write_of_root_whatever_all_users_do) {
-  for (uid_t user = 1; user <= 5'000; ++user) {
+  for (uid_t user = 1; user <= 1'000; ++user) {
     for (int i = 0; i < 300; ++i) write(user, "a line");
   }
   EXPECT_LE(written(), 2'002U);
@@ -122,13 +122,13 @@ TEST_F(UserLogs, write_of_root_whatever_all_users_do) {
 }
 
 TEST_F(UserLogs, forget_those_who_were_too_loud_too_and_say_how_loud) {
-  for (uid_t user = 0; user < 5'000; ++user, now_ += 15s) {
+  for (uid_t user = 0; user < 1'000; ++user, now_ += 15s) {
     for (int i = 0; i < 300; ++i) write(user, "a line");
   }
   EXPECT_LE(log_.size(), 256U);
   const auto told =
       std::ranges::count_if(lines_, [](const std::string& line) { return line.starts_with("100 lines"); });
-  EXPECT_GE(told, 5'000 - 256);
+  EXPECT_GE(told, 1'000 - 256);
 }
 
 TEST_F(UserLogs, remember_whoever_is_loud_now) {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint16_t kCommand = 7;
+constexpr std::uint16_t kMeasuredCommand = 7;
 constexpr std::string_view kLayered = "select-channel-fragment-vip";
 constexpr std::string_view kMonolithic = "mrpc-vip";
 
@@ -65,7 +65,7 @@ std::uint64_t calls(std::string_view stack, double loss, std::size_t callers, st
   {
     const Shepherd inside(net[1].monitor());
     ParticipantSet participants = SimHosts::anyone();
-    participants.local.command = kCommand;
+    participants.local.command = kMeasuredCommand;
     EXPECT_TRUE(tops[1]->open_enable(net[1].add<NullServer>(), participants));
   }
   std::vector<std::unique_ptr<Caller>> callers_of_all;
@@ -73,7 +73,7 @@ std::uint64_t calls(std::string_view stack, double loss, std::size_t callers, st
     const Shepherd inside(net[0].monitor());
     SinkProtocol& user = net[0].add<SinkProtocol>();
     ParticipantSet participants = net.to(1);
-    participants.remote.command = kCommand;
+    participants.remote.command = kMeasuredCommand;
     for (std::size_t i = 0; i < callers; ++i) {
       Result<SessionRef> session = tops[0]->open(user, participants);
       EXPECT_TRUE(session);
