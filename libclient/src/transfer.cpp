@@ -83,11 +83,15 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
   const shim::PolledHint polled(head.polled.load(std::memory_order_relaxed));
   // Who calls by another gate is not polled for; a hint that says so is a lie.
   const bool may_exchange = binding.gate() == shim::Gate::adaptive || binding.gate() == shim::Gate::exchange;
-  return linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),
-                                .estack = shim::EStackHint(head.attached.load(std::memory_order_relaxed)),
-                                .processor = shim::current_processor(),
-                                .now = this_moment()},
-                               may_yield);
+  const CallerPolicy::Way way =
+      linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),
+                             .estack = shim::EStackHint(head.attached.load(std::memory_order_relaxed)),
+                             .processor = shim::current_processor(),
+                             .now = this_moment()},
+                            may_yield);
+  // A plain store may hide that its E-stack is parked: for as long as a hint is trusted, see wake_estack().
+  if (way == CallerPolicy::Way::exchange) linkage.estack_may_sleep = true;
+  return way;
 }
 
 void exchange_missed(LinkageRecord& linkage) noexcept { linkage.policy.exchange_missed(this_moment()); }
@@ -96,6 +100,7 @@ void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
   LRPC_STEP("T4");
   AStackHead& head = *linkage.astack.head;
   linkage.estack_may_sleep = false;
+  linkage.policy.trust_no_longer();
   // How many were woken says nothing: a completion queue that sleeps on several words counts for every kind of sleeper.
   (void)shim::futex_wake(head.word, shim::Sleeper::estack);
   // Our exchange of the word comes before this load: an E-stack that detaches clears the hint, then looks at the word.
@@ -187,7 +192,6 @@ namespace {
 /// 4 and 5 · the exchange gate, where the call path did not take it by itself. True: the call has returned.
 bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
   shim::ring_exchange(*linkage.astack.head, called);  // T1
-  linkage.estack_may_sleep = true;
   return shim::poll_return(linkage, binding.exchange_looks(), word);
 }
 

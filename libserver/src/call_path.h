@@ -35,11 +35,11 @@ static_assert(shim::ServerLinkage::bits(7, shim::ServerLinkage::State::claimed) 
 inline constexpr std::uint64_t kCalledOrAbandoned =
     static_cast<std::uint64_t>(shim::Turn::called) ^ static_cast<std::uint64_t>(shim::Turn::abandoned);
 
-/// The check ladder: whether a call is refused, and why() says what for. `word` is the private copy. An A-stack that is
-/// not of the procedure's class is refused by the stub that its row names (ServedInterface::entries).
-[[nodiscard]] inline bool refused(const ServedAStack& astack, shim::CallWord word) noexcept {
+/// The check ladder: whether a call of this procedure is refused, and why() says what for. An A-stack that is not of the
+/// procedure's class is refused by the stub that its row names (ServedInterface::entries).
+[[nodiscard]] inline bool refused(const ServedAStack& astack, std::size_t procedure) noexcept {
   // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both.
-  return word.procedure() >= astack.entry_count.load(std::memory_order_acquire);
+  return procedure >= astack.entry_count.load(std::memory_order_acquire);
 }
 [[nodiscard]] inline Errc why(const ServedAStack& astack) noexcept {
   return astack.binding->revoked() ? Errc::binding_revoked : Errc::bad_procedure;
@@ -118,12 +118,12 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   const shim::CallWord word = shim::load_word(*astack.head);
   if (!word.same_turn(call)) [[unlikely]]
     return decline(astack, word, Errc::ok);
-  if (refused(astack, word)) [[unlikely]]
+  const std::size_t procedure = word.bits() >> 32 & 0xffff;
+  if (refused(astack, procedure)) [[unlikely]]
     return decline(astack, word, why(astack));
-  const EntryPoint& entry = astack.entries[word.procedure()];
   if constexpr (kScanner == Scanner::poller) {
     // An honest client does not change the procedure of a call that it has rung.
-    if (entry.may_block) [[unlikely]]
+    if (astack.entries[procedure].may_block) [[unlikely]]
       return decline(astack, word, Errc::bad_procedure);
   }
 
@@ -133,7 +133,7 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   context.prime(astack, word);
   if (word.limited()) [[unlikely]]
     context.begin_limited(astack.limit->load(std::memory_order_relaxed));
-  const std::uint16_t status = enter(entry.stub, astack, context);
+  const std::uint16_t status = enter(astack.entries[procedure].stub, astack, context);
   if (context.anything_to_do() && !context.end_limited()) [[unlikely]] {
     finish_and_clean(astack, context, status);
   } else {

@@ -90,6 +90,10 @@ class CallWord {
   [[nodiscard]] constexpr bool is_plain(std::uint64_t half) const noexcept {
     return futex_value() == static_cast<std::uint32_t>(half);
   }
+  /// The same, and nothing in its upper half: for RETURNED, the status of success. One comparison.
+  [[nodiscard]] constexpr bool is_plain_success(std::uint64_t half) const noexcept {
+    return bits_ == static_cast<std::uint32_t>(half);
+  }
 
   friend constexpr bool operator==(CallWord, CallWord) = default;
 

@@ -100,6 +100,8 @@ class CallerPolicy {
   /// Whether to exchange at once: a poller scans the word, in a stint and turn that have been chosen before and have
   /// kept their word since.
   [[nodiscard]] bool trusts(std::uint32_t polled) const noexcept { return trusted_ == polled; }
+  /// So that the next call goes by choose(), however it goes.
+  void trust_no_longer() noexcept { trusted_ = kNothing; }
 
   /// What a caller knows when trusts() says no.
   struct Situation {
@@ -124,7 +126,7 @@ class CallerPolicy {
 
   /// No return within kExchangeMicroseconds, although the hint that was believed said that somebody scans.
   void exchange_missed(Moment now) noexcept {
-    trusted_ = kNothing;
+    trust_no_longer();
     missed_ = believed_;
     exchange_.failed(now);
   }
@@ -148,7 +150,7 @@ class CallerPolicy {
   /// Held: trusts() always says no, so that every call goes by choose().
   void hold(bool held) noexcept {
     held_ = held;
-    trusted_ = kNothing;
+    trust_no_longer();
   }
 
  private:

@@ -23,10 +23,11 @@ struct alignas(128) LinkageRecord {
   LinkageRecord* below = nullptr;      ///< The same thread's call that this one is nested in.
   std::uint32_t index = 0;             ///< The A-stack's number in the region.
   std::atomic<std::uint32_t> next{0};  ///< LIFO link: index + 1 of the A-stack below, 0 at the bottom.
-  bool estack_may_sleep = true;        ///< The parked flag may have been overwritten unseen: wake to be sure.
-  bool quarantined = false;            ///< Abandoned: not to be reused before its own RETURNED(generation).
-  bool limited = false;                ///< `until` and `cancellations` say what holds for this call.
-  CallerPolicy policy;                 ///< How to wait.
+  /// The parked flag may have been overwritten unseen: wake to be sure. True while `policy` trusts a hint.
+  bool estack_may_sleep = true;
+  bool quarantined = false;  ///< Abandoned: not to be reused before its own RETURNED(generation).
+  bool limited = false;      ///< `until` and `cancellations` say what holds for this call.
+  CallerPolicy policy;       ///< How to wait.
   // Of a call that was started within a scope that limits calls, and is finished later: what held then.
   std::chrono::steady_clock::time_point until{};
   std::shared_ptr<const Cancellations> cancellations;

@@ -132,23 +132,23 @@ class Call {
   }
   /// 4 · rings by the exchange gate if a poller of the server's domain is trusted to scan the word; false: not rung.
   [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
-    shim::LinkageRecord& linkage = *linkage_;
-    shim::AStackHead& head = *linkage.astack.head;
-    if (!linkage.policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
+    shim::AStackHead& head = *linkage_->astack.head;
+    if (!linkage_->policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
       return false;
     shim::ring_exchange(head, called);  // T1
-    linkage.estack_may_sleep = true;    // the plain store may have hidden that its E-stack is parked
     return true;
   }
   /// 5 · waits for the return of a call so rung. `procedure`: its own, so that nobody need keep its word.
   [[nodiscard]] std::uint16_t wait(std::uint16_t procedure) noexcept {
     LRPC_STEP("client 5");
     shim::LinkageRecord& linkage = *linkage_;
-    shim::CallWord word;
+    shim::CallWord word = shim::load_word(*linkage.astack.head);
+    if (word.is_plain_success(linkage.last)) [[likely]] {
+      LRPC_STEP("client 6");
+      return 0;
+    }
     if (shim::poll_return(linkage, binding_.exchange_looks(), word)) [[likely]] {
       LRPC_STEP("client 6");
-      if (word.bits() >> 32 == 0) [[likely]]
-        return 0;
       return word.status();
     }
     return slow(shim::CallWord::called_after(linkage.last, procedure, shim::kNoProcessor), true);

@@ -94,10 +94,8 @@ class PendingCall {
   }
   /// 4 · rings by plain store: the slot says that somebody polls.
   bool ring_polled() noexcept {
-    shim::LinkageRecord& linkage = *linkage_;
-    shim::AStackHead& head = *linkage.astack.head;
+    shim::AStackHead& head = *linkage_->astack.head;
     shim::ring_exchange(head, called_);  // T1
-    linkage.estack_may_sleep = true;
     // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
     // last look, or we see here that the hint is off (T4), or that it does not fence for us.
     shim::light_shared_fence();
