@@ -132,7 +132,7 @@ function(lrpc_guard_forks target)
 endfunction()
 
 # lrpc_test_headers(target): GoogleTest and what every test includes of the standard library, compiled once for all tests
-# of the build. Sources include what they use all the same: ./do lint compiles each without. (Libraries do without: in
+# of the build. Sources include what they use all the same: clang-tidy reads them without. (Libraries do without: in
 # their optimised code GCC 12 then gives false warnings.)
 function(lrpc_test_headers target)
   if(NOT TARGET lrpc_test_headers)

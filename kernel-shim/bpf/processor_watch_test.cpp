@@ -25,7 +25,7 @@ void switch_around() {
     GTEST_SKIP() << attached.error().message();              \
   }                                                          \
   ASSERT_TRUE(attached) << attached.error().message();       \
-  ProcessorWatch& watch = **attached
+  ProcessorWatch& watch = **attached /* NOLINT(bugprone-macro-parentheses): a name to declare */
 
 TEST(ProcessorWatch, says_why_where_it_cannot_be_had) {
   auto attached = ProcessorWatch::attach();

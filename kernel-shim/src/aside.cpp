@@ -127,7 +127,8 @@ void Nursery::run() {
   std::unique_lock lock(mutex_);
   state_ = empty ? State::ready : State::refused;
   changed_.notify_all();
-  while (empty) {
+  if (!empty) return;
+  for (;;) {
     changed_.wait(lock, [this] { return body_ != nullptr; });
     started_ = shim::start("lrpc-porter", body_, argument_);
     body_ = nullptr;

@@ -70,8 +70,8 @@ namespace {
 
 }  // namespace
 
-void no_value(Errc code, const Failure* failure, std::source_location place) noexcept {
-  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s:%u: %s\n", place.file_name(), place.line(),
+void no_value(Errc code, const Failure* failure, Place place) noexcept {
+  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s:%u: %s\n", place.file, place.line,
                message_of(code, failure).c_str());
   std::abort();
 }

@@ -77,7 +77,7 @@ Status can_schedule(const Scheduling& scheduling) {
     Status outcome;
   } attempt{scheduling, {}};
   Thread thread;
-  const Status started = thread.start(
+  Status started = thread.start(
       {.name = "lrpc-probe"},
       [](void* argument) -> void* {
         auto& mine = *static_cast<Attempt*>(argument);

@@ -83,7 +83,7 @@ std::optional<shim::GrowthRequest> SecondaryAStacks::request_for(std::uint16_t a
   std::optional<std::uint16_t> place;
   {
     const std::lock_guard lock(mutex_);
-    for (std::uint16_t i = 0; i < places_.size(); ++i) {
+    for (std::uint16_t i = 0; i < shim::kMostSecondaryRegions; ++i) {
       if (!places_[i].region.mapped()) {
         if (!place) place = i;
       } else if (places_[i].astack_class == astack_class) {

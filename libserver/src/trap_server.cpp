@@ -46,7 +46,8 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
                                              DescriptorAccount::take(descriptors_, user, kDescriptors));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listener);
-  std::list<std::shared_ptr<Listener>> made(1, std::move(listener));
+  std::list<std::shared_ptr<Listener>> made;
+  made.push_back(std::move(listener));
   shim::Thread thread;
   if (Status started =
           thread.start(procedure_thread("lrpc-trap", options_.estack_size), &TrapServer::thread_main, hold.get());

@@ -200,7 +200,7 @@ void Core::flush(Connection& peer) {
   if (!peer.closing && !loop_.change(peer.watch, {.readable = true})) doom(peer);
 }
 
-void Core::fail(Connection& peer, std::uint32_t request, Error error) {
+void Core::fail(Connection& peer, std::uint32_t request, const Error& error) {
   const std::string text = error.message();
   send(peer, request, shim::Failed{error.code, text});
 }

@@ -129,7 +129,7 @@ class Core {
   void on_ready(std::uint32_t serial, Readiness readiness);
   void on_message(Connection& peer, shim::BinderMessage message);
   void send(Connection& peer, std::uint32_t request, shim::BinderBody body);
-  void fail(Connection& peer, std::uint32_t request, Error error);
+  void fail(Connection& peer, std::uint32_t request, const Error& error);
   Status send_with_fds(Connection& peer, const shim::BinderMessage& message);
   void flush(Connection& peer);
   void protocol_error(Connection& peer, std::uint32_t request, std::string what);
@@ -163,7 +163,7 @@ class Core {
 
   // core_binder.cpp: imports.
   void on(Connection& peer, std::uint32_t request, shim::ImportRequest body);
-  void on(Connection& peer, std::uint32_t request, shim::BindReply body);
+  void on(Connection& peer, std::uint32_t request, const shim::BindReply& body);
   void serve_waiting(const std::string& name);
   void serve_waiting_of(const Connection& server);
   [[nodiscard]] bool is_network_domain(const Connection& peer) const;
@@ -175,7 +175,7 @@ class Core {
   void wait_for_name(ImportId id, Import& import);
   void on_time_over(ImportId id);
   void end_bind(ImportId id, Import& import);
-  void answer_import(ImportId id, Error error);
+  void answer_import(ImportId id, const Error& error);
   void erase_import(ImportId id);
   void drop_imports(Connection& client);
   void orphan_binds(Connection& server);

@@ -183,7 +183,7 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
 }
 
 // 4. The clerk has decided.
-void Core::on(Connection& peer, std::uint32_t request, shim::BindReply body) {
+void Core::on(Connection& peer, std::uint32_t request, const shim::BindReply& body) {
   const auto pending = binds_.find(body.binding_id);
   Import* import = pending != binds_.end() ? &imports_.at(pending->second) : nullptr;
   if (import == nullptr || import->bind->server != &peer) {
@@ -274,12 +274,12 @@ void Core::end_bind(ImportId id, Import& import) {
   import.bind.reset();
 }
 
-void Core::answer_import(ImportId id, Error error) {
+void Core::answer_import(ImportId id, const Error& error) {
   Import& import = imports_.at(id);
   Connection& client = *import.client;
   const std::uint32_t request = import.request;
   erase_import(id);
-  fail(client, request, std::move(error));
+  fail(client, request, error);
 }
 
 void Core::erase_import(ImportId id) {

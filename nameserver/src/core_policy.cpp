@@ -62,7 +62,7 @@ void Core::apply_policy() {
       if (auto may = may_import(*imports_.at(id).client, name, server); !may) refused.emplace_back(id, may.error());
     }
   }
-  for (auto& [id, why] : refused) answer_import(id, std::move(why));
+  for (const auto& [id, why] : refused) answer_import(id, why);
   for (const auto& [name, exported] : exports_) {
     const Peer& server = exported.server->peer;
     if (policy_->may_export(server, name)) continue;

@@ -74,6 +74,7 @@ bool DaemonPolicy::Reload::on_answer() {
 }
 
 bool DaemonPolicy::Reload::install(Result<PolicySource> source) {
+  const bool gone = source.code() == Errc::peer_gone;
   auto policy =
       source ? FilePolicy::compile(*std::move(source), rule) : Result<std::shared_ptr<FilePolicy>>(source.error());
   if (policy) {
@@ -84,7 +85,7 @@ bool DaemonPolicy::Reload::install(Result<PolicySource> source) {
   log(LogLevel::warning, "the policy stays as it is:");
   std::istringstream errors(policy.error().message());
   for (std::string one; std::getline(errors, one);) log(LogLevel::warning, one);
-  return source.code() != Errc::peer_gone;
+  return !gone;
 }
 
 }  // namespace lrpc::nameserver

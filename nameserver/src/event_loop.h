@@ -41,6 +41,7 @@ class EventLoop {
   struct TimerId {
     Clock::time_point when;
     std::uint64_t serial = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
     friend auto operator<=>(const TimerId&, const TimerId&) = default;
   };
 

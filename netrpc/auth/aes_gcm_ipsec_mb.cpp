@@ -48,6 +48,7 @@ bool available() noexcept { return functions().encrypt != nullptr; }
 
 std::string_view library() noexcept { return "intel-ipsec-mb"; }
 
+// NOLINTBEGIN(clang-analyzer-core.CallAndMessage): these are called only where available() has said yes
 void expand(std::span<const std::uint8_t, 32> key, Expanded& expanded) noexcept {
   functions().expand(key.data(), reinterpret_cast<gcm_key_data*>(expanded.bytes.data()));
 }
@@ -67,5 +68,6 @@ bool open(const Expanded& key, const Nonce& nonce, std::span<std::byte> text, st
                       plain(header.data()), header.size(), right.data(), right.size());
   return crypto_verify_16(right.data(), plain(tag.data())) == 0;
 }
+// NOLINTEND(clang-analyzer-core.CallAndMessage)
 
 }  // namespace lrpc::netrpc::auth::aes_gcm

@@ -118,6 +118,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   participants.local.host = host().address();
   participants.remote.host = peer.host;
   participants.remote.channel = header.channel;
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
   auto* const channel = new ServerChannel(*this, **high, participants, peer, header.sequence);
   const SessionRef keep(channel);
   channel->place = peer.servers.size();

@@ -223,6 +223,7 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
     participants.protocol = whole.protocol;
     participants.local.host = host().address();
     participants.remote.host = whole.host;
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = SessionRef(new DatagramSession(*this, **high, participants));
     sessions_.bind(whole, session);
     keep_sweeping();

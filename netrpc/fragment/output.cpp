@@ -60,6 +60,7 @@ Errc FragmentSession::push_large(Message message) noexcept {
   // Saved first: over a fast wire the request for a fragment may arrive before the burst has ended.
   const bool saved = save(message, sequence, num_frag);
   for (std::size_t i = 0; i < count; ++i) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): only the last piece takes it
     Message piece = i + 1 == count ? std::move(message) : message.split(cut);
     const bool whole = i + 1 == count || piece.size() == cut;
     const Errc outcome = whole

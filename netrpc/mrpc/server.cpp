@@ -220,6 +220,7 @@ void Server::execute(ServerChannel& channel, Message&& request) noexcept {
     participants.local.host = mrpc_.host().address();
     participants.remote.host = channel.client.host;
     participants.remote.channel = channel.number;
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = new ServerSession(mrpc_, *this, *high, participants, channel);
     channel.session = SessionRef(session);
   }

@@ -103,6 +103,7 @@ void SimDevice::arrived(const Key& key, const ParticipantSet& participants, cons
       ++counted.refused;
       return;
     }
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory a simulation ends
     session = SessionRef(new SimDeviceSession(*this, **high, participants));
     if ((*high)->open_done(*session, session->participants()) != Errc::ok) {
       ++counted.refused;

@@ -88,7 +88,7 @@ void FaultSchedule::heal() {
 
 void FaultSchedule::drift() {
   next(drift_, options_.drift_every);
-  const auto range = static_cast<std::uint64_t>(2 * options_.largest_drift + 1);
+  const auto range = 2 * static_cast<std::uint64_t>(options_.largest_drift) + 1;
   any_host().set_drift(static_cast<std::int32_t>(world_.random() % range) - options_.largest_drift);
 }
 

@@ -137,7 +137,8 @@ class Layout {
         Node& node = nodes_[at];
         double sum = 0;
         for (const std::size_t above : node.above) sum += nodes_[above].port();
-        node.place = node.above.empty() ? cursor + node.width / 2 : sum / static_cast<double>(node.above.size());
+        const int middle = cursor + node.width / 2;
+        node.place = node.above.empty() ? middle : sum / static_cast<double>(node.above.size());
         cursor += node.width + kGap;
       }
       place(layer, 0);

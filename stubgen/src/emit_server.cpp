@@ -302,6 +302,7 @@ void emit_export(Code& code, const Interface& interface) {
 void emit_callback_function(Code& code) {
   for (const char* line :
        {"/// The client whose call `context` is, to be called back now, or later from any thread. The first time this",
+        // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line, too long for this source
         "/// binds, waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through "
         "it",
         "/// fail once the client's binding has ended. A procedure that calls back waits: declare it may_block.",

@@ -207,7 +207,7 @@ bool Scope::declare(const ast::Name& name) {
   return fresh;
 }
 
-bool Scope::generate(std::string name, const ast::Name& origin) {
+bool Scope::generate(const std::string& name, const ast::Name& origin) {
   const auto [entry, fresh] = taken_.try_emplace(name, Entry{origin.at, origin.text});
   if (!fresh) report(name, origin.at, origin.text, entry->second);
   return fresh;

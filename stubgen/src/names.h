@@ -34,7 +34,7 @@ class Scope {
   /// Enters a name that the file declares. False, with a diagnostic, if it is taken.
   bool declare(const ast::Name& name);
   /// Enters a name that the generated code gets for `origin`. False, with a diagnostic, if it is taken.
-  bool generate(std::string name, const ast::Name& origin);
+  bool generate(const std::string& name, const ast::Name& origin);
   [[nodiscard]] bool has(std::string_view name) const { return taken_.find(name) != taken_.end(); }
 
  private:

@@ -132,7 +132,9 @@ ServedHosts::Bindings ServedHosts::learn_boot_locked(Host& host, std::uint64_t b
 
 std::size_t ServedHosts::bind(const Principal& from, Host& host, const BindMessage& message,
                               std::span<std::byte> reply) {
-  const auto refused = [&](Error error) { return put(encode(BindAnswer{error.code, {}, error.message()}), reply); };
+  const auto refused = [&](const Error& error) {
+    return put(encode(BindAnswer{error.code, {}, error.message()}), reply);
+  };
   // What is not exported to the network is not there for it, whatever this machine has.
   if (!shim::valid_name(message.name) || message.name == shim::kNetworkName || !options_.exported ||
       !options_.exported(message.name)) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -117,10 +116,20 @@ class Failure {
   std::unique_ptr<std::string> text_;
 };
 
+/// A place in a source. Not std::source_location: clang 14, which Debian 12 has, cannot compile that.
+struct Place {
+  const char* file;
+  std::uint32_t line;
+
+  [[nodiscard]] static constexpr Place current(const char* file = __builtin_FILE(),
+                                               std::uint32_t line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+};
+
 /// Ends a program that takes the value of a Result that has none: prints the error and the place on stderr, then aborts.
 /// `failure` is null for a declared error. Without `place` it prints the code address that it would return to.
-[[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure,
-                                                     std::source_location place) noexcept;
+[[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure, Place place) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure) noexcept;
 
 /// The value, unchecked. For generated stubs, on the call path. Precondition: has_value().
@@ -158,13 +167,15 @@ template <class T, class... Raised>
 class [[nodiscard]] Result {
  public:
   using value_type = std::conditional_t<std::is_void_v<T>, Unit, T>;
-  using Place = std::source_location;
+  using Place = detail::Place;
 
   Result() noexcept requires std::is_void_v<T> : held_(std::in_place_index<0>) {}
   /// From what converts to a T implicitly and without narrowing.
   template <class U = value_type>
   requires(!std::is_void_v<T> && detail::BecomesA<U, value_type> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Errc>) Result(U&& value)
+           !std::is_same_v<std::remove_cvref_t<U>, Errc>)
+      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves Results to the others
+      Result(U&& value)
   noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
       : held_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design

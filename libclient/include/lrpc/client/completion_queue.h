@@ -44,6 +44,7 @@ class CompletionQueue {
   /// may be empty: then only fd() tells. The call may be moved meanwhile. Never blocks. system_error: no thread was to
   /// be had.
   template <class Outcome>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
   Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
     return watch_call(pending.call(), std::move(then));
   }

@@ -15,6 +15,7 @@ namespace lrpc::netrpc {
 struct HostAddress {
   std::uint32_t value = 0;
   [[nodiscard]] constexpr bool known() const noexcept { return value != 0; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
   friend constexpr auto operator<=>(HostAddress, HostAddress) = default;
 };
 

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# That check.sh finds a fault in a changed source and in a changed header, checks neither what has not changed nor what
+# was never recorded, and records only what is clean: on a small tree of its own.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+tree=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-lint-finds.XXXXXX")
+trap 'rm -rf "$tree"' EXIT
+export LINT_ROOT=$tree
+
+fail() { echo "not so: $1"; sed 's/^/    /' "$tree/said"; exit 1; }
+check() { # check STATUS WHAT: runs check.sh WHAT, which must end with STATUS
+  local status=0
+  "$here/check.sh" "$2" "$tree/build" >"$tree/said" 2>&1 || status=$?
+  if ((status == 77)); then cat "$tree/said" && exit 77; fi
+  ((status == $1)) || fail "'$2' ends with $1"
+}
+says() { grep -q -- "$1" "$tree/said" || fail "it says: $1"; }
+fault_in_a_source='int leaked() { int* const one = new int(1); return *one; }'
+fault_in_a_header='inline int same(int a) { return a == a ? 1 : 0; }'
+
+mkdir -p "$tree/tests/lint" "$tree/libclient" "$tree/build/Unity"
+cp "$here/../../.clang-tidy" "$tree"
+echo 'inline int used() { return 1; }' >"$tree/libclient/used.h"
+echo '#include "used.h"' >"$tree/libclient/user.cpp"
+echo 'int other();' >"$tree/libclient/other.cpp"
+echo 'int never_compiled();' >"$tree/libclient/never_compiled.cpp"
+printf '#include "%s/libclient/%s.cpp"\n' "$tree" user "$tree" other >"$tree/build/Unity/unity_0.cxx"
+cat >"$tree/build/compile_commands.json" <<END
+[
+{
+  "directory": "$tree/build",
+  "command": "/usr/bin/c++ -DTEXT=\\\\\\"text\\\\\\" -std=c++20 -o unity_0.o -c $tree/build/Unity/unity_0.cxx",
+  "file": "$tree/build/Unity/unity_0.cxx"
+}
+]
+END
+
+check 0 changed
+says 'checked: 0; .*not recorded yet: 4'
+check 0 rest
+says 'checked: 2; .*not compiled in this build: 1'
+check 0 changed
+says 'checked: 0; .*not recorded yet: 1'
+
+echo "$fault_in_a_source" >>"$tree/libclient/other.cpp"
+check 1 changed
+says 'checked: 1; .*findings in 1 file'
+says 'other.cpp:2:.*clang-analyzer-cplusplus.NewDeleteLeaks'
+LINT_AT_MOST=0 check 0 changed
+says 'checked: 0; .*left to ./do lint: 1'
+check 1 rest
+check 1 rest # It was not recorded.
+echo 'int other();' >"$tree/libclient/other.cpp"
+check 0 changed
+says 'checked: 0;'
+
+echo "$fault_in_a_header" >>"$tree/libclient/used.h"
+check 1 changed
+says 'used.h:2:.*misc-redundant-expression'
+says 'checked: 1;'
+check 1 rest
+check 1 rest
+echo 'inline int used() { return 2; }' >"$tree/libclient/used.h"
+check 0 rest
+says 'checked: 1;'
+
+sed -i 's/^  misc-redundant-expression,$//' "$tree/.clang-tidy"
+check 0 changed
+says 'the checks have changed'
+check 0 rest # All of it again.
+says 'checked: 2;'
