@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,8 +74,9 @@ class Crowd {
     if (count > 1 && random.chance(60)) shared_ = bind(random, orders_, true);
     if (orders.ends_itself) calls_left_.store(static_cast<std::int64_t>(random.between(1, 400)));
     end_kind_ = random.below(4);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      threads_.emplace_back([this, seed = random.seed()] { run(seed); });
+    try {
+      for (std::uint32_t i = 0; i < count; ++i) threads_.emplace_back([this, seed = random.seed()] { run(seed); });
+    } catch (const std::system_error&) {  // EAGAIN: those that there are will do
     }
   }
   Crowd(const Crowd&) = delete;
