@@ -9,8 +9,10 @@
 #include <span>
 #include <string>
 
+#include "caller.h"
 #include "conductor.h"
 #include "lrpc/shim/binder_protocol.h"
+#include "remote_caller.h"
 
 namespace lrpc::storm {
 namespace {
@@ -55,19 +57,21 @@ void Conductor::print_complaints() {
 }
 
 void Conductor::watch_for_hangs(std::uint64_t now) {
-  // Only while the conductor is at work: what keeps it from that keeps everybody.
+  // Only while the conductor is at work: what keeps it from that keeps everybody. Where there is a network, any process
+  // may wait for the other machine: then looks at which all daemons were up are counted, each as a millisecond.
+  const std::uint64_t clock = options_.network ? undisturbed_ * kMillisecond : worked_;
   for (auto& [pid, process] : processes_) {
-    if (process.role == Role::nameserver || process.hang_reported) continue;
+    if (process.place == kMostProcesses || process.hang_reported) continue;
     process.waits.resize(kMostThreads);
     for (std::size_t i = 0; i < kMostThreads; ++i) {
       const Waiting& one = ledger().places[process.place].threads[i];
       Wait& wait = process.waits[i];
       const std::uint64_t since = one.since.load(std::memory_order_acquire);
-      if (since != wait.since) wait = {since, worked_};
+      if (since != wait.since) wait = {since, clock};
       if (since == 0 || since > now) continue;
       const char* const what = one.what.load();
       const bool exporting = what != nullptr && (std::string(what) == "export" || std::string(what) == "withdraw");
-      if (worked_ - wait.seen < patience(exporting ? kMostExportSeconds : kMostSeconds)) continue;
+      if (clock - wait.seen < patience(exporting ? kMostExportSeconds : kMostSeconds)) continue;
       const double waited = static_cast<double>(now - since) / 1e9;
       const std::string file = options_.directory + "/hang-" + std::to_string(pid) + ".txt";
       wrong("a %s (%d) hangs: thread %d has been in %s (call %llu) for %.1f s; see %s", name_of(process.role), pid,
@@ -98,7 +102,7 @@ void Conductor::drain(bool last) {
   const auto mortals = [&] { return count(Role::client) + count(Role::server) + count(Role::sealed_client); };
   if (!wait_until([&] { return mortals() == 0 || wrongs_ != 0; }, 2 * kMostExportSeconds)) {
     for (const auto& [pid, process] : processes_) {
-      if (process.role == Role::nameserver || process.role == Role::survivor_client ||
+      if (process.place == kMostProcesses || process.role == Role::survivor_client ||
           process.role == Role::survivor_server)
         continue;
       const std::string file = options_.directory + "/hang-" + std::to_string(pid) + ".txt";
@@ -109,58 +113,72 @@ void Conductor::drain(bool last) {
   if (wrongs_ != 0) return;
   std::printf("round %u: %llu killed, %llu calls\n", round_, static_cast<unsigned long long>(kills_.all()),
               static_cast<unsigned long long>(ledger().next_call.load()));
+  if (options_.network) {
+    if (!wait_until([&] { return all_up() || wrongs_ != 0; }, 3 * kMostSeconds)) wrong("not all daemons are up");
+    // A network domain keeps what belongs to an earlier life of the other one until it hears of the new one.
+    audit_newcomers();
+    for (Machine& machine : machines_) audit_network(machine, last);
+  }
   audit_survivors(last);
   if (wrongs_ != 0) return;
-  audit_nameserver();
-  audit_newcomer();
+  for (Machine& machine : machines_) audit_nameserver(machine);
+  audit_newcomers();
   audit_calls();
   std::fflush(stdout);
 }
 
 void Conductor::audit_survivors(bool last) {
-  const auto find = [&](Role role) -> const Place* {
-    const auto found = std::ranges::find_if(processes_, [&](const auto& one) { return one.second.role == role; });
-    return found == processes_.end() ? nullptr : &ledger().places[found->second.place];
+  const auto find = [&](Role role, std::uint32_t machine) -> const Place* {
+    for (const auto& [pid, process] : processes_) {
+      if (process.role != role) continue;
+      const Place& place = ledger().places[process.place];
+      if (place.machine.load() == machine) return &place;
+    }
+    return nullptr;
   };
-  const Place* const server = find(Role::survivor_server);
-  const Place* const client = find(Role::survivor_client);
-  if (server == nullptr || client == nullptr) return wrong("there is no survivor");
-  const auto quiet = [&] { return wrongs_ != 0 || (server->quiet.load() && client->quiet.load()); };
-  if (!wait_until(quiet, 3 * kMostSeconds))
-    return wrong("the surviving %s does not let go", server->quiet.load() ? "client" : "server");
-  if (wrongs_ != 0) return;  // somebody hangs
-  // Two bindings are left, the surviving client's; their E-stacks are idle, their A-stacks no more than at first.
-  const auto at_rest = [&] {
-    const bool estacks = (!last && round_ != 0) || server->estacks.load() == 0;
-    return server->bindings.load() == 2 && server->astacks_grown.load() == 0 && server->handles.load() == 0 &&
-           server->associated.load() == 0 && server->trap_listeners.load() == 0 && estacks;
-  };
-  if (!wait_until(at_rest, 2 * kMostSeconds)) {
-    wrong(
-        "the surviving server has %llu bindings (2), %llu grown A-stacks (0), %llu handles, %llu trap listeners, "
-        "%llu E-stacks, %llu of them associated",
-        static_cast<unsigned long long>(server->bindings.load()),
-        static_cast<unsigned long long>(server->astacks_grown.load()),
-        static_cast<unsigned long long>(server->handles.load()),
-        static_cast<unsigned long long>(server->trap_listeners.load()),
-        static_cast<unsigned long long>(server->estacks.load()),
-        static_cast<unsigned long long>(server->associated.load()));
+  const Place* const client = find(Role::survivor_client, 0);
+  for (std::uint32_t i = 0; i < machines_.size(); ++i) {
+    const Place* const server = find(Role::survivor_server, i);
+    if (server == nullptr || client == nullptr) return wrong("there is no survivor");
+    const auto quiet = [&] { return wrongs_ != 0 || (server->quiet.load() && client->quiet.load()); };
+    if (!wait_until(quiet, 3 * kMostSeconds))
+      return wrong("the surviving %s does not let go", server->quiet.load() ? "client" : "server");
+    if (wrongs_ != 0) return;  // somebody hangs
+    audit_survivor(*server, last);
+    audit_counts(machines_[i].survivor, server->pid.load(), "surviving server", last, true);
   }
-  audit_counts(server_, server->pid.load(), "surviving server", server->estacks.load(), last, true);
-  audit_counts(client_, client->pid.load(), "surviving client", 0, last, true);
+  audit_counts(client_, client->pid.load(), "surviving client", last, true);
 }
 
-/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate; an lrpcd that was started
-/// again has no more than the first. `estacks`: threads that come and go by need. `last`: these have gone, so that
-/// memory can be compared, too. What cannot be looked at is wrong; unless `looks`, descriptors and mappings may not be,
-/// and the report says so.
-void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, std::uint64_t estacks, bool last,
-                             bool looks) {
+/// Two bindings are left, the surviving client's, if that is of the same machine; their E-stacks are idle, their
+/// A-stacks no more than at first.
+void Conductor::audit_survivor(const Place& server, bool last) {
+  const std::uint64_t bindings = server.machine.load() == 0 ? 2 : 0;
+  const auto at_rest = [&] {
+    const bool estacks = (!last && round_ != 0) || server.estacks.load() == 0;
+    return server.bindings.load() == bindings && server.astacks_grown.load() == 0 && server.handles.load() == 0 &&
+           server.associated.load() == 0 && server.trap_listeners.load() == 0 && estacks;
+  };
+  if (wait_until(at_rest, 2 * kMostSeconds)) return;
+  const auto wide = [](std::uint64_t number) { return static_cast<unsigned long long>(number); };
+  wrong(
+      "the surviving server has %llu bindings (%llu), %llu grown A-stacks (0), %llu handles, %llu trap listeners, "
+      "%llu E-stacks, %llu of them associated",
+      wide(server.bindings.load()), wide(bindings), wide(server.astacks_grown.load()), wide(server.handles.load()),
+      wide(server.trap_listeners.load()), wide(server.estacks.load()), wide(server.associated.load()));
+}
+
+/// The first time: takes them down. Afterwards there must be no more, but for kMadeLate; a daemon that was started
+/// again has no more than the first. E-stacks, which come and go by need, do not count; `may_stay`: other threads that
+/// stay once they were needed. `last`: E-stacks have gone, so that memory can be compared, too. What cannot be looked
+/// at is wrong; unless `looks`, descriptors and mappings may not be, and the report says so.
+void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, bool last, bool looks,
+                             std::uint64_t may_stay) {
   ProcessCounts now;
   const auto look = [&] {
     now = counts_of(pid);
     const bool seen = now.threads != 0 && now.resident_kib != 0;
-    now.threads -= std::min(now.threads, estacks);
+    now.threads -= std::min(now.threads, now.estacks);
     return seen && (!looks || (now.descriptors && now.mappings));
   };
   if (!look()) return wrong("cannot look at the %s (%d): who does not see it does not see what it has lost", who, pid);
@@ -173,7 +191,7 @@ void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, st
     if (!look()) return false;
     const bool held =
         looks && (*now.descriptors > *then.descriptors + kMadeLate || *now.mappings > *then.mappings + kMadeLate);
-    return !held && now.threads <= then.threads + kMadeLate;
+    return !held && now.threads <= then.threads + kMadeLate + may_stay;
   };
   const auto number = [&](const std::optional<std::uint64_t>& counted) {
     return counted ? std::to_string(*counted) : std::string("?");
@@ -193,44 +211,54 @@ void Conductor::audit_counts(ProcessCounts& then, pid_t pid, const char* who, st
   }
 }
 
-void Conductor::audit_nameserver() {
+std::vector<std::string> Conductor::names_at_rest() const {
+  if (!options_.network) return {kSurvivorName};
+  return {std::string(shim::kNetworkName), kRemoteSurvivorName, kSurvivorName};
+}
+
+void Conductor::audit_nameserver(Machine& machine) {
+  const char* const who = machine.lrpcd.name.c_str();
   std::vector<std::string> names;
   // A nameserver that was killed is told again by whoever exports.
   const auto known = [&] {
-    auto answer = names_at(socket_);
+    auto answer = names_at(machine.nameserver);
     names = answer ? *std::move(answer) : std::vector<std::string>{"(no answer)"};
-    return names == std::vector<std::string>{"survivor"};
+    return names == names_at_rest();
   };
   if (!wait_until(known, 2 * kMostSeconds)) {
-    wrong("lrpcd knows %zu names, the first is %s; there is one exporter, of 'survivor'", names.size(),
-          names.empty() ? "none" : names.front().c_str());
+    wrong("%s knows %zu names, the first is %s; those that live have %zu", who, names.size(),
+          names.empty() ? "none" : names.front().c_str(), names_at_rest().size());
   }
   // A socket each: the one that listens, and the connections of exporters and of importers that wait.
   std::uint64_t sockets = 0;
   if (round_ == 0) {
+    const std::uint64_t least = options_.network ? 3 : 2;
     // Connections of those that have gone may take it a moment.
-    (void)wait_until([&] { return sockets_at(socket_) == 2; }, kMostSeconds);
-    lrpcd_sockets_ = sockets_at(socket_);
-    if (lrpcd_sockets_ < 2) wrong("cannot count lrpcd's connections: it listens, and the survivor is connected");
+    (void)wait_until([&] { return sockets_at(machine.nameserver) == least; }, kMostSeconds);
+    machine.sockets = sockets_at(machine.nameserver);
+    if (machine.sockets < least) wrong("cannot count %s's connections: it listens, and the survivor is connected", who);
   }
   if (ledger().fault.load() == static_cast<std::uint32_t>(Fault::lrpcd_kept_descriptor) && round_ != 0) {
     // What it holds for whoever does not end: more than it had.
     for (std::uint64_t i = 0; i < 3 * kMadeLate; ++i) {
-      if (auto connected = shim::connect_nameserver(socket_)) kept_connections_.push_back(*std::move(connected));
+      if (auto connected = shim::connect_nameserver(machine.nameserver))
+        kept_connections_.push_back(*std::move(connected));
     }
   }
-  if (!wait_until([&] { return (sockets = sockets_at(socket_)) == lrpcd_sockets_; }, kMostSeconds)) {
-    wrong("lrpcd has %llu connections, %llu after the first round", static_cast<unsigned long long>(sockets),
-          static_cast<unsigned long long>(lrpcd_sockets_));
+  if (!wait_until([&] { return (sockets = sockets_at(machine.nameserver)) == machine.sockets; }, kMostSeconds)) {
+    wrong("%s has %llu connections, %llu after the first round", who, static_cast<unsigned long long>(sockets),
+          static_cast<unsigned long long>(machine.sockets));
   }
-  if (nameserver_ == 0) return wrong("there is no lrpcd");
-  audit_counts(lrpcd_, nameserver_, "nameserver", 0, true, looks_into_lrpcd_);
+  if (machine.lrpcd.pid == 0) return wrong("there is no %s", who);
+  audit_counts(machine.lrpcd.counts, machine.lrpcd.pid, who, true, looks_into_daemons_);
 }
 
 /// Whoever has died has given back what was counted for it: somebody new finds room. It goes again before the counts
 /// are looked at next.
-void Conductor::audit_newcomer() {
-  if (spawn(Role::newcomer) == 0) return wrong("no place for a newcomer");
+void Conductor::audit_newcomers() {
+  for (std::uint32_t i = 0; i < machines_.size(); ++i) {
+    if (spawn(Role::newcomer, i) == 0) return wrong("no place for a newcomer");
+  }
   if (!wait_until([&] { return count(Role::newcomer) == 0; }, 3 * kMostSeconds)) wrong("a newcomer does not end");
 }
 

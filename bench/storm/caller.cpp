@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "lrpc/client.h"
@@ -253,10 +254,14 @@ bool Caller::burst(Client& client, const Terms& terms, std::uint32_t count) {
 
 bool Caller::cancelled(Client& client, const Terms& terms) {
   const Cancellation cancellation;
-  std::thread canceller([cancellation, after = random_.below(3000)] {
-    std::this_thread::sleep_for(std::chrono::microseconds(after));
-    cancellation.cancel();
-  });
+  std::thread canceller;
+  try {
+    canceller = std::thread([cancellation, after = random_.below(3000)] {
+      std::this_thread::sleep_for(std::chrono::microseconds(after));
+      cancellation.cancel();
+    });
+  } catch (const std::system_error&) {  // EAGAIN: the machine has no thread to spare, and nobody cancels the calls
+  }
   Terms in_scope = terms;
   in_scope.may_cancel = true;
   in_scope.lasting = false;  // one-way calls: nobody counts on them
@@ -269,7 +274,7 @@ bool Caller::cancelled(Client& client, const Terms& terms) {
       good = kind == 0 ? simple(client, in_scope) : kind == 1 ? large(client, in_scope) : uncommon(client, in_scope);
     }
   }
-  canceller.join();
+  if (canceller.joinable()) canceller.join();
   return good;
 }
 

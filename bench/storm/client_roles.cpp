@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "caller.h"
 #include "lrpc/sealed.h"
 #include "lrpc/server.h"
+#include "remote_caller.h"
 #include "roles.h"
 
 namespace lrpc::storm {
@@ -73,8 +75,9 @@ class Crowd {
     if (count > 1 && random.chance(60)) shared_ = bind(random, orders_, true);
     if (orders.ends_itself) calls_left_.store(static_cast<std::int64_t>(random.between(1, 400)));
     end_kind_ = random.below(4);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      threads_.emplace_back([this, seed = random.seed()] { run(seed); });
+    try {
+      for (std::uint32_t i = 0; i < count; ++i) threads_.emplace_back([this, seed = random.seed()] { run(seed); });
+    } catch (const std::system_error&) {  // EAGAIN: those that there are will do
     }
   }
   Crowd(const Crowd&) = delete;
@@ -90,8 +93,13 @@ class Crowd {
   void run(std::uint64_t seed) {
     Caller caller(seed);
     Random& random = caller.random();
+    RemoteCaller remote_caller(random.seed());
     Listener listener;
     while (!ended()) {
+      if (ledger().machines.load() == 2 && random.chance(50)) {
+        call_the_other_machine(remote_caller);
+        continue;
+      }
       Server own_domain({.nameserver = orders_.nameserver});
       Bound bound = shared_.client != nullptr && random.chance(50) ? shared_ : bind(random, orders_, false);
       if (bound.client == nullptr) {
@@ -119,6 +127,15 @@ class Crowd {
       if (calls_left_.fetch_sub(1) == 1) end_here();
       if (!caller.call(*bound.client, bound.terms)) return;
       if (!hurries && random.chance(30)) pause_for(random.below(2000));
+    }
+  }
+
+  void call_the_other_machine(RemoteCaller& caller) {
+    const RemoteBound bound = caller.import(orders_.nameserver);
+    if (bound.client == nullptr) return pause_for(caller.random().between(200, 5000));
+    for (std::uint32_t i = caller.random().between(1, 80); i > 0 && !ended(); --i) {
+      if (calls_left_.fetch_sub(1) == 1) end_here();
+      if (!caller.call(bound)) return;
     }
   }
 
@@ -215,6 +232,7 @@ int run_survivor_client(const Orders& orders) {
   if (steady == nullptr || growing == nullptr) return 0;
   Caller caller(random.seed());
   std::vector<std::shared_ptr<Client>> kept;
+  std::vector<RemoteBound> kept_paths;
   bool lost = false;
   while (!ledger().ending.load()) {
     place().quiet.store(false);
@@ -229,6 +247,8 @@ int run_survivor_client(const Orders& orders) {
         if (fault_is(Fault::hang) && random.chance(5)) hang(steady->binding());
         if (fault_is(Fault::kept_binding) && kept.size() < 3)
           kept.push_back(import_or_not(kSurvivorName, {.nameserver = orders.nameserver, .timeout = 1s}));
+        if (fault_is(Fault::kept_path) && kept_paths.size() < 3)
+          kept_paths.push_back(RemoteCaller::import_survivor({.nameserver = orders.nameserver, .timeout = 1s}));
       }
     }
     take_all_astacks(*steady);
@@ -238,24 +258,37 @@ int run_survivor_client(const Orders& orders) {
   return 0;
 }
 
-int run_newcomer(const Orders& orders) {
+namespace {
+
+/// Imports what must be there and calls it once, however often the first import must be tried again.
+template <class Interface>
+void be_let_in(const std::string& name, const Orders& orders, const Terms& terms) {
   for (int tries = 0;; ++tries) {
     auto client = [&] {
       const InCall waiting("import", 0, nullptr);
-      return Client::import(kSurvivorName, {.nameserver = orders.nameserver, .timeout = 2s});
+      return Interface::import(name, {.nameserver = orders.nameserver, .timeout = 2s});
     }();
     if (client) {
       const MadeCall made("a newcomer's Add", client->binding());
       const auto sum = client->Add(made.number(), 3, 4);
-      (void)made.judge(sum, {.survivor = true}, sum && *sum == 7);
-      return 0;
+      (void)made.judge(sum, terms, sum && *sum == 7);
+      return;
     }
-    if (tries == (fault_is(Fault::shut_out) ? 20 : 160)) {
-      complain("is not let in by the survivor: %s", client.error().message().c_str());
-      return 0;
-    }
+    if (tries == (fault_is(Fault::shut_out) ? 20 : 160))
+      return complain("is not let in by %s: %s", name.c_str(), client.error().message().c_str());
     pause_for(50'000);
   }
+}
+
+}  // namespace
+
+int run_newcomer(const Orders& orders) {
+  be_let_in<Client>(kSurvivorName, orders, {.survivor = true});
+  if (ledger().machines.load() == 2) {
+    be_let_in<Remote::Client>(over_there(kRemoteSurvivorName), orders,
+                              {.survivor = true, .remote = true, .network_ends = ledger().network_ends.load()});
+  }
+  return 0;
 }
 
 }  // namespace lrpc::storm

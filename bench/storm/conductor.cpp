@@ -41,19 +41,6 @@ Column column_of(Gate gate) {
   }
 }
 
-void become_child(const std::string& log) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  dup2(out, STDOUT_FILENO);
-  dup2(out, STDERR_FILENO);
-  close_range(3, ~0U, 0);
-  sigset_t none_blocked;
-  sigemptyset(&none_blocked);
-  sigprocmask(SIG_SETMASK, &none_blocked, nullptr);
-}
-
 /// The life of a process of the storm.
 [[noreturn]] void live(Role role, const Orders& orders) {
   while (place().go.load() == 0) syscall(SYS_futex, &place().go, FUTEX_WAIT, 0, nullptr, nullptr, 0);
@@ -79,13 +66,27 @@ std::vector<Step> steps_of(const StormOptions& options) {
 
 }  // namespace
 
+void become_child(const std::string& log, int keep) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  dup2(out, STDOUT_FILENO);
+  dup2(out, STDERR_FILENO);
+  if (keep >= 0) dup2(keep, kKeptDescriptor);
+  close_range(keep >= 0 ? kKeptDescriptor + 1 : kKeptDescriptor, ~0U, 0);
+  sigset_t none_blocked;
+  sigemptyset(&none_blocked);
+  sigprocmask(SIG_SETMASK, &none_blocked, nullptr);
+}
+
 Conductor::Conductor(StormOptions options)
     : options_(std::move(options)),
       random_(options_.seed),
       debugger_(steps_of(options_), random_.seed()),
-      socket_(options_.directory + "/lrpcd.sock") {}
+      machines_(make_machines(options_.directory, options_.lrpcd, options_.netd, options_.network, options_.fault)) {}
 
-pid_t Conductor::spawn(Role role) {
+pid_t Conductor::spawn(Role role, std::uint32_t machine) {
   const auto free =
       std::ranges::find_if(ledger().places, [](const Place& one) { return one.role.load() == Role::none; });
   if (free == ledger().places.end()) return 0;
@@ -97,11 +98,13 @@ pid_t Conductor::spawn(Role role) {
   place.go.store(0);
   place.quiet.store(false);
   place.reports.store(0);
+  place.machine.store(machine);
   place.role.store(role);
 
   constexpr Gate kGates[] = {Gate::adaptive, Gate::adaptive, Gate::exchange, Gate::handoff, Gate::sleep};
   Random own(options_.seed * 1'000'003 + ++spawned_);
-  Orders orders{.nameserver = socket_, .seed = own.seed(), .gate = kGates[own.below(std::size(kGates))]};
+  Orders orders{
+      .nameserver = machines_[machine].nameserver, .seed = own.seed(), .gate = kGates[own.below(std::size(kGates))]};
   if (role == Role::sealed_client) orders.gate = Gate::trap;
   if (role == Role::survivor_client) orders.gate = Gate::adaptive;
   orders.ends_itself = is_mortal(role) && own.chance(5);
@@ -149,11 +152,12 @@ std::size_t Conductor::count(Role role) const {
 
 void Conductor::fill_up() {
   const std::size_t sealed = options_.clients / 6;
+  const auto somewhere = [&] { return random_.below(static_cast<std::uint32_t>(machines_.size())); };
   // A few at a time: a process that is born must also get to run.
   for (int i = 0; i < 4; ++i) {
-    if (count(Role::server) < options_.servers) (void)spawn(Role::server);
-    if (count(Role::client) < options_.clients - sealed) (void)spawn(Role::client);
-    if (i == 0 && count(Role::sealed_client) < sealed) (void)spawn(Role::sealed_client);
+    if (count(Role::server) < options_.servers) (void)spawn(Role::server, somewhere());
+    if (count(Role::client) < options_.clients - sealed) (void)spawn(Role::client, somewhere());
+    if (i == 0 && count(Role::sealed_client) < sealed) (void)spawn(Role::sealed_client, somewhere());
   }
 }
 
@@ -172,6 +176,7 @@ void Conductor::tick(bool storming) {
   (void)sigtimedwait(&child, nullptr, &pause);
   const std::uint64_t now = monotonic_ns();
   if (last_tick_ != 0) worked_ += std::min(now - last_tick_, kMostOfTick);
+  if (all_up()) ++undisturbed_;
   last_tick_ = now;
   reap();
   debugger_.tick(now);
@@ -192,11 +197,11 @@ void Conductor::tick(bool storming) {
       process.end_at = process.end_signal == SIGTERM ? 0 : now + 1000 * kMillisecond;
     }
   }
-  if (storming) {
-    fill_up();
-    disturb_nameserver(now);
+  if (storming) fill_up();
+  for (Daemon* const daemon : daemons()) {
+    if (storming) disturb(*daemon, now);
+    supervise(*daemon, now);
   }
-  if (nameserver_ == 0 && now >= nameserver_again_at_ && !dead_one_listens()) start_nameserver();
   if (now - looked_for_hangs_ > 100 * kMillisecond) {
     looked_for_hangs_ = now;
     watch_for_hangs(now);
@@ -219,15 +224,13 @@ void Conductor::reap() {
 }
 
 void Conductor::ended(pid_t pid, Process process, int status) {
-  if (process.role != Role::nameserver) ledger().places[process.place].role.store(Role::none);
+  if (process.place < kMostProcesses) ledger().places[process.place].role.store(Role::none);
   process.sent_kill = process.sent_kill || debugger_.has_killed(pid);
   debugger_.forget(pid);
   const bool survivor = process.role == Role::survivor_client || process.role == Role::survivor_server;
   if (survivor && !ledger().ending.load()) wrong("the %s has ended, status %#x", name_of(process.role), status);
-  if (process.role == Role::nameserver) {
-    nameserver_ = 0;
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) wrong("lrpcd has ended by itself, status %#x", status);
-    return;
+  for (Daemon* const daemon : daemons()) {
+    if (daemon->pid == pid) return daemon_ended(*daemon, process, status);
   }
   if (WIFEXITED(status)) {
     if (WEXITSTATUS(status) != 0)
@@ -249,45 +252,6 @@ void Conductor::ended(pid_t pid, Process process, int status) {
   }
 }
 
-/// A killed lrpcd has been waited for, but the kernel ends its io_uring, which holds its sockets, some time later, on a
-/// busy machine much later. Until then the next one would find that somebody listens.
-bool Conductor::dead_one_listens() {
-  if (sockets_at(socket_) == 0) return false;
-  if (worked_ > nameserver_gone_ + 20'000 * kMillisecond) wrong("who was killed as lrpcd listens still, 20 s later");
-  return true;
-}
-
-void Conductor::start_nameserver() {
-  std::fflush(nullptr);
-  const pid_t pid = fork();
-  if (pid < 0) return;
-  if (pid == 0) {
-    become_child(options_.directory + "/lrpcd.log");
-    execl(options_.lrpcd.c_str(), options_.lrpcd.c_str(), "--socket", socket_.c_str(), "--log-level", "warning",
-          nullptr);
-    _exit(127);
-  }
-  nameserver_ = pid;
-  processes_.emplace(pid, Process{.place = kMostProcesses, .role = Role::nameserver, .born = monotonic_ns()});
-}
-
-/// Every other round lrpcd is killed, or stopped, now and then; in the rounds between it must live on.
-void Conductor::disturb_nameserver(std::uint64_t now) {
-  if (round_ % 2 == 0 || nameserver_ == 0) return;
-  if (disturb_nameserver_at_ == 0) disturb_nameserver_at_ = now + random_.time_to_next(2000 * kMillisecond);
-  if (now < disturb_nameserver_at_) return;
-  disturb_nameserver_at_ = 0;
-  if (random_.chance(70)) {
-    ::kill(nameserver_, SIGKILL);
-    ++kills_.nameservers;
-    nameserver_again_at_ = now + random_.below(100) * kMillisecond;
-    nameserver_gone_ = worked_;
-    return;
-  }
-  auto& process = processes_.at(nameserver_);
-  if (process.continue_at == 0) process.stop_at = now;
-}
-
 bool Conductor::wait_until(const std::function<bool()>& done, double seconds) {
   const std::uint64_t until = worked_ + patience(seconds);
   while (!done()) {
@@ -299,6 +263,16 @@ bool Conductor::wait_until(const std::function<bool()>& done, double seconds) {
 
 std::uint64_t Conductor::patience(double seconds) const {
   return static_cast<std::uint64_t>(seconds * (options_.fault == Fault::none ? 1 : kHaste) * 1e9);
+}
+
+/// The storm may end.
+bool Conductor::enough(std::uint64_t began) const {
+  const double minutes = static_cast<double>(monotonic_ns() - began) / 60e9;
+  if (static_cast<double>(worked_) / 60e9 > kMostPatience * options_.minutes) return true;
+  if (kills_.all() < options_.least_kills) return false;
+  if (!std::ranges::all_of(machines_, [](const Machine& one) { return one.address.empty() || one.netd.ends != 0; }))
+    return false;
+  return minutes > options_.minutes || (options_.kills != 0 && kills_.all() >= options_.kills);
 }
 
 void Conductor::kill_all() {
@@ -317,21 +291,23 @@ std::optional<bool> Conductor::run() {
   sigprocmask(SIG_BLOCK, &child, nullptr);
   make_ledger();
   ledger().fault.store(static_cast<std::uint32_t>(options_.fault));
+  ledger().machines.store(static_cast<std::uint32_t>(machines_.size()));
+  for (std::size_t i = 0; i < machines_.size(); ++i)
+    machines_[i].address.copy(ledger().addresses[i].data(), ledger().addresses[i].size() - 1);
   if (const Status may = Debugger::may_trace(); options_.debugger && !may) {
     std::printf("CANNOT TRACE: %s. Without a debugger no step is hit; --no-debugger kills at random alone.\n",
                 may.error().message().c_str());
     return std::nullopt;
   }
   const std::uint64_t began = monotonic_ns();
-  start_nameserver();
-  if (!wait_until([&] { return names_at(socket_).has_value(); }, 60)) wrong("lrpcd does not start");
-  (void)spawn(Role::survivor_server);
-  // From here on the survivor has its name, but while lrpcd is away.
-  const auto there = [&] {
-    const auto names = names_at(socket_);
-    return names && *names == std::vector<std::string>{"survivor"};
+  if (!wait_until([&] { return all_up(); }, 60)) wrong("the daemons do not start; see %s", options_.directory.c_str());
+  for (std::uint32_t i = 0; i < machines_.size(); ++i) (void)spawn(Role::survivor_server, i);
+  // From here on the survivors have their names, but while lrpcd is away.
+  const auto there = [&](const Machine& machine) {
+    const auto names = names_at(machine.nameserver);
+    return names && *names == names_at_rest();
   };
-  if (!wait_until(there, 60)) wrong("the survivor is not exported");
+  if (!wait_until([&] { return std::ranges::all_of(machines_, there); }, 60)) wrong("a survivor is not exported");
   (void)spawn(Role::survivor_client);
   for (bool last = false; !last && wrongs_ == 0; ++round_) {
     ledger().round.store(round_);
@@ -339,14 +315,8 @@ std::optional<bool> Conductor::run() {
     // The first round is short: it warms up, and says what everybody has who holds nothing.
     const double length = round_ == 0 ? std::min(1.5, options_.round_seconds) : options_.round_seconds;
     const std::uint64_t until = worked_ + static_cast<std::uint64_t>(length * 1e9);
-    const auto enough = [&] {
-      const double minutes = static_cast<double>(monotonic_ns() - began) / 60e9;
-      if (static_cast<double>(worked_) / 60e9 > kMostPatience * options_.minutes) return true;
-      if (kills_.all() < options_.least_kills) return false;
-      return minutes > options_.minutes || (options_.kills != 0 && kills_.all() >= options_.kills);
-    };
-    while (worked_ < until && !enough() && wrongs_ == 0) tick(true);
-    last = enough();
+    while (worked_ < until && !enough(began) && wrongs_ == 0) tick(true);
+    last = enough(began);
     drain(last);
   }
   end_survivors();

@@ -52,6 +52,7 @@ const char* name_of(Role role) noexcept {
     case Role::survivor_client: return "surviving client";
     case Role::survivor_server: return "surviving server";
     case Role::nameserver: return "lrpcd";
+    case Role::network_domain: return "lrpc-netd";
     case Role::newcomer: return "newcomer";
   }
   return "?";

@@ -28,6 +28,7 @@ enum class Role : std::uint32_t {
   survivor_client,
   survivor_server,
   nameserver,
+  network_domain,
   newcomer
 };
 [[nodiscard]] const char* name_of(Role role) noexcept;
@@ -55,8 +56,9 @@ struct Waiting {
 struct Place {
   std::atomic<pid_t> pid;
   std::atomic<Role> role;
-  std::atomic<std::uint32_t> go;  ///< Futex: the process may begin.
-  std::atomic<bool> quiet;        ///< A survivor that has let go of everything but what it always has.
+  std::atomic<std::uint32_t> machine;  ///< The process's: 0, or 1 of two.
+  std::atomic<std::uint32_t> go;       ///< Futex: the process may begin.
+  std::atomic<bool> quiet;             ///< A survivor that has let go of everything but what it always has.
   std::array<Waiting, kMostThreads> threads;
   // A survivor server's own counts.
   std::atomic<std::uint64_t> bindings, estacks, associated, handles, trap_listeners, astacks_grown, reports;
@@ -79,6 +81,11 @@ struct Ledger {
   std::atomic<std::uint64_t> private_bindings;  ///< That came about.
   std::atomic<std::uint64_t> polled;            ///< Calls that the surviving server's poller has taken up.
   std::atomic<bool> cannot_seal;                ///< seal() said that it is not supported here.
+  std::atomic<std::uint32_t> machines;          ///< 1, or 2: there is a network.
+  /// Of their lrpc-netd. Written before the first fork.
+  std::array<std::array<char, 16>, 2> addresses;
+  std::atomic<std::uint64_t> network_ends;  ///< Ends of lrpc-netd that the storm has brought about, or is about to.
+  std::atomic<std::uint64_t> remote_bindings, remote_answered;  ///< That came about; calls over them.
   std::atomic<std::uint32_t> complained;
   std::array<Complaint, kMostComplaints> complaints;
   std::array<Place, kMostProcesses> places;
@@ -102,6 +109,10 @@ enum class Fault : std::uint32_t {
   kept_growth,
   lost_tell,
   step_not_hit,
+  kept_path,
+  netd_hang,
+  netd_lost_calls,
+  netd_lost_name,
 };
 
 /// The ledger of this storm. make_ledger() before the first fork; ends the process if there is no memory.

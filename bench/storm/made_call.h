@@ -22,7 +22,13 @@ struct Terms {
   bool grows = false;       ///< AStackSupply::grow.
   bool sealed = false;      ///< The process is sealed.
   bool lasting = false;     ///< It outlives rounds: nothing is left for its rundown.
+  bool remote = false;      ///< Its server is on the other machine.
+  /// Of a remote binding: Ledger::network_ends before it was made. Whenever a network domain ends, so may the binding.
+  std::uint64_t network_ends = 0;
 };
+
+/// Added to complaints about remote bindings.
+inline constexpr const char* kNoNetworkEnd = ", though no network domain has ended";
 
 /// One call in the ledger, from its being made to the judgement of what came back.
 class MadeCall {
@@ -54,12 +60,15 @@ class MadeCall {
       case Errc::no_astack: fate(Fate::not_made); return fits(code, terms.may_refuse);
       case Errc::binding_revoked:
         fate(nested ? Fate::unknown : Fate::not_made);
-        (void)fits(code, !terms.survivor || nested);
+        (void)fits(code, may_end(terms) || nested, terms.remote);
         return nested;
       case Errc::call_failed:
         fate(Fate::unknown);
-        (void)fits(code, !terms.survivor || nested);
+        (void)fits(code, may_end(terms) || nested, terms.remote);
         return nested;
+      case Errc::limit_reached:  // said before the server is called
+        fate(nested ? Fate::unknown : Fate::not_made);
+        return fits(code, terms.remote || nested);
       case Errc::call_aborted: fate(Fate::unknown); return fits(code, terms.may_abort || nested);
       case Errc::call_cancelled:
         fate(Fate::unknown);
@@ -73,14 +82,20 @@ class MadeCall {
   }
   template <class Outcome>
   bool judge(const Outcome& result, const Terms& terms, bool right) const {
-    return result ? answered(right) : failed(result.code(), terms);
+    if (!result) return failed(result.code(), terms);
+    if (terms.remote) ledger().remote_answered.fetch_add(1, std::memory_order_relaxed);
+    return answered(right);
   }
 
  private:
-  bool fits(Errc code, bool is) const {
+  /// The binding may have ended.
+  static bool may_end(const Terms& terms) {
+    return !terms.survivor || (terms.remote && terms.network_ends != ledger().network_ends.load());
+  }
+  bool fits(Errc code, bool is, bool remote = false) const {
     if (!is) {
-      complain("call %llu, %s: an error that does not fit: %s", static_cast<unsigned long long>(number_), what_,
-               std::string(describe(code)).c_str());
+      complain("call %llu, %s: an error that does not fit: %s%s", static_cast<unsigned long long>(number_), what_,
+               std::string(describe(code)).c_str(), remote ? kNoNetworkEnd : "");
     }
     return true;
   }

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
       "lrpc-bench storm");
   lrpc::storm::StormOptions options;
   options.lrpcd = LRPCD;
+  options.netd = LRPC_NETD;
   options.seed = static_cast<std::uint64_t>(std::time(nullptr));
   bool no_debugger = false;
   program.option("--minutes", options.minutes, "How long").positive().show_default();
@@ -35,6 +36,8 @@ int main(int argc, char** argv) {
   program.flag("--no-debugger", no_debugger, "Kill at random only, not at the steps of the call path");
   program.flag("--must-hit", options.must_hit,
                "A step that nobody comes by is wrong, as in storms of a minute or more");
+  program.flag("--network", options.network,
+               "Two machines, joined by two lrpc-netds over the loopback interface, which are killed, too");
   program.choice("--fault", options.fault, "Do something wrong on purpose; the storm must find it",
                  {{"none", Fault::none},
                   {"wrong-answer", Fault::wrong_answer},
@@ -48,7 +51,11 @@ int main(int argc, char** argv) {
                   {"lost-astack", Fault::lost_astack},
                   {"kept-growth", Fault::kept_growth},
                   {"lost-tell", Fault::lost_tell},
-                  {"step-not-hit", Fault::step_not_hit}});
+                  {"step-not-hit", Fault::step_not_hit},
+                  {"kept-path", Fault::kept_path},
+                  {"netd-hang", Fault::netd_hang},
+                  {"netd-lost-calls", Fault::netd_lost_calls},
+                  {"netd-lost-name", Fault::netd_lost_name}});
   if (const auto status = program.parse(argc, argv)) return *status;
   options.debugger = !no_debugger;
   signal(SIGPIPE, SIG_IGN);

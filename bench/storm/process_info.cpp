@@ -1,5 +1,6 @@
 #include "process_info.h"
 
+#include <arpa/inet.h>
 #include <linux/capability.h>
 #include <unistd.h>
 
@@ -27,6 +28,18 @@ std::optional<std::uint64_t> entries(const std::string& directory) {
   return error ? std::nullopt : std::optional(count);
 }
 
+/// Threads that are E-stacks, by their name.
+std::uint64_t estacks_of(pid_t pid) {
+  std::error_code error;
+  std::uint64_t count = 0;
+  for (fs::directory_iterator at(proc(pid, "task"), error), end; !error && at != end; at.increment(error)) {
+    std::ifstream file(at->path() / "comm");
+    std::string name;
+    count += std::getline(file, name) && name == "lrpc-estack";
+  }
+  return count;
+}
+
 void copy_lines(std::ofstream& to, const std::string& from) {
   std::ifstream file(from);
   for (std::string line; std::getline(file, line);) to << "    " << line << '\n';
@@ -38,6 +51,7 @@ ProcessCounts counts_of(pid_t pid) {
   ProcessCounts counts;
   counts.descriptors = entries(proc(pid, "fd"));
   counts.threads = entries(proc(pid, "task")).value_or(0);
+  counts.estacks = estacks_of(pid);
   if (std::ifstream maps(proc(pid, "maps")); maps) {
     std::uint64_t count = 0;
     for (std::string line; std::getline(maps, line);) count += line.find("/memfd:lrpc") != std::string::npos;
@@ -83,6 +97,17 @@ std::uint64_t sockets_at(const std::string& path) {
   std::ifstream file("/proc/net/unix");
   std::uint64_t count = 0;
   for (std::string line; std::getline(file, line);) count += line.ends_with(" " + path);
+  return count;
+}
+
+std::uint64_t udp_sockets_at(const std::string& address) {
+  in_addr binary{};
+  if (inet_pton(AF_INET, address.c_str(), &binary) != 1) return 0;
+  char bound[16];  // as the kernel writes it: the word that lies in memory
+  std::snprintf(bound, sizeof bound, ": %08X:", static_cast<unsigned>(binary.s_addr));
+  std::ifstream file("/proc/net/udp");
+  std::uint64_t count = 0;
+  for (std::string line; std::getline(file, line);) count += line.find(bound) != std::string::npos;
   return count;
 }
 

@@ -16,6 +16,7 @@ namespace lrpc::storm {
 struct ProcessCounts {
   std::optional<std::uint64_t> descriptors;  ///< Nothing where we may not look.
   std::uint64_t threads = 0;
+  std::uint64_t estacks = 0;              ///< Of these.
   std::optional<std::uint64_t> mappings;  ///< Of lrpc's memfds: regions, allocator pages.
   std::uint64_t resident_kib = 0;         ///< Without the ledger and other shared files.
 };
@@ -28,6 +29,8 @@ struct ProcessCounts {
 /// Sockets of the system that are bound to that path: the listening one, and one for each connection. 0: we cannot
 /// look.
 [[nodiscard]] std::uint64_t sockets_at(const std::string& path);
+/// UDP sockets of the system that are bound to that IPv4 address.
+[[nodiscard]] std::uint64_t udp_sockets_at(const std::string& address);
 
 /// Writes all that can be known about a process that hangs to `file`: where each thread sleeps, a backtrace if there is
 /// a debugger. Blocks for that, at most 30 s.

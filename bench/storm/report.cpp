@@ -61,11 +61,11 @@ void Conductor::report(std::uint64_t began) {
   std::printf("\n%u rounds in %.1f s, seed %" PRIu64 ": %llu processes started.\n", round_, seconds, options_.seed,
               wide(spawned_));
   std::printf(
-      "%llu killed: %llu by SIGKILL (%llu of them at a step), %llu aborted, %llu by SIGTERM, lrpcd %llu times. No "
+      "%llu killed: %llu by SIGKILL (%llu of them at a step), %llu aborted, %llu by SIGTERM, daemons %llu times. No "
       "kills: "
       "%llu ended when SIGTERM asked them to, %llu by themselves, %llu were stopped for a while.\n",
       wide(kills_.all()), wide(kills_.killed), wide(debugger_.kills()), wide(kills_.aborted), wide(kills_.terminated),
-      wide(kills_.nameservers), wide(kills_.orderly), wide(kills_.own_end), wide(kills_.stopped));
+      wide(kills_.daemons), wide(kills_.orderly), wide(kills_.own_end), wide(kills_.stopped));
   if (options_.kills != 0 && kills_.all() < options_.kills)
     std::printf("TIME WAS UP before the %llu kills that were asked for.\n", wide(options_.kills));
   std::printf(
@@ -73,12 +73,25 @@ void Conductor::report(std::uint64_t began) {
       "executions. %llu bindings were private.\n",
       wide(calls_audited_), wide(ledger().answered.load()), wide(ledger().failed.load()), wide(cancelled),
       wide(executed_), wide(privately));
+  for (const Machine& machine : machines_) {
+    if (machine.address.empty()) continue;
+    std::printf("%s was ended %llu times, %s %llu times.\n", machine.netd.name.c_str(), wide(machine.netd.ends),
+                machine.lrpcd.name.c_str(), wide(machine.lrpcd.ends));
+    if (wrongs_ == 0 && machine.netd.ends == 0) wrong("%s was never ended", machine.netd.name.c_str());
+  }
+  if (options_.network) {
+    const std::uint64_t answered = ledger().remote_answered.load();
+    std::printf("%llu bindings were remote; %llu calls over them were answered.\n",
+                wide(ledger().remote_bindings.load()), wide(answered));
+    if (wrongs_ == 0 && answered == 0) wrong("no remote call was answered");
+  }
   std::printf("%zu steps, %llu hits, %zu steps not hit; the surviving server's poller took up %llu calls.\n",
               debugger_.steps().size(), wide(hits), missed, wide(ledger().polled.load()));
-  if (!looks_into_lrpcd_)
-    std::printf("NOT LOOKED AT: the descriptors and regions of lrpcd, which nobody may see without CAP_SYS_PTRACE.\n");
+  if (!looks_into_daemons_)
+    std::printf(
+        "NOT LOOKED AT: the descriptors and regions of the daemons, which nobody may see without CAP_SYS_PTRACE.\n");
   if (wrongs_ == 0) {
-    std::printf("Nothing was wrong%s.\n", looks_into_lrpcd_ ? "" : " in what was looked at");
+    std::printf("Nothing was wrong%s.\n", looks_into_daemons_ ? "" : " in what was looked at");
   } else {
     std::printf("%llu things were WRONG. Logs: %s\nTo repeat: %s\n", wide(wrongs_), options_.directory.c_str(),
                 options_.repeat.c_str());

@@ -26,7 +26,8 @@ int run_sealed_client(const Orders& orders);
 /// As a client, but through all rounds; keeps one binding to the survivor and nothing else while the storm drains.
 int run_survivor_client(const Orders& orders);
 
-/// A process that nobody knows yet imports the survivor and calls it. Until it has been let in, which must be soon.
+/// A process that nobody knows yet imports the survivor of its machine and calls it, and, where there is a network, the
+/// other machine's. Until it has been let in, which must be soon.
 int run_newcomer(const Orders& orders);
 
 /// SIGTERM is noticed by sleep_or_end() alone. Before the first thread.

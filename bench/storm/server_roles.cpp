@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "remote_caller.h"
+#include "remote_service.h"
 #include "roles.h"
 #include "service.h"
 
@@ -18,11 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An export that another server, or a nameserver that is away, may prevent.
-bool export_or_not(Server& server, const std::string& name, Service& service, std::vector<ExportId>& exported,
-                   ExportOptions options = {}) {
-  const InCall waiting("export", 0, nullptr);
-  const auto done = Storm::export_to(server, name, service, std::move(options));
+/// What another server, or a nameserver that is away, may prevent.
+bool exported_or_not(const Result<ExportId>& done, const std::string& name, std::vector<ExportId>& exported) {
   if (done) {
     exported.push_back(*done);
     return true;
@@ -35,6 +34,19 @@ bool export_or_not(Server& server, const std::string& name, Service& service, st
     default: complain("export of %s: %s", name.c_str(), done.error().message().c_str());
   }
   return false;
+}
+
+bool export_or_not(Server& server, const std::string& name, Service& service, std::vector<ExportId>& exported,
+                   ExportOptions options = {}) {
+  const InCall waiting("export", 0, nullptr);
+  return exported_or_not(Storm::export_to(server, name, service, std::move(options)), name, exported);
+}
+
+/// Nothing to do where there is no other machine.
+bool export_or_not(Server& server, const std::string& name, RemoteService& service, std::vector<ExportId>& exported) {
+  if (ledger().machines.load() == 1) return true;
+  const InCall waiting("export", 0, nullptr);
+  return exported_or_not(Remote::export_to(server, name, service), name, exported);
 }
 
 /// Some withdraw at random, often while a client is binding.
@@ -107,6 +119,7 @@ int run_server(const Orders& orders) {
   block_sigterm();
   Random random(orders.seed);
   Service service(orders.nameserver, random.seed());
+  RemoteService remote_service(service);
   ServerOptions options{.nameserver = orders.nameserver};
   // Small supplies, so that E-stacks are taken away from A-stacks, and left alone.
   options.max_estacks = random.chance(50) ? random.between(4, 8) : 64;
@@ -118,6 +131,8 @@ int run_server(const Orders& orders) {
   std::uint32_t left = random.between(1, 40);
   for (bool end = false; !end;) {
     if (exported.size() < 2) (void)export_or_not(server, mortal_name(random.below(kNames)), service, exported);
+    if (exported.size() < 4)
+      (void)export_or_not(server, remote_name(random.below(kRemoteNames)), remote_service, exported);
     end = sleep_or_end(random.between(500, 40'000));
     door.open(server, service);
     if (exported.size() > 1 && random.chance(20)) withdraw_one(server, exported, random);
@@ -130,6 +145,7 @@ int run_server(const Orders& orders) {
 int run_survivor_server(const Orders& orders) {
   block_sigterm();
   Service service(orders.nameserver, orders.seed);
+  RemoteService remote_service(service);
   ServerOptions options{.nameserver = orders.nameserver, .estack_idle = 300ms};
   if (fault_is(Fault::leaked_account)) options.max_bindings_per_user = 2;
   Server server(options);
@@ -141,6 +157,9 @@ int run_survivor_server(const Orders& orders) {
   PrivateDoor door(orders.nameserver, kSurvivorName);
   std::vector<ExportId> exported;
   while (!export_or_not(server, kSurvivorName, service, exported, rules)) {
+    if (sleep_or_end(20'000)) return 1;
+  }
+  while (!export_or_not(server, kRemoteSurvivorName, remote_service, exported)) {
     if (sleep_or_end(20'000)) return 1;
   }
   while (!ledger().ending.load()) {

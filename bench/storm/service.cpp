@@ -85,9 +85,13 @@ void Service::Throw(CallContext&, std::uint64_t call) {
   throw std::runtime_error("thrown on request");
 }
 
-Storm::Counter Service::Open(CallContext& context, std::uint64_t call, std::int64_t start) {
+std::shared_ptr<Service::Counter> Service::open(std::uint64_t call, std::int64_t start) {
   begin(call);
-  return context.grant<Storm::Counter>(std::make_shared<Counter>(start, handles_));
+  return std::make_shared<Counter>(start, handles_);
+}
+
+Storm::Counter Service::Open(CallContext& context, std::uint64_t call, std::int64_t start) {
+  return context.grant<Storm::Counter>(open(call, start));
 }
 
 std::int64_t Service::Advance(CallContext&, std::uint64_t call, Counter& counter, std::int64_t by) {

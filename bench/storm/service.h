@@ -49,6 +49,8 @@ class Service {
                                                std::uint32_t depth, std::int32_t a, std::int32_t b);
   Result<std::uint32_t, Storm::Refused> Ask(CallContext& context, std::uint64_t call, std::uint32_t question);
 
+  /// Call `call` is executed: it opens a Counter.
+  [[nodiscard]] std::shared_ptr<Counter> open(std::uint64_t call, std::int64_t start);
   /// Drops the bindings that Through has made; the next one makes them anew.
   void let_go();
   /// Objects behind handles.

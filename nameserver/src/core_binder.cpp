@@ -39,6 +39,9 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body)
   }
   if (auto room = accounts_.room(peer.peer.uid, Quota::imports); !room) return fail(peer, request, room.error());
   if (body.principal && !is_network_domain(peer)) {
+    // After a start the network domain may ask before it has said that it is one: that is no refusal for good.
+    if (!exports_.contains(shim::kNetworkName))
+      return fail(peer, request, {Errc::name_unknown, "nobody speaks for other hosts here, at present"});
     return fail(peer, request, {Errc::not_permitted, "only this machine's network domain speaks for other hosts"});
   }
   // Before anything is told about the name.

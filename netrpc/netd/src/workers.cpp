@@ -1,5 +1,7 @@
 #include "workers.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -43,6 +45,7 @@ void Workers::one_more_locked() noexcept {
 }
 
 void Workers::work() noexcept {
+  ::pthread_setname_np(::pthread_self(), "lrpc-worker");  // not the one of the thread that has made this one
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;

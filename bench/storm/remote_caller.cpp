@@ -1,0 +1,183 @@
+#include "remote_caller.h"
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "caller.h"
+
+namespace lrpc::storm {
+
+using namespace std::chrono_literals;
+
+std::string remote_name(std::uint32_t number) { return "remote-" + std::to_string(number); }
+
+std::string over_there(const std::string& name) {
+  return name + "@" + ledger().addresses[1 - place().machine.load()].data();
+}
+
+RemoteBound RemoteCaller::import(const std::string& name, const ImportOptions& options) {
+  const bool survivor = name == kRemoteSurvivorName;
+  const std::uint32_t round = ledger().round.load();
+  RemoteBound bound;
+  bound.terms = {.survivor = survivor, .remote = true, .network_ends = ledger().network_ends.load()};
+  bound.terms.may_abort = !(options.call_timeout == kNoLimit);
+  bound.terms.may_refuse = options.supply == AStackSupply::fail;
+  auto imported = [&] {
+    const InCall waiting("remote import", 0, nullptr);
+    return Remote::Client::import(over_there(name), options);
+  }();
+  if (imported) {
+    ledger().remote_bindings.fetch_add(1, std::memory_order_relaxed);
+    bound.client = std::make_shared<Remote::Client>(*std::move(imported));
+    return bound;
+  }
+  switch (imported.code()) {
+    case Errc::name_unknown:
+    case Errc::limit_reached:
+    case Errc::remote_unavailable:
+      // While the daemons are left alone, both network domains are there, and so is the survivor.
+      if (survivor && round % 2 == 0 && round == ledger().round.load())
+        complain("import of %s, which is there: %s%s", name.c_str(), imported.error().message().c_str(), kNoNetworkEnd);
+      break;
+    case Errc::timed_out:
+    case Errc::peer_gone:
+    case Errc::no_nameserver: break;
+    default: complain("import of %s: %s", name.c_str(), imported.error().message().c_str());
+  }
+  return bound;
+}
+
+RemoteBound RemoteCaller::import_survivor(const ImportOptions& options) { return import(kRemoteSurvivorName, options); }
+
+RemoteBound RemoteCaller::import(const std::string& nameserver) {
+  ImportOptions options{.nameserver = nameserver};
+  options.timeout = std::chrono::milliseconds(random_.below(150));
+  options.watcher = !random_.chance(10);
+  if (random_.chance(20)) options.supply = random_.chance(50) ? AStackSupply::fail : AStackSupply::grow;
+  if (random_.chance(30)) options.call_timeout = std::chrono::milliseconds(random_.between(1, 50));
+  return import(random_.chance(40) ? std::string(kRemoteSurvivorName) : remote_name(random_.below(kRemoteNames)),
+                options);
+}
+
+bool RemoteCaller::call(const RemoteBound& bound) {
+  const std::uint32_t kind = random_.below(100);
+  if (kind < 40) return add(*bound.client, bound.terms);
+  if (kind < 50) return add_in_scope(*bound.client, bound.terms);
+  if (kind < 60) return started(*bound.client, bound.terms);
+  if (kind < 75) return large(*bound.client, bound.terms);
+  if (kind < 85) return handles(*bound.client, bound.terms);
+  return uncommon(*bound.client, bound.terms);
+}
+
+bool RemoteCaller::add(Remote::Client& client, const Terms& terms) {
+  const auto a = static_cast<std::int32_t>(random_.below(1'000'000));
+  const auto b = static_cast<std::int32_t>(random_.below(1'000'000));
+  const MadeCall made("remote Add", client.binding());
+  const auto sum = client.Add(made.number(), a, b);
+  return made.judge(sum, terms, sum && *sum == a + b);
+}
+
+/// Often too short for an answer to come back in time.
+bool RemoteCaller::add_in_scope(Remote::Client& client, const Terms& terms) {
+  const CallScope scope(std::chrono::microseconds(random_.between(20, 5000)));
+  Terms in_scope = terms;
+  in_scope.may_abort = true;
+  return add(client, in_scope);
+}
+
+/// Starts a call, and finishes it or abandons it.
+bool RemoteCaller::started(Remote::Client& client, const Terms& terms) {
+  MadeCall made("started remote Add", client.binding());
+  const bool abandoned = random_.chance(25);
+  auto pending = client.start().Add(made.number(), 40, 2);
+  if (abandoned) {
+    made.fate(Fate::unknown);
+    return true;
+  }
+  const auto sum = pending.finish();
+  return made.judge(sum, terms, sum && *sum == 42);
+}
+
+bool RemoteCaller::large(Remote::Client& client, const Terms& terms) {
+  const std::uint32_t size = random_.below(12'001);
+  if (random_.chance(50)) {
+    std::vector<std::byte> memory(12'000);
+    Buffer data(memory);
+    const auto first = static_cast<std::uint8_t>(random_.below(256));
+    const MadeCall made("remote Fill", client.binding());
+    const auto filled = client.Fill(made.number(), size, first, data);
+    bool right = data.contents().size() == size;
+    for (std::size_t i = 0; right && i < size; ++i) right = data.contents()[i] == static_cast<std::byte>(first + i);
+    return made.judge(filled, terms, right);
+  }
+  const std::vector<std::byte> data(size, static_cast<std::byte>(random_.below(256)));
+  const std::uint64_t expected = data.empty() ? 0 : size * std::to_integer<std::uint64_t>(data.front());
+  const MadeCall made("remote Sum", client.binding());
+  const auto sum = client.Sum(made.number(), data);
+  return made.judge(sum, terms, sum && *sum == expected);
+}
+
+bool RemoteCaller::handles(Remote::Client& client, const Terms& terms) {
+  const std::int64_t start = random_.below(1000);
+  std::optional<Remote::Counter> counter;
+  {
+    const MadeCall made("remote Open", client.binding());
+    const auto opened = client.Open(made.number(), start);
+    if (!opened) return made.failed(opened.code(), terms);
+    made.answered(true);
+    counter = *opened;
+  }
+  std::int64_t value = start;
+  bool sure = true;  // whether an aborted call was executed nobody knows
+  for (std::uint32_t i = random_.below(3); i > 0; --i) {
+    const std::int64_t by = random_.below(1000);
+    const MadeCall made("remote Advance", client.binding());
+    const auto advanced = client.Advance(made.number(), *counter, by);
+    value += by;
+    if (!made.judge(advanced, terms, advanced && (!sure || *advanced == value))) return false;
+    sure = sure && advanced;
+  }
+  if (random_.chance(20)) return true;  // left for the rundown
+  const MadeCall made("remote Close", client.binding());
+  const auto last = client.Close(made.number(), *counter);
+  return made.judge(last, terms, last && (!sure || *last == value));
+}
+
+bool RemoteCaller::uncommon(Remote::Client& client, const Terms& terms) {
+  switch (random_.below(4)) {
+    case 0: {
+      const std::uint32_t time = random_.below(12'000);
+      const MadeCall made("remote Nap", client.binding());
+      const auto slept = client.Nap(made.number(), time);
+      return made.judge(slept, terms, slept && *slept == time);
+    }
+    case 1: {
+      const MadeCall made("remote Tell", client.binding());
+      const auto told = client.Tell(made.number(), random_.seed());
+      if (!told) return made.failed(told.code(), terms);
+      made.fate(Fate::unknown);
+      return true;
+    }
+    case 2: {
+      const auto value = random_.below(1'000'000);
+      const MadeCall made("remote Check", client.binding());
+      const auto doubled = client.Check(made.number(), value);
+      if (const auto* refused = doubled.raised<Remote::Refused>())
+        return made.answered(value % 2 == 1 && refused->reason == 7 && refused->call == made.number());
+      return made.judge(doubled, terms, doubled && value % 2 == 0 && *doubled == 2 * value);
+    }
+    default: {
+      const auto a = static_cast<std::int32_t>(random_.below(1000));
+      const auto b = static_cast<std::int32_t>(random_.below(1000));
+      const MadeCall made("remote Onward", client.binding());
+      const auto sum = client.Onward(made.number(), some_name(random_), a, b);
+      if (sum.raised<Remote::Refused>() != nullptr) return made.answered(true);
+      return sum ? made.answered(*sum == a + b) : made.failed(sum.code(), terms, true);
+    }
+  }
+}
+
+}  // namespace lrpc::storm

@@ -1,0 +1,55 @@
+// One thread's calls to the other machine: what Caller is for those to its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lrpc/client.h"
+#include "made_call.h"
+#include "random.h"
+#include "remote.client.h"
+
+namespace lrpc::storm {
+
+/// What servers of each machine export for the other one.
+inline constexpr std::uint32_t kRemoteNames = 4;
+inline constexpr const char* kRemoteSurvivorName = "remote-survivor";
+/// Those names, and no others, as of fnmatch(3).
+inline constexpr const char* kRemotePattern = "remote-*";
+[[nodiscard]] std::string remote_name(std::uint32_t number);
+/// That name of the other machine.
+[[nodiscard]] std::string over_there(const std::string& name);
+
+/// A binding to a server of the other machine, and what may happen to it.
+struct RemoteBound {
+  std::shared_ptr<Remote::Client> client;  ///< Null: the storm has prevented it.
+  Terms terms;
+};
+
+/// Makes calls at random and judges what comes back. One a thread.
+class RemoteCaller {
+ public:
+  explicit RemoteCaller(std::uint64_t seed) : random_(seed) {}
+  [[nodiscard]] Random& random() noexcept { return random_; }
+
+  /// Imports some name, the survivor's now and then. Complains if an error does not fit.
+  [[nodiscard]] RemoteBound import(const std::string& nameserver);
+  /// Imports the survivor's name.
+  [[nodiscard]] static RemoteBound import_survivor(const ImportOptions& options);
+  /// One call, or several that belong together. False: the binding is of no use any more.
+  bool call(const RemoteBound& bound);
+
+ private:
+  static RemoteBound import(const std::string& name, const ImportOptions& options);
+  bool add(Remote::Client& client, const Terms& terms);
+  bool add_in_scope(Remote::Client& client, const Terms& terms);
+  bool started(Remote::Client& client, const Terms& terms);
+  bool large(Remote::Client& client, const Terms& terms);
+  bool handles(Remote::Client& client, const Terms& terms);
+  bool uncommon(Remote::Client& client, const Terms& terms);
+
+  Random random_;
+};
+
+}  // namespace lrpc::storm
