@@ -12,5 +12,9 @@ std::array<char, 4096> handover_places{};
 // ThreadSanitizer, and others from here, which are not: it sees references go, but not always the order that their
 // count makes, and reports the end of the record.
 extern "C" [[gnu::weak, gnu::visibility("default")]] const char* __tsan_default_suppressions();  // NOLINT: not our name
-extern "C" const char* __tsan_default_suppressions() { return "race:std::_Sp_counted_ptr_inplace<lrpc::\n"; }
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:std::_Sp_counted_ptr_inplace<lrpc::client::\n"
+         "race:std::_Sp_counted_ptr_inplace<lrpc::server::\n"
+         "race:std::_Sp_counted_ptr_inplace<lrpc::shim::\n";
+}
 #endif

@@ -242,23 +242,23 @@ void BindingObject::forget_after_fork() noexcept {
   news_.forget_after_fork();
 }
 
-shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
+BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
   const shim::NoCancellation never;
   Waiting waiting;
   waiting.at_most(parts_.call_timeout);
   for (;;) {
     LRPC_STEP("client 2 slow");
     const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards
-    if (revoked()) return nullptr;
+    if (revoked()) return {nullptr, Errc::binding_revoked};
     const std::uint32_t trims = trims_.load(std::memory_order_acquire);
-    if (shim::LinkageRecord* record = list.take_any()) return record;
+    if (shim::LinkageRecord* record = list.take_any()) return {record};
     if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
     // The watcher may have had idle ones in its hands when we looked, and have put them back since.
     if (trims_.load(std::memory_order_acquire) != trims) continue;
     const bool trimming = trims % 2 != 0;
-    if (!trimming && parts_.supply == AStackSupply::fail) return nullptr;
+    if (!trimming && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
     std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
-    if (limit.count() <= 0 || waiting.cancelled()) return nullptr;
+    if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};
     if (trimming) {
       // The watcher has the idle ones in its hands for a moment. Yielding would not do: it may have our processor alone
       // and less priority.
@@ -274,11 +274,6 @@ shim::LinkageRecord* BindingObject::take_slow(AStackList& list) noexcept {
     }
     if (!parts_.watched) check_server();
   }
-}
-
-Errc BindingObject::why_not_taken() const noexcept {
-  if (revoked()) return Errc::binding_revoked;
-  return parts_.supply == AStackSupply::fail ? Errc::no_astack : Waiting().why_over();
 }
 
 /// How long to wait for an A-stack of the list before the next look; zero: there may be one now.

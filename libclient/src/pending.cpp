@@ -25,9 +25,10 @@ lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
 
 void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
   AStackList& list = binding_->astacks(astack_class);
-  linkage_ = binding_->take_slow(list);
+  const BindingObject::Taken taken = binding_->take_slow(list);
+  linkage_ = taken.record;
   if (linkage_ == nullptr) {
-    error_ = binding_->why_not_taken();
+    error_ = taken.why_not;
     return;
   }
   list.give_up(*linkage_);  // it may have been this thread's own lease; now it is the call's alone
@@ -131,15 +132,10 @@ bool PendingCall::execute_here() noexcept {
   return true;
 }
 
-/// After a ring by plain store: the hint is off, or says that whoever polls cannot fence for us. Then we do, between the
-/// ring and the look that counts.
+/// After a ring by plain store: the hint is off, or says that whoever polls cannot fence for us.
 void PendingCall::look_again() noexcept {
   const shim::NoCancellation never;
-  const std::atomic<std::uint32_t>& polled = linkage_->astack.head->polled;
-  if (polled.load(std::memory_order_relaxed) != 0) {
-    shim::full_fence();
-    if (polled.load(std::memory_order_relaxed) != 0) return;
-  }
+  if (shim::still_polled(*linkage_->astack.head)) return;
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 

@@ -270,7 +270,11 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
 
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();
-  auto end = std::make_shared<const UniqueFd>(std::move(ends->second));
+  struct End {  // a type of ours, see __tsan_default_suppressions()
+    UniqueFd fd;
+  };
+  const auto record = std::make_shared<const End>(std::move(ends->second));
+  std::shared_ptr<const UniqueFd> end(record, &record->fd);
   auto inner = import_network(options, end);
   if (!inner) return inner.error();
   const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));

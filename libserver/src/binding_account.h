@@ -1,4 +1,4 @@
-// How many bindings a server has, and which users': each until its memory is unmapped.
+// How many bindings a server has, and which users'.
 #pragma once
 
 #include <sys/types.h>
@@ -16,9 +16,11 @@
 
 namespace lrpc::server {
 
-/// A binding that has ended counts, too, for as long as a procedure keeps its A-stacks mapped: a client that lets go or
-/// dies again and again beside long procedures could make the server hold any number of them. Thread-safe; shared with
-/// whatever it counts, which may outlive the server.
+/// A binding that has ended counts, too, for as long as a procedure of it runs, which keeps its A-stacks mapped: a client
+/// that lets go or dies again and again beside its long procedures could make the server hold any number of them. What
+/// only waits to be unmapped does not count: as many bindings as there are E-stacks that have not woken yet, and the
+/// hundred or so in the poller's hands while it is in another client's procedure. Thread-safe; shared with whatever it
+/// counts, which may outlive the server.
 class BindingAccount {
  public:
   struct Held {

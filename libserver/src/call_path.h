@@ -38,8 +38,9 @@ inline constexpr std::uint64_t kCalledOrAbandoned =
 /// The check ladder: whether a call of this procedure is refused, and why() says what for. An A-stack that is not of the
 /// procedure's class is refused by the stub that its row names (ServedInterface::entries).
 [[nodiscard]] inline bool refused(const ServedAStack& astack, std::size_t procedure) noexcept {
-  // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both.
-  return procedure >= astack.entry_count.load(std::memory_order_acquire);
+  // A revoked binding has no procedures (ServedBinding::revoke), so one look at their number asks for both. Behind the
+  // claim, see none_executes().
+  return procedure >= astack.entry_count.load(std::memory_order_seq_cst);
 }
 [[nodiscard]] inline Errc why(const ServedAStack& astack) noexcept {
   return astack.binding->revoked() ? Errc::binding_revoked : Errc::bad_procedure;

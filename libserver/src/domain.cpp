@@ -199,6 +199,7 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) noexcept {
   secondary_.end(*binding);
   shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
+  binding->settle();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
   return binding;
 }

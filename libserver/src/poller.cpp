@@ -29,6 +29,9 @@ constexpr std::uint64_t kSlowFactor = 100;
 /// How long an A-stack is left alone whose caller sits on the last processor that was left to poll on.
 constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
 constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
+/// Where the kernel has refused to fence for our callers, it is asked again so long after. Each stint until then has them
+/// fence themselves.
+constexpr std::uint64_t kAskAgainUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
 
@@ -81,7 +84,6 @@ void Poller::stop() {
 }
 
 void Poller::run() {
-  fences_ = promised_ = shim::heavy_shared_fence();
   while (!stop_.load(std::memory_order_acquire)) {
     take_offers(shim::ticks());
     if (hot_count_ == 0) {
@@ -113,11 +115,20 @@ void Poller::say_polled(ServedAStack& astack) const noexcept {
 
 /// Between a hint that goes off and the last look: for the callers, too, unless the hint has told them to do it.
 void Poller::fence() noexcept {
-  if (promised_) {
-    fences_ = shim::heavy_shared_fence();
-  } else {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
+  if (shim::fence_before_last_look(promised_) || !promised_) return;
+  fences_ = false;
+  ask_again_ = shim::this_moment().after(kAskAgainUs);
+}
+
+/// Whether the kernel fences for our callers in this stint. It may refuse for want of memory, or for good (a filter): asked
+/// again now and then.
+bool Poller::can_promise() noexcept {
+  if (fences_) return true;
+  const shim::Moment now = shim::this_moment();
+  if (now.ticks < ask_again_) return false;
+  fences_ = shim::can_fence_shared();
+  ask_again_ = now.after(kAskAgainUs);
+  return fences_;
 }
 
 void Poller::say_all_polled() noexcept {
@@ -234,7 +245,7 @@ void Poller::last_look(const Hot& hot) {
 }
 
 void Poller::demote(std::size_t index) {
-  hot_[index].astack->head->polled.store(0, std::memory_order_seq_cst);
+  shim::take_hint_back(*hot_[index].astack->head);
   fence();
   drop(index);
   mark_ = shim::ticks();  // what this took is not the next call's time
@@ -255,7 +266,7 @@ void Poller::drop_cold(shim::Moment now) {
   bool any = false;
   for (std::size_t i = 0; i < hot_count_; ++i) {
     if (!is_cold(hot_[i])) continue;
-    hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
+    shim::take_hint_back(*hot_[i].astack->head);
     hot_[i].cold = any = true;
   }
   if (!any) return;
@@ -273,7 +284,7 @@ void Poller::drop_cold(shim::Moment now) {
 void Poller::stint() {
   policy_.begin(shim::this_moment());
   polling_ = true;
-  promised_ = fences_;
+  promised_ = can_promise();
   say_all_polled();
   grant_.begin_polling();
   poll();
@@ -356,7 +367,7 @@ void Poller::offer_processor() noexcept {
 
 void Poller::cool_down() {
   for (std::size_t i = 0; i < hot_count_; ++i) {
-    hot_[i].astack->head->polled.store(0, std::memory_order_seq_cst);
+    shim::take_hint_back(*hot_[i].astack->head);
   }
   fence();
   remembered_.clear();

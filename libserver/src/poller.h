@@ -78,6 +78,7 @@ class Poller {
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
   [[nodiscard]] bool take_seat() noexcept;
   void fence() noexcept;
+  [[nodiscard]] bool can_promise() noexcept;
   void say_polled(ServedAStack& astack) const noexcept;
   void say_all_polled() noexcept;
   [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
@@ -119,8 +120,9 @@ class Poller {
   std::uint32_t offers_seen_ = 0;
   PollerPolicy policy_;
   bool polling_ = false;                     ///< Within a stint: hints are on.
-  bool fences_ = true;                       ///< The kernel fences for our callers, the last time that we looked.
-  bool promised_ = true;                     ///< The stint's hints say so.
+  bool fences_ = false;                      ///< The kernel fences for our callers, the last time that we looked.
+  std::uint64_t ask_again_ = 0;              ///< ticks() at which to look again whether it does.
+  bool promised_ = false;                    ///< The stint's hints say so.
   std::uint16_t seat_ = shim::kNoProcessor;  ///< The processor that the hints name.
   std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
   std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.

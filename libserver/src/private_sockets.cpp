@@ -22,10 +22,12 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
 }
 
 /// What the kernel knows of the groups of who sent a message over `socket`: those of who connected it or made the pair,
-/// if that was the sender. A pair that a server makes for a child with fewer rights has the server's own.
+/// if that was the sender. A pair that a server makes for a child with fewer rights has the server's own. Processes
+/// outside of this one's process namespace have the number 0, all of them: which of them it was nobody knows.
 shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
   const auto peer = shim::peer_credentials(socket);
-  const bool same = peer && peer->pid == sender.pid && peer->uid == sender.uid && peer->gid == sender.gid;
+  const bool same =
+      peer && peer->pid > 0 && peer->pid == sender.pid && peer->uid == sender.uid && peer->gid == sender.gid;
   return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
 }
 

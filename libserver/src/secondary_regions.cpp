@@ -78,7 +78,7 @@ SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const s
 
 SecondaryRegion::~SecondaryRegion() {
   shim::take_over(shim::handover_place(binding_->id(), nullptr));  // from those who had it before
-  binding_->grown_astacks.fetch_sub(astacks_.size());
+  if (!settled_) binding_->grown_astacks.fetch_sub(astacks_.size());
 }
 
 void SecondaryRegion::close() noexcept {
@@ -87,6 +87,13 @@ void SecondaryRegion::close() noexcept {
 
 void SecondaryRegion::revoke_words() noexcept {
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+}
+
+void SecondaryRegion::settle() noexcept {
+  if (!none_executes(astacks_)) return;
+  settled_ = true;
+  binding_->grown_astacks.fetch_sub(astacks_.size());
+  share_.give();
 }
 
 // ---- The clerk ----
@@ -167,10 +174,11 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
 /// G9: the client has let go, or says what there is nothing to say about: either way the line has ended.
 void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region) {
   watcher_.unwatch(region->line_watch);
-  binding.take_out(*region);
+  const bool ours = binding.take_out(*region);  // else the binding's end has it
   region->hang_up();
   region->close();
   estacks_.let_go(region->astacks());
+  if (ours) region->settle();
 }
 
 // G10
@@ -178,6 +186,7 @@ void SecondaryRegions::end(ServedBinding& binding) {
   for (const auto& region : binding.take_secondary()) {
     watcher_.unwatch(region->line_watch);
     region->hang_up();
+    region->settle();
   }
 }
 

@@ -23,7 +23,7 @@
 
 namespace lrpc::server {
 
-/// How much has been granted, and to which user. What E-stacks still hold after their client has let go counts, too.
+/// How much has been granted, and to which user. What procedures still use after their client has let go counts, too.
 /// Thread-safe; shared with whatever it counts.
 class GrowthAccount {
  public:
@@ -68,17 +68,21 @@ class SecondaryRegion {
   /// No call on it is executed any more: the client has let go, or the binding is revoked (then its words are, too).
   void close() noexcept;
   void revoke_words() noexcept;
+  /// Once it has been closed and is in no list: it counts no longer, if no procedure runs on it; else until it is
+  /// unmapped. Once.
+  void settle() noexcept;
 
   std::uint64_t line_watch = 0;  ///< The clerk's.
 
  private:
-  const GrowthAccount::Share share_;  ///< Given back last.
+  GrowthAccount::Share share_;  ///< Given back last.
   const DescriptorAccount::Share descriptors_;
   const std::shared_ptr<ServedBinding> binding_;
   const std::uint16_t place_;
   const shim::Region region_;
   shim::PeerSocket line_;
   std::vector<ServedAStack> astacks_;
+  bool settled_ = false;
 };
 
 /// What the clerk does about them, for all bindings of a domain.

@@ -92,6 +92,15 @@ bool ServedBinding::revoke() noexcept {
   return true;
 }
 
+void ServedBinding::settle() noexcept {
+  if (grown_astacks.load() != 0 || !none_executes(astacks_)) return;
+  parts_.share.give();
+  if (gate() == shim::Gate::trap) return;  // its listener's thread may still sleep on the pidfd
+  parts_.client_pidfd.reset();
+  bell_.reset();
+  parts_.descriptors.reset();
+}
+
 // ---- Secondary A-stacks ----
 
 bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
@@ -103,13 +112,14 @@ bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
   return true;
 }
 
-void ServedBinding::take_out(const SecondaryRegion& region) {
+bool ServedBinding::take_out(const SecondaryRegion& region) {
   std::shared_ptr<SecondaryRegion> last;  // let go of outside the lock: it may unmap
   const std::lock_guard lock(secondary_mutex_);
   const auto found = std::ranges::find(secondary_, &region, [](const auto& one) { return one.get(); });
-  if (found == secondary_.end()) return;
+  if (found == secondary_.end()) return false;
   last = std::move(*found);
   secondary_.erase(found);
+  return true;
 }
 
 std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::take_secondary() {

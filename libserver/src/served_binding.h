@@ -107,8 +107,18 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 };
 static_assert(sizeof(ServedAStack) == 128);
 
+/// No procedure is executed on any of them, nor will be: their entry_count is 0, and no call is claimed. Either we see a
+/// claim, or its claimer sees our 0.
+[[nodiscard]] inline bool none_executes(std::span<const ServedAStack> astacks) noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const ServedAStack& astack : astacks) {
+    if (astack.entry_count.load(std::memory_order_relaxed) != 0 || astack.linkage.next_generation() == 0) return false;
+  }
+  return true;
+}
+
 struct ServedParts {
-  BindingAccount::Share share = {};  ///< Goes when the region is unmapped.
+  BindingAccount::Share share = {};  ///< Goes when the region is unmapped, or see settle().
   /// Next, so that it goes last: when they are closed. The bell keeps it, too.
   std::shared_ptr<const DescriptorAccount::Share> descriptors = {};
   std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
@@ -148,6 +158,10 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
   /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
   bool revoke() noexcept;
+  /// Once it has been revoked, is watched no more, and its secondary regions have been settled: if no procedure of it
+  /// runs, it counts for its user no longer, and has no descriptors. Who only holds it (an E-stack that has not looked
+  /// yet, the poller while it is in another client's procedure) is not to keep the user from binding anew. Once.
+  void settle() noexcept;
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
   /// What the client has sent is its user's to wait for.
   [[nodiscard]] shim::Stranger stranger() const { return {parts_.client.uid, parts_.descriptors}; }
@@ -157,7 +171,8 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   // knows primary ones pays for that.
   /// False: the binding is revoked, or the place is taken.
   [[nodiscard]] bool add(const std::shared_ptr<SecondaryRegion>& region);
-  void take_out(const SecondaryRegion& region);
+  /// False: it was not there.
+  bool take_out(const SecondaryRegion& region);
   [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary();
   /// Calls `use` with each of them, which stay meanwhile; it takes no lock.
   template <class Use>
@@ -175,7 +190,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] SecondaryAStack secondary(std::uint64_t number) const;
   /// Fills in what an A-stack of this binding's has to know.
   void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
-  std::atomic<std::uint64_t> grown_astacks{0};  ///< Alive, let go of or not.
+  std::atomic<std::uint64_t> grown_astacks{0};  ///< That count: SecondaryRegion::settle() has not been, or not yet.
 
   std::uint64_t bell_watch = 0;   ///< The clerk's.
   std::uint64_t pidfd_watch = 0;  ///< The clerk's.

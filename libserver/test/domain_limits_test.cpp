@@ -96,12 +96,49 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   EXPECT_EQ(domain.statistics().bindings, 8U);
 }
 
-TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmapped) {
+/// A procedure that runs on a binding, which it holds. What only holds one is a shared pointer alone: an E-stack that has
+/// not woken yet, a poller that is in another binding's procedure.
+struct Running {
+  explicit Running(std::shared_ptr<ServedBinding> held) : binding(std::move(held)) {
+    EXPECT_TRUE(binding->astacks()[0].linkage.claim(1));
+  }
+  std::shared_ptr<ServedBinding> binding;
+};
+
+TEST_F(DomainLimits, a_binding_that_has_ended_and_is_only_held_counts_no_longer) {
+  Domain domain({.max_bindings = 2,
+                 .max_bindings_per_user = 1,
+                 .max_region_bytes_per_user = region_bytes(),
+                 .max_descriptors_per_user = 2});
+  std::vector<std::shared_ptr<ServedBinding>> held;
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    const Status bound = bind(domain, client(1, kAlice));
+    ASSERT_TRUE(bound) << bound.error().message();
+    held.push_back(domain.find(id));
+    unbind(domain, id);
+  }
+}
+
+TEST_F(DomainLimits, a_binding_that_has_ended_has_no_descriptors_unless_a_procedure_runs) {
+  Domain domain({.max_descriptors_per_user = 4});
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  const auto held = domain.find(1);
+  const Running running(domain.find(2));
+  unbind(domain, 1);
+  unbind(domain, 2);
+  EXPECT_EQ(held->bell(), -1);
+  EXPECT_EQ(held->client_pidfd(), -1);
+  EXPECT_TRUE(bind(domain, client(1, kAlice)));
+  EXPECT_EQ(bind(domain, client(1, kAlice)).code(), Errc::limit_reached);
+}
+
+TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmapped_while_a_procedure_runs) {
   Domain domain({.max_bindings = 3, .max_bindings_per_client_process = 1, .max_bindings_per_user = 2});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  auto one = domain.find(1);  // as a procedure that runs holds it
-  auto other = domain.find(2);
+  Running one(domain.find(1));
+  Running other(domain.find(2));
   unbind(domain, 1);
   unbind(domain, 2);
   EXPECT_EQ(domain.statistics().bindings, 0U);
@@ -110,7 +147,7 @@ TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmappe
   EXPECT_NE(refused.error().text.find("(max_bindings_per_user)"), std::string::npos) << refused.error().text;
   EXPECT_TRUE(bind(domain, client(1, kBob))) << "its number stands for nobody once it has ended";
   EXPECT_EQ(bind(domain, client(2, kBob)).code(), Errc::limit_reached) << "of all bindings, too";
-  one.reset();
+  one.binding.reset();
   EXPECT_TRUE(bind(domain, client(2, kAlice)));
   EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
 }
@@ -119,12 +156,12 @@ TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
   Domain domain({.max_region_bytes_per_user = 2 * region_bytes()});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  auto held = domain.find(1);
+  Running running(domain.find(1));
   unbind(domain, 1);
   const Status refused = bind(domain, client(3, kAlice));
   ASSERT_EQ(refused.code(), Errc::limit_reached);
   EXPECT_NE(refused.error().text.find("(max_region_bytes_per_user)"), std::string::npos) << refused.error().text;
-  held.reset();
+  running.binding.reset();
   EXPECT_TRUE(bind(domain, client(3, kAlice)));
 }
 

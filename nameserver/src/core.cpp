@@ -117,6 +117,8 @@ void Core::admit(UniqueFd socket) {
     peer->serial = ++last_serial_;
   } while (connections_.contains(peer->serial) || peer->serial == 0);
   peer->peer = Peer{*who, shim::peer_groups(socket.get())};
+  if (auto& groups = peer->peer.groups; groups && groups->size() > kMostGroupsKept)
+    groups = std::vector(groups->begin(), groups->begin() + kMostGroupsKept);
   auto hold = std::make_shared<const int>();
   peer->open = hold;
   peer->socket = shim::PeerSocket(std::move(socket), shim::PeerSocket::Made::here, {who->uid, std::move(hold)});

@@ -38,7 +38,7 @@ struct Connection {
   std::uint32_t serial = 0;
   shim::PeerSocket socket;
   std::weak_ptr<const void> open;  ///< Expired when the socket is closed.
-  Peer peer;
+  Peer peer;                       ///< Of its groups kMostGroupsKept at most: a policy gets a WholePeer.
   EventLoop::WatchId watch = 0;
   std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
   std::size_t fds_in_flight = 0;           ///< Of those sent, at most so many has the peer not read yet.
@@ -57,6 +57,24 @@ struct Connection {
 
   // As a client.
   std::set<ImportId> imports;  ///< Those that have no answer yet.
+};
+
+/// As many as servers are told of, and one more: so that those are told that there are more.
+inline constexpr std::size_t kMostGroupsKept = shim::ClientCredentials::kMostGroups + 1;
+
+/// A connection's peer with all its groups. Those of who has many (up to 65,536, 256 KiB) are not kept for each connection,
+/// which no quota would count: the kernel, who keeps them with the socket, is asked again. Throws std::bad_alloc.
+class WholePeer {
+ public:
+  explicit WholePeer(const Connection& connection) : kept_(connection.peer) {
+    if (kept_.groups && kept_.groups->size() >= kMostGroupsKept)
+      whole_ = Peer{kept_, shim::peer_groups(connection.socket.get())};
+  }
+  [[nodiscard]] const Peer& get() const noexcept { return whole_ ? *whole_ : kept_; }
+
+ private:
+  const Peer& kept_;
+  std::optional<Peer> whole_;
 };
 
 /// A name that can be imported. Lives as long as its server's connection, or until it is withdrawn.
@@ -119,7 +137,7 @@ class Core {
   void apply_policy();
   Status watch_extra(const ExtraWatch& extra);
   Status may_export(const Connection& peer, const shim::ExportRequest& body);
-  Status may_import(const Connection& client, const std::string& name, const Peer* server);
+  Status may_import(const Connection& client, const std::string& name, const Connection* server);
 
   // core.cpp: connections.
   void begin_allocator();

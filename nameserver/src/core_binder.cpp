@@ -46,7 +46,7 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body)
   }
   // Before anything is told about the name.
   const auto exported = exports_.find(body.name);
-  const Peer* const server = exported != exports_.end() ? &exported->second.server->peer : nullptr;
+  const Connection* const server = exported != exports_.end() ? exported->second.server : nullptr;
   if (auto may = may_import(peer, body.name, server); !may) return fail(peer, request, may.error());
   if (body.timeout_ms == 0 && server == nullptr) {
     return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
@@ -133,7 +133,7 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   const std::string& name = import.wanted.name;
   if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits)
     return fits.error();
-  if (auto may = may_import(*import.client, name, &server.peer); !may) return may.error();
+  if (auto may = may_import(*import.client, name, &server); !may) return may.error();
 
   // As far as can be told it has not read what it was sent before. That is a matter of turns, not a refusal.
   if (!server.outbox.empty() || !room_in_flight(server, kBindFds)) return Asked::not_now;

@@ -57,16 +57,15 @@ void Core::apply_policy() {
   std::vector<std::pair<ImportId, Error>> refused;
   for (const auto& [name, ids] : waiting_) {
     const auto exported = exports_.find(name);
-    const Peer* const server = exported != exports_.end() ? &exported->second.server->peer : nullptr;
+    const Connection* const server = exported != exports_.end() ? exported->second.server : nullptr;
     for (const ImportId id : ids) {
       if (auto may = may_import(*imports_.at(id).client, name, server); !may) refused.emplace_back(id, may.error());
     }
   }
   for (const auto& [id, why] : refused) answer_import(id, why);
   for (const auto& [name, exported] : exports_) {
-    const Peer& server = exported.server->peer;
-    if (policy_->may_export(server, name)) continue;
-    log(LogLevel::warning, describe_peer(server) + " exports '" + name +
+    if (policy_->may_export(WholePeer(*exported.server).get(), name)) continue;
+    log(LogLevel::warning, describe_peer(exported.server->peer) + " exports '" + name +
                                "', which the policy would not allow now: the name stays until that process "
                                "withdraws it");
   }
@@ -84,7 +83,7 @@ Status Core::may_export(const Connection& peer, const shim::ExportRequest& body)
   if (!may_have_name(peer.peer.uid, body.name, ::geteuid())) {
     return Error{Errc::not_permitted, "'" + body.name + "' is for lrpc-netd: root or the nameserver's user"};
   }
-  Status may = policy_->may_export(peer.peer, body.name);
+  Status may = policy_->may_export(WholePeer(peer).get(), body.name);
   if (!may) {
     log_about(peer.peer, LogLevel::info,
               describe_peer(peer.peer) + " was refused: " + sanitized(may.error().message()));
@@ -92,8 +91,11 @@ Status Core::may_export(const Connection& peer, const shim::ExportRequest& body)
   return may;
 }
 
-Status Core::may_import(const Connection& client, const std::string& name, const Peer* server) {
-  Status may = policy_->may_import(client.peer, name, server);
+Status Core::may_import(const Connection& client, const std::string& name, const Connection* server) {
+  const WholePeer asks(client);
+  std::optional<WholePeer> serves;
+  if (server != nullptr) serves.emplace(*server);
+  Status may = policy_->may_import(asks.get(), name, serves ? &serves->get() : nullptr);
   if (!may) {
     log_about(client.peer, LogLevel::info,
               describe_peer(client.peer) + " was refused: " + sanitized(may.error().message()));

@@ -1,4 +1,12 @@
 // What one user may have of a nameserver, over all its connections, and the policy in force changing.
+#include <malloc.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <numeric>
+#include <thread>
+#include <vector>
+
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -27,6 +35,36 @@ TEST_P(Quotas, names_are_counted_over_all_connections_of_a_user_and_come_back) {
     const auto answer = one.next();
     return answer && std::holds_alternative<shim::Exported>(answer->body);
   }));
+}
+
+/// Bytes that malloc(3) has given out. With AddressSanitizer or ThreadSanitizer they are not counted.
+std::size_t bytes_in_use() {
+  const auto counted = ::mallinfo2();
+  return counted.uordblks + counted.hblkhd;
+}
+
+TEST_P(Quotas, groups_of_clients_that_have_many_are_not_kept_for_each_connection) {
+  START_NAMESERVER();
+  constexpr std::size_t kConnections = 64;
+  std::vector<gid_t> groups(65'536);
+  std::iota(groups.begin(), groups.end(), 1);
+  bool may = false;
+  std::size_t taken = 0;
+  std::thread([&] {  // to the kernel a thread has groups of its own
+    may = ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0;
+    if (!may) return;
+    const std::size_t before = bytes_in_use();
+    std::vector<TestPeer> clients;
+    clients.reserve(kConnections);
+    for (std::size_t i = 0; i < kConnections; ++i) {
+      clients.emplace_back(path()).import("nobody's");
+      EXPECT_EQ(clients.back().next_failure(), Errc::name_unknown);
+    }
+    taken = bytes_in_use() - before;
+  })
+      .join();
+  if (!may) GTEST_SKIP() << "needs CAP_SETGID";
+  EXPECT_LT(static_cast<std::ptrdiff_t>(taken), static_cast<std::ptrdiff_t>(kConnections * 32 * 1024));
 }
 
 TEST_P(Quotas, bytes_of_declarations_are_counted_over_all_connections_of_a_user) {

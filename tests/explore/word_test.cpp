@@ -10,7 +10,16 @@
 #include <vector>
 
 #include "standard.h"
-// Then what it is to be compiled with.
+// Then what it is to be compiled with. The fence that is the processor's own instruction is one that the explorer knows, too.
+#include "lrpc/shim/processor.h"
+
+namespace lrpc::shim {
+inline void explored_full_fence(std::source_location where = std::source_location::current()) {
+  explore::fence(std::memory_order_seq_cst, where);
+}
+}  // namespace lrpc::shim
+#define full_fence explored_full_fence
+
 #include "kernel-shim/src/gates.cpp"
 #include "libserver/src/call_path.h"
 #include "lrpc/shim/asymmetric_fence.h"
@@ -44,6 +53,9 @@ using lrpc::shim::Turn;
 std::uint16_t entry(void* world, lrpc::CallContext& context);
 constexpr lrpc::server::EntryPoint kEntry{.stub = &entry, .may_block = false};
 
+/// What refused calls ask whether it is revoked: all zero, it is not. Nothing else of it is looked at.
+alignas(lrpc::server::ServedBinding) std::byte no_binding[sizeof(lrpc::server::ServedBinding)];
+
 /// At the same addresses in each run.
 struct World {
   World() {
@@ -51,6 +63,7 @@ struct World {
     served.entries = &kEntry;
     served.entry_count = 1;
     served.impl = this;
+    served.binding = reinterpret_cast<lrpc::server::ServedBinding*>(no_binding);
   }
 
   AStackHead head{};
@@ -63,6 +76,7 @@ struct World {
   std::atomic<bool> over{false};     ///< No client calls any more.
   std::atomic<bool> revoked{false};  ///< The client's.
   std::atomic<bool> served_revoked{false};
+  bool given_back = false;
   std::uint64_t bell = 0;  ///< Messages in the socket; the kernel orders who sends and who receives.
 };
 alignas(World) std::byte place[sizeof(World)];
@@ -71,6 +85,7 @@ World& world() { return *std::launder(reinterpret_cast<World*>(place)); }
 std::uint16_t entry(void* world, lrpc::CallContext& /*context*/) {
   auto& here = *static_cast<World*>(world);
   ++here.executed;
+  explore::expect(!here.given_back, "a procedure is executed although its binding was given back");
   const std::uint64_t argument = here.argument.read();
   explore::pass();
   here.result.write(argument + 1);
@@ -136,15 +151,8 @@ void start(std::uint64_t argument) {
   const CallWord called = linkage.next_call(0, lrpc::shim::kNoProcessor);
   bool wakes = true;
   if (head.polled.load(std::memory_order_relaxed) != 0) {
-    lrpc::shim::ring_exchange(head, called);
     linkage.estack_may_sleep = true;
-    lrpc::shim::light_shared_fence();
-    const PolledHint hint(head.polled.load(std::memory_order_relaxed));
-    wakes = !hint.polled();
-    if (hint.polled() && !hint.polled_and_fenced()) {
-      std::atomic_thread_fence(std::memory_order_seq_cst);  // full_fence(), which is the processor's own
-      wakes = head.polled.load(std::memory_order_relaxed) == 0;
-    }
+    wakes = !lrpc::shim::ring_for_poller(head, called) && !lrpc::shim::still_polled(head);
   } else {
     const bool parked = lrpc::shim::ring_handoff(head, called);
     wakes = parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0;
@@ -217,37 +225,35 @@ void be_clerk() {
   }
 }
 
-void be_poller() {
+/// As Poller says, and in the order of its demote(): the kernel fences for the callers, or it refuses that and they are told.
+void poll_for(PolledHint hint, bool promised) {
   lrpc::CallContext context;
   ServedAStack& astack = world().served;
-  world().head.polled.store(1, std::memory_order_release);
+  world().head.polled.store(hint.bits(), std::memory_order_release);
   for (int scans = 0; scans < 2; ++scans) {
     (void)serve<Scanner::poller>(astack, context);
     explore::pass();
   }
-  world().head.polled.store(0, std::memory_order_seq_cst);
-  (void)lrpc::shim::heavy_shared_fence();
+  lrpc::shim::take_hint_back(world().head);
+  (void)lrpc::shim::fence_before_last_look(promised);
   (void)serve<Scanner::poller>(astack, context);
 }
-
-/// The kernel refuses the fence, and its callers are told.
-void be_poller_without_fence() {
-  lrpc::CallContext context;
-  ServedAStack& astack = world().served;
-  world().head.polled.store(PolledHint(1, 1).without_fence().bits(), std::memory_order_release);
-  for (int scans = 0; scans < 2; ++scans) {
-    (void)serve<Scanner::poller>(astack, context);
-    explore::pass();
-  }
-  world().head.polled.store(0, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  (void)serve<Scanner::poller>(astack, context);
-}
+void be_poller() { poll_for(PolledHint(1, 1), true); }
+void be_poller_without_fence() { poll_for(PolledHint(1, 1).without_fence(), false); }
 
 /// T18, as ServedBinding::revoke().
 void revoke_server() {
   world().served_revoked.store(true, std::memory_order_seq_cst);
   lrpc::shim::revoke_word(world().head, Sleeper::estack);
+}
+/// The procedures are taken away, as ServedBinding::revoke() does; if nobody executes one then, the binding is given back.
+void take_procedures_away() {
+  world().served.entry_count.store(0, std::memory_order_release);
+  world().given_back = lrpc::server::none_executes({&world().served, 1});
+}
+void serve_what_is_rung() {
+  lrpc::CallContext context;
+  (void)serve(world().served, context);
 }
 /// It is there until the binding is revoked.
 void be_revoked_estack() {
@@ -274,6 +280,16 @@ explore::Program program(std::vector<std::function<void()>> threads, bool polled
           .threads = std::move(threads)};
 }
 
+/// A call is there from the beginning.
+explore::Program rung_program(std::vector<std::function<void()>> threads) {
+  return {.set_up =
+              [] {
+                new (place) World;
+                lrpc::shim::ring_exchange(world().head, world().linkage.next_call(0, lrpc::shim::kNoProcessor));
+              },
+          .threads = std::move(threads)};
+}
+
 const std::vector<NamedProgram>& programs() {
   static const std::vector<NamedProgram> all{
       {"a_caller_and_an_estack", program({two_calls, [] { be_estack(); }})},
@@ -287,6 +303,7 @@ const std::vector<NamedProgram>& programs() {
       {"a_server_that_is_gone_and_said_to_poll", program({[] { call(10); }, revoke_client}, true)},
       {"a_client_that_is_gone", program({[] { start(10); }, be_revoked_estack, revoke_server})},
       {"an_estack_and_its_revocation", program({be_revoked_estack, revoke_server})},
+      {"a_call_and_a_binding_that_is_given_back", rung_program({serve_what_is_rung, take_procedures_away})},
       {"a_server_that_is_gone", program({[] { call(10); }, revoke_client})},
   };
   return all;
@@ -308,14 +325,18 @@ const std::set<std::string> kNeeded{
     "be_estack: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // A started call and the poller that goes.
     "heavy_shared_fence",
-    "start: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
-    "be_poller_without_fence: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
+    "still_polled: full_fence(); [fence seq_cst]",
+    "fence_before_last_look: full_fence(); [fence seq_cst]",
     // T11, T14, T18: who parks sees the flag, or does not sleep.
     "park_estack: if (!head.word.compare_exchange_strong(seen, parked.bits(), std::memory_order_seq_cst)) return; "
     "[update seq_cst]",
     "unpark_estack: head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst); [update seq_cst]",
     "revoke_word: if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, "
     "std::memory_order_seq_cst); [update seq_cst]",
+    // A binding is given back only if nobody executes a procedure of it, nor will. (The claim's own order is needed, too;
+    // but here a sequentially consistent load orders what is before it, as on x86, and it follows the claim.)
+    "refused: return word.procedure() >= astack.entry_count.load(std::memory_order_seq_cst); [load seq_cst]",
+    "none_executes: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // T17
     "revoke_client: world().revoked.store(true, std::memory_order_seq_cst); [store seq_cst]",
 };

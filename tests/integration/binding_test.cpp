@@ -1,5 +1,9 @@
 // Binding: names, waiting, mismatches, refusals, several servers and clients, private sockets (LRPC §3.1).
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -192,6 +196,17 @@ TEST(Binding, the_clerk_knows_the_groups_of_who_calls) {
   EXPECT_EQ(clerk.heard().groups, groups_from(60'000, 64));
 }
 
+/// A request to import Conformance, as a client sends it.
+std::vector<std::byte> import_request() {
+  const auto& wanted = Conformance::kPdl.interface;
+  return lrpc::shim::encode(
+             {1,
+              lrpc::shim::ImportRequest{"", {std::string(wanted.name), wanted.major, wanted.minor, wanted.hash}},
+              {},
+              {}})
+      .value();
+}
+
 TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   using lrpc::shim::GroupsKnown;
   lrpc::Server server;
@@ -210,12 +225,9 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
 
   // Who made the pair is another: it has groups that the client does not have.
   auto end = make_pair();
-  const auto& wanted = Conformance::kPdl.interface;
-  const auto bytes = lrpc::shim::encode(
-      {1, lrpc::shim::ImportRequest{"", {std::string(wanted.name), wanted.major, wanted.minor, wanted.hash}}, {}, {}});
-  ASSERT_TRUE(bytes);
+  const auto bytes = import_request();
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(::send(end.get(), bytes->data(), bytes->size(), 0) > 0 ? 0 : 1);
+  if (child == 0) ::_exit(::send(end.get(), bytes.data(), bytes.size(), 0) > 0 ? 0 : 1);
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_EQ(status, 0);
@@ -225,6 +237,51 @@ TEST(Binding, a_private_clients_groups_are_known_if_it_made_the_pair_itself) {
   EXPECT_EQ(heard.pid, child);
   EXPECT_EQ(heard.groups_known, GroupsKnown::none);
   EXPECT_TRUE(heard.groups.empty());
+}
+
+/// Two processes of another process namespace than the server's have the same number there, 0.
+TEST(Binding, a_private_client_of_another_process_namespace_is_not_taken_for_who_made_the_pair) {
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  int told[2];
+  ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
+  const auto request = import_request();
+  const pid_t server = ::fork();
+  if (server == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
+    const pid_t first = ::fork();  // of the namespace
+    if (first == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      lrpc::Server serving;
+      ConformanceService service(&serving);
+      lrpc::ExportOptions options;
+      options.authorise = [&](const lrpc::ClientCredentials& client) -> lrpc::Status {
+        const char heard[2] = {static_cast<char>(client.pid), static_cast<char>(client.groups_known)};
+        return ::write(told[1], heard, sizeof heard) == sizeof heard ? lrpc::Status() : Errc::not_permitted;
+      };
+      if (!Conformance::serve_over(serving, std::move(ends->first), service, options)) ::_exit(1);
+      for (;;) ::pause();
+    }
+    int status = 0;
+    ::close(told[1]);
+    ::waitpid(first, &status, 0);
+    ::_exit(1);
+  }
+  ::close(told[1]);
+  ends->first.reset();
+  const pid_t client = ::fork();  // not who made the pair
+  if (client == 0) ::_exit(::send(ends->second.get(), request.data(), request.size(), 0) > 0 ? 0 : 1);
+  char heard[2] = {};
+  const ssize_t size = ::read(told[0], heard, sizeof heard);
+  ::close(told[0]);
+  ::kill(server, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(client, &status, 0), client);
+  ASSERT_EQ(::waitpid(server, &status, 0), server);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs CAP_SYS_ADMIN";
+  ASSERT_EQ(size, 2);
+  EXPECT_EQ(heard[0], 0) << "the kernel has no number for it there";
+  EXPECT_EQ(heard[1], static_cast<char>(lrpc::GroupsKnown::none));
 }
 
 TEST(Binding, a_name_can_be_exported_once_and_again_after_its_server_is_gone) {

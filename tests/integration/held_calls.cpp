@@ -18,6 +18,10 @@ long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f
 int wrapped_madvise(void* begin, std::size_t size, int advice) asm("__wrap_madvise");
 
 long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f) {
+  if (Watch* const watch = Watch::current(); number == SYS_membarrier && watch != nullptr && watch->refuses_fence()) {
+    errno = ENOMEM;
+    return -1;
+  }
   Watch* const watch = number == SYS_futex ? Watch::current() : nullptr;
   if (watch == nullptr) return real_syscall(number, a, b, c, d, e, f);
   auto* const word = reinterpret_cast<void*>(a);

@@ -22,6 +22,8 @@ class Watch {
   virtual void waited(void* /*word*/, std::uint32_t /*bits*/, long /*result*/) {}
   /// After FUTEX_WAKE_BITSET.
   virtual void woke(void* /*word*/, std::uint32_t /*bits*/) {}
+  /// Whether membarrier(2) is to fail for want of memory.
+  virtual bool refuses_fence() { return false; }
   /// Before madvise(2) of pages that are to go.
   virtual void punches() {}
 

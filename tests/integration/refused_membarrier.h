@@ -15,17 +15,18 @@
 
 namespace testing_lrpc {
 
-/// For all threads of this process, those that come and those of its children. Async-signal-safe.
-inline bool refuse_membarrier(int error = EPERM) noexcept {
+/// The system call fails for all threads of this process, those that come and those of its children. Async-signal-safe.
+inline bool refuse_call(std::uint32_t number, int error = EPERM) noexcept {
   std::array<sock_filter, 4> code{
       {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error) & SECCOMP_RET_DATA)),
        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
   sock_fprog program{code.size(), code.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
+inline bool refuse_membarrier(int error = EPERM) noexcept { return refuse_call(SYS_membarrier, error); }
 
 /// This program again, from its beginning under the filter, with only those tests (--gtest_filter=..., disabled ones,
 /// too). Its exit status; 77: no filter can be set here; minus the signal that ended it.

@@ -1,5 +1,5 @@
 // lrpc-tasks-server SOCKET [ERROR [comes-and-goes]]: serves Tasks over the socket until its parent goes. membarrier(2)
-// fails with that error number, if it is not 0; poller and E-stacks leave as soon as they can.
+// fails with that error number, if it is not 0; poller and E-stacks come, and leave as soon as they can.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
   lrpc::ServerOptions options;
   if (argc > 3) {
     options.estack_idle = std::chrono::milliseconds(1);
-    options.poll_window = std::chrono::microseconds(0);
+    // Not zero, for then nobody polls: one call that comes later than that, and the poller goes.
+    options.poll_window = std::chrono::microseconds(100);
   }
   static testing_lrpc::TasksService service;
   lrpc::Server server(options);

@@ -204,12 +204,19 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
   auto client = pair.bind(lrpc::Gate::exchange);
   ASSERT_TRUE(client);
   constexpr std::uint64_t kCalls = 400;
-  // A call during which somebody else had the processor says nothing of the procedure: beside others it takes some rounds.
-  EXPECT_TRUE(eventually([&] {
-    const std::uint64_t before = pair.server.statistics().poller_hits;
+  // A call during which somebody else had the processor says nothing of the procedure, and a poller that was evicted leaves
+  // calls for another reason: only rounds without that count.
+  int sound = 0;
+  for (int round = 0; round < 10; ++round) {
+    const auto before = pair.server.statistics();
     for (std::uint64_t i = 0; i < kCalls; ++i) EXPECT_TRUE(client->Null());
-    return pair.server.statistics().poller_hits - before < kCalls / 2;
-  }));
+    const auto after = pair.server.statistics();
+    if (after.poller_evictions != before.poller_evictions) continue;
+    ++sound;
+    if (after.poller_hits - before.poller_hits < kCalls / 4) return;
+  }
+  if (sound == 0) GTEST_SKIP() << "the machine is busy";
+  FAIL() << "in none of " << sound << " rounds";
 }
 
 TEST(DomainCaching, costs_nothing_without_calls) {

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -14,9 +16,15 @@
 namespace testing_lrpc {
 namespace {
 
-/// Holds the trimmer, which has all idle A-stacks in its hands, until the thread that made this waits for something.
+/// Holds the trimmer, which has all idle A-stacks in its hands, until let_go(), or until the thread that made this waits for
+/// something.
 class HeldTrimmer : public Watch {
  public:
+  enum class Until : std::uint8_t { let_go, caller_waits };
+  void begin(Until until) {
+    until_ = until;
+    Watch::begin();
+  }
   void punches() override {
     std::unique_lock lock(mutex_);
     holds_ = true;
@@ -26,7 +34,7 @@ class HeldTrimmer : public Watch {
   void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/) override {
     if (std::this_thread::get_id() != caller_) return;
     waits_ = true;
-    let_go();
+    if (until_ == Until::caller_waits) let_go();
   }
   bool wait_held() {
     std::unique_lock lock(mutex_);
@@ -40,6 +48,7 @@ class HeldTrimmer : public Watch {
   [[nodiscard]] bool caller_has_waited() const noexcept { return waits_; }
 
  private:
+  Until until_ = Until::let_go;
   const std::thread::id caller_ = std::this_thread::get_id();
   std::atomic<bool> waits_{false};
   std::mutex mutex_;
@@ -48,27 +57,54 @@ class HeldTrimmer : public Watch {
   bool let_go_ = false;
 };
 
-TEST(Trimming, is_waited_for_by_a_caller_that_does_not_wait_for_astacks) {
-  HeldTrimmer trimmer;
-  ConformanceService service;
-  lrpc::Server server;
-  auto ends = lrpc::shim::make_socket_pair();
-  ASSERT_TRUE(ends);
-  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
-  auto client = Conformance::Client::import_over(std::move(ends->second), {.supply = lrpc::AStackSupply::fail});
-  ASSERT_TRUE(client) << client.error().message();
-  std::vector<std::byte> memory(100'000);
-  const auto fill = [&] {
-    lrpc::Buffer data(memory);
-    return client->Fill(100'000, 7, data).code();
-  };
-  ASSERT_EQ(fill(), lrpc::Errc::ok) << "with its tail, which is given back a second later";
-  trimmer.begin();
-  ASSERT_TRUE(trimmer.wait_held());
+/// A client of a server in this process that does not wait for A-stacks, and whose trimmer is held.
+class Trimming : public testing::Test {
+ protected:
+  void hold(HeldTrimmer::Until until) {
+    auto ends = lrpc::make_socket_pair();
+    ASSERT_TRUE(ends);
+    ASSERT_TRUE(Conformance::serve_over(server_, std::move(ends->first), service_));
+    auto client = Conformance::Client::import_over(std::move(ends->second), {.supply = lrpc::AStackSupply::fail});
+    ASSERT_TRUE(client) << client.error().message();
+    client_ = std::make_unique<Conformance::Client>(*std::move(client));
+    ASSERT_EQ(fill(), lrpc::Errc::ok) << "with its tail, which is given back a second later";
+    trimmer_.begin(until);
+    ASSERT_TRUE(trimmer_.wait_held());
+  }
+  lrpc::Errc fill() {
+    lrpc::Buffer data(memory_);
+    return client_->Fill(100'000, 7, data).code();
+  }
+
+  HeldTrimmer trimmer_;  // which outlives those whose threads tell it
+  ConformanceService service_;
+  lrpc::Server server_;
+  std::unique_ptr<Conformance::Client> client_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(100'000);
+};
+
+TEST_F(Trimming, is_waited_for_by_a_caller_that_does_not_wait_for_astacks) {
+  ASSERT_NO_FATAL_FAILURE(hold(HeldTrimmer::Until::caller_waits));
   EXPECT_EQ(fill(), lrpc::Errc::ok) << "the A-stacks are there, if not to be had just now";
-  EXPECT_TRUE(trimmer.caller_has_waited());
-  trimmer.let_go();
-  EXPECT_EQ(client->start().Add(1, 2).finish().value(), 3);
+  EXPECT_TRUE(trimmer_.caller_has_waited());
+  trimmer_.let_go();
+  EXPECT_EQ(client_->start().Add(1, 2).finish().value(), 3);
+}
+
+TEST_F(Trimming, that_outlasts_a_call_is_not_taken_for_a_want_of_astacks) {
+  ASSERT_NO_FATAL_FAILURE(hold(HeldTrimmer::Until::let_go));
+  {
+    const lrpc::CallScope scope(std::chrono::milliseconds(20));
+    EXPECT_EQ(fill(), lrpc::Errc::call_aborted) << "its time was over";
+  }
+  lrpc::Cancellation cancellation;
+  cancellation.cancel();
+  {
+    const lrpc::CallScope scope(cancellation);
+    EXPECT_EQ(fill(), lrpc::Errc::call_cancelled);
+  }
+  trimmer_.let_go();
+  EXPECT_EQ(fill(), lrpc::Errc::ok);
 }
 
 }  // namespace

@@ -47,8 +47,10 @@ exec 3>"$work/end"
 exec 3>&-
 wait "$server"
 
-if "${threads[@]}" race >"$work/race.log" 2>&1; then
-  echo "a race of the program's own was not reported"
-  exit 1
-fi
-grep -q "ThreadSanitizer: data race" "$work/race.log"
+for race in race race-counted; do
+  if "${threads[@]}" $race >"$work/race.log" 2>&1; then
+    echo "$race: a race of the program's own was not reported"
+    exit 1
+  fi
+  grep -q "ThreadSanitizer: data race" "$work/race.log"
+done

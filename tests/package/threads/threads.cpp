@@ -5,6 +5,7 @@
 // threads serve NAME   the server alone, until its standard input ends
 // threads call NAME    the client alone
 // threads race         really a race: ThreadSanitizer is to see it
+// threads race-counted the same, at the end of a counted object of a type that the program names
 #include <unistd.h>
 
 #include <atomic>
@@ -297,12 +298,27 @@ void race() {
   other.join();
 }
 
+/// Whoever lets go of it last does not know that the other has written.
+void race_counted() {
+  auto text = std::make_shared<lrpc::String<64>>();
+  std::atomic<bool> written{false};
+  std::thread other([&written, raw = text.get()] {
+    *raw = lrpc::String<64>("written");
+    written.store(true, std::memory_order_relaxed);
+  });
+  while (!written.load(std::memory_order_relaxed)) std::this_thread::yield();
+  text.reset();
+  other.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string role = argc > 1 ? argv[1] : "";
   if (role == "race") {
     race();
+  } else if (role == "race-counted") {
+    race_counted();
   } else if (role == "serve") {
     Service service;
     lrpc::Server server;

@@ -37,8 +37,11 @@ inline void light_shared_fence() noexcept {
 }
 
 /// The rare side: a full fence on every processor that runs a thread of a registered process. False if the kernel
-/// refuses (a filter, an old kernel): then it has slept for a millisecond instead, far longer than a processor keeps a
-/// store to itself, and the frequent side is to be told before it relies on the next one (PolledHint::without_fence()).
+/// refuses (a filter, an old kernel): then it has let a millisecond pass instead, far longer than a processor keeps a
+/// store to itself; asleep, unless a filter refuses that, too. The frequent side is to be told before it relies on the
+/// next one (PolledHint::without_fence()).
 [[nodiscard]] bool heavy_shared_fence() noexcept;
+/// Whether it would return true now. One system call.
+[[nodiscard]] bool can_fence_shared() noexcept;
 
 }  // namespace lrpc::shim

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "lrpc/shim/asymmetric_fence.h"
 #include "lrpc/shim/call_word.h"
 #include "lrpc/shim/futex.h"
 #include "lrpc/shim/linkage.h"
@@ -46,6 +47,37 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
     poll_delay();
     word = load_word(head);
   }
+}
+
+// ---- A call that nobody waits for, and a poller that goes ----
+//
+// Who rings by plain store and goes away would not notice that the poller has just gone. So the two are a Dekker pair
+// over the word and the hint `polled`: the caller rings, fences, looks at the hint; the poller takes the hint back,
+// fences, looks at the word. Either the caller's call is seen in that last look, or the caller sees that the hint is off
+// and wakes the E-stack (T4).
+
+/// T1, the fence, the look. True: a poller has the call, whose own fence reaches this caller. False: ask still_polled().
+[[nodiscard]] inline bool ring_for_poller(AStackHead& head, CallWord called) noexcept {
+  ring_exchange(head, called);
+  light_shared_fence();
+  return PolledHint(head.polled.load(std::memory_order_relaxed)).polled_and_fenced();
+}
+
+/// The caller's half where the hint says that whoever polls cannot fence for its callers: they do. False: nobody polls.
+[[nodiscard]] inline bool still_polled(const AStackHead& head) noexcept {
+  if (head.polled.load(std::memory_order_relaxed) == 0) return false;
+  full_fence();
+  return head.polled.load(std::memory_order_relaxed) != 0;
+}
+
+/// The poller's half, for each A-stack that it lets go of.
+inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std::memory_order_seq_cst); }
+/// Behind that, once for all of them, and before the last look at each. `promised`: their hints say that it fences for
+/// the callers. False: the kernel does not.
+[[nodiscard]] inline bool fence_before_last_look(bool promised) noexcept {
+  if (promised) return heavy_shared_fence();
+  full_fence();
+  return false;
 }
 
 // ---- The handoff gate, client's half ----

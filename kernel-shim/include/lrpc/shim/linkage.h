@@ -69,11 +69,12 @@ class ServerLinkage {
   /// For the claimer: the generation it has claimed.
   [[nodiscard]] std::uint64_t claimed_generation() const noexcept { return bits_.load(std::memory_order_relaxed) >> 8; }
   /// T5: {n-1, free} → {n, claimed}. True for exactly one claimer. Acquire, so that what the last holder of this
-  /// A-stack wrote before its release is seen.
+  /// A-stack wrote before its release is seen; sequentially consistent, so that whoever takes the procedures away and
+  /// then sees no claim knows that no later claimer finds one.
   [[nodiscard]] bool claim(std::uint64_t generation) noexcept { return claim_from(bits(generation - 1, State::free)); }
   /// The same, from a linkage that was seen free.
   [[nodiscard]] bool claim_from(std::uint64_t seen) noexcept {
-    return bits_.compare_exchange_strong(seen, claimed_after(seen), std::memory_order_acquire,
+    return bits_.compare_exchange_strong(seen, claimed_after(seen), std::memory_order_seq_cst,
                                          std::memory_order_relaxed);
   }
   /// T8: the call is over: {n, claimed} → {n, free}.

@@ -114,12 +114,14 @@ class BindingObject {
   /// How long a caller polls before it gives an exchange up.
   [[nodiscard]] const std::uint32_t& exchange_looks() const noexcept { return exchange_looks_; }
 
-  /// Step 2 when no A-stack is leased to the thread: any other, or by the binding's supply rule. Null: see
-  /// why_not_taken().
-  [[nodiscard]] shim::LinkageRecord* take_slow(AStackList& list) noexcept;
-  /// Why take_slow() has just returned null: binding_revoked, no_astack (it is not to wait), call_aborted or
-  /// call_cancelled (it has waited for call_timeout, or for as long as its scope lets it).
-  [[nodiscard]] Errc why_not_taken() const noexcept;
+  /// Null, and why: binding_revoked, no_astack (it is not to wait), call_aborted or call_cancelled (it has waited for
+  /// call_timeout, or for as long as its scope lets it).
+  struct Taken {
+    shim::LinkageRecord* record = nullptr;
+    Errc why_not = Errc::ok;
+  };
+  /// Step 2 when no A-stack is leased to the thread: any other, or by the binding's supply rule.
+  [[nodiscard]] Taken take_slow(AStackList& list) noexcept;
   /// Puts a record aside until its own RETURNED(generation) is seen: abandoned calls, and those that were sent one-way.
   void quarantine(shim::LinkageRecord& record) noexcept;
   /// How many of those the server has not let go of yet.

@@ -58,8 +58,10 @@ class Call {
         lease_(&list_.own_lease()),
         linkage_(AStackList::take_leased(*lease_)) {
     if (linkage_ == nullptr) [[unlikely]] {  // among other reasons, because the binding is revoked
-      linkage_ = binding.take_slow(list_);
+      const BindingObject::Taken taken = binding.take_slow(list_);
+      linkage_ = taken.record;
       lease_ = nullptr;
+      why_not_ = taken.why_not;
       if (linkage_ == nullptr) return;
     }
     shim::take_over_call(binding_.id(), linkage_->astack.image);
@@ -84,9 +86,9 @@ class Call {
     }
   }
 
-  /// False: there was no A-stack to be had; error() says why (no_astack, binding_revoked).
+  /// False: there was no A-stack to be had; error() says why (BindingObject::take_slow()).
   [[nodiscard]] bool taken() const noexcept { return linkage_ != nullptr; }
-  [[nodiscard]] Errc error() const noexcept { return binding_.why_not_taken(); }
+  [[nodiscard]] Errc error() const noexcept { return why_not_; }
 
   /// 3 and 6 · where arguments are pushed and results copied from. The server may change it at any time.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }
@@ -182,6 +184,7 @@ class Call {
   AStackList& list_;
   AStackList::Lease* lease_;  ///< That the A-stack was taken from, else null.
   shim::LinkageRecord* linkage_;
+  Errc why_not_ = Errc::ok;
   bool put_aside_ = false;  ///< The A-stack goes to quarantine.
 };
 

@@ -94,13 +94,8 @@ class PendingCall {
   }
   /// 4 · rings by plain store: the slot says that somebody polls.
   bool ring_polled() noexcept {
-    shim::AStackHead& head = *linkage_->astack.head;
-    shim::ring_exchange(head, called_);  // T1
-    // Nobody waits for the return, so nobody would notice that the poller has just gone: either it sees the call in its
-    // last look, or we see here that the hint is off (T4), or that it does not fence for us.
-    shim::light_shared_fence();
-    if (!shim::PolledHint(head.polled.load(std::memory_order_relaxed)).polled_and_fenced()) [[unlikely]]
-      look_again();
+    if (!shim::ring_for_poller(*linkage_->astack.head, called_)) [[unlikely]]  // T1
+      look_again();                                                            // T4
     return true;
   }
 

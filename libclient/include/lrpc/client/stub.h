@@ -37,9 +37,11 @@ struct Refusal {
 template <class A>
 using Handed = std::conditional_t<std::is_trivially_copyable_v<A> && sizeof(A) <= 16, A, const A&>;
 
+/// Whether P has the member is all that is asked: arguments that it does not take are to be an error of the compiler's, and
+/// not a call without a check.
 template <class P, class... A>
 [[gnu::always_inline]] inline Refusal check_arguments(const A&... arguments) noexcept {
-  if constexpr (requires { P::check_(arguments...); }) {
+  if constexpr (requires { &P::check_; }) {
     return P::check_(arguments...);
   } else {
     return {};
