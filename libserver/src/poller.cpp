@@ -29,8 +29,8 @@ constexpr std::uint64_t kSlowFactor = 100;
 /// How long an A-stack is left alone whose caller sits on the last processor that was left to poll on.
 constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
 constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
-/// Where the kernel has refused to fence for our callers, it is asked again so long after. Each stint until then has them
-/// fence themselves.
+/// Where the kernel has refused to fence for our callers, it is asked again so long after. Each stint until then has
+/// them fence themselves.
 constexpr std::uint64_t kAskAgainUs = 1'000'000;
 /// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
 constexpr std::uint64_t kColdWindows = 64;
@@ -120,8 +120,8 @@ void Poller::fence() noexcept {
   ask_again_ = shim::this_moment().after(kAskAgainUs);
 }
 
-/// Whether the kernel fences for our callers in this stint. It may refuse for want of memory, or for good (a filter): asked
-/// again now and then.
+/// Whether the kernel fences for our callers in this stint. It may refuse for want of memory, or for good (a filter):
+/// asked again now and then.
 bool Poller::can_promise() noexcept {
   if (fences_) return true;
   const shim::Moment now = shim::this_moment();
@@ -147,8 +147,8 @@ bool Poller::step_aside(ServedAStack& astack) noexcept {
 }
 
 void Poller::wait_for_offers() {
-  // P3: offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does a
-  // stop that came since; one that is counted already is seen here, for the count was raised behind it.
+  // P3: offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does
+  // a stop that came since; one that is counted already is seen here, for the count was raised behind it.
   if (stop_.load(std::memory_order_acquire)) return;
   (void)shim::futex_wait_private(offered_, offers_seen_, std::chrono::nanoseconds(-1));
 }

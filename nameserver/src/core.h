@@ -1,8 +1,8 @@
 // The nameserver's state and what it does at each event. Everything here runs on the event loop's thread.
 //
 // The parts, one file each: core.cpp (connections: accept, receive, send, close), core_policy.cpp (who may do what),
-// core_registry.cpp (export, withdraw, list, describe), core_binder.cpp (import, bind), core_unread.cpp (who does not read,
-// who gives way to others).
+// core_registry.cpp (export, withdraw, list, describe), core_binder.cpp (import, bind), core_unread.cpp (who does not
+// read, who gives way to others).
 #pragma once
 
 #include <deque>
@@ -62,8 +62,9 @@ struct Connection {
 /// As many as servers are told of, and one more: so that those are told that there are more.
 inline constexpr std::size_t kMostGroupsKept = shim::ClientCredentials::kMostGroups + 1;
 
-/// A connection's peer with all its groups. Those of who has many (up to 65,536, 256 KiB) are not kept for each connection,
-/// which no quota would count: the kernel, who keeps them with the socket, is asked again. Throws std::bad_alloc.
+/// A connection's peer with all its groups. Those of who has many (up to 65,536, 256 KiB) are not kept for each
+/// connection, which no quota would count: the kernel, who keeps them with the socket, is asked again. Throws
+/// std::bad_alloc.
 class WholePeer {
  public:
   explicit WholePeer(const Connection& connection) : kept_(connection.peer) {

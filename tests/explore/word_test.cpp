@@ -1,5 +1,5 @@
-// The call word with its gates (kernel-shim) and the server's half of a call (libserver), as they are compiled, under the C++
-// memory model. The order of the client's steps is that of transfer.cpp, that of E-stack and poller that of
+// The call word with its gates (kernel-shim) and the server's half of a call (libserver), as they are compiled, under
+// the C++ memory model. The order of the client's steps is that of transfer.cpp, that of E-stack and poller that of
 // estack_pool.cpp and poller.cpp, which decide much more than what is asked here.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "standard.h"
-// Then what it is to be compiled with. The fence that is the processor's own instruction is one that the explorer knows, too.
+// Then what it is to be compiled with. The fence that is the processor's own instruction is one that the explorer
+// knows, too.
 #include "lrpc/shim/processor.h"
 
 namespace lrpc::shim {
@@ -225,7 +226,8 @@ void be_clerk() {
   }
 }
 
-/// As Poller says, and in the order of its demote(): the kernel fences for the callers, or it refuses that and they are told.
+/// As Poller says, and in the order of its demote(): the kernel fences for the callers, or it refuses that and they are
+/// told.
 void poll_for(PolledHint hint, bool promised) {
   lrpc::CallContext context;
   ServedAStack& astack = world().served;
@@ -246,7 +248,8 @@ void revoke_server() {
   world().served_revoked.store(true, std::memory_order_seq_cst);
   lrpc::shim::revoke_word(world().head, Sleeper::estack);
 }
-/// The procedures are taken away, as ServedBinding::revoke() does; if nobody executes one then, the binding is given back.
+/// The procedures are taken away, as ServedBinding::revoke() does; if nobody executes one then, the binding is given
+/// back.
 void take_procedures_away() {
   world().served.entry_count.store(0, std::memory_order_release);
   world().given_back = lrpc::server::none_executes({&world().served, 1});
@@ -333,8 +336,8 @@ const std::set<std::string> kNeeded{
     "unpark_estack: head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst); [update seq_cst]",
     "revoke_word: if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, "
     "std::memory_order_seq_cst); [update seq_cst]",
-    // A binding is given back only if nobody executes a procedure of it, nor will. (The claim's own order is needed, too;
-    // but here a sequentially consistent load orders what is before it, as on x86, and it follows the claim.)
+    // A binding is given back only if nobody executes a procedure of it, nor will. (The claim's own order is needed,
+    // too; but here a sequentially consistent load orders what is before it, as on x86, and it follows the claim.)
     "refused: return word.procedure() >= astack.entry_count.load(std::memory_order_seq_cst); [load seq_cst]",
     "none_executes: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // T17

@@ -30,8 +30,8 @@ bool only_one_processor() {
 
 constexpr std::uint32_t kCalls = 1000;
 
-/// Calls of every kind, a thousand of each, while pollers and E-stacks come and go. Counts the started ones that were rung
-/// for a poller.
+/// Calls of every kind, a thousand of each, while pollers and E-stacks come and go. Counts the started ones that were
+/// rung for a poller.
 void call_in_every_way(Tasks::Client& client, int& polled) {
   for (std::uint32_t i = 0; i < kCalls; ++i) {
     ASSERT_TRUE(client.Log(i, "nobody waits"));

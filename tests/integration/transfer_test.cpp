@@ -204,8 +204,8 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
   auto client = pair.bind(lrpc::Gate::exchange);
   ASSERT_TRUE(client);
   constexpr std::uint64_t kCalls = 400;
-  // A call during which somebody else had the processor says nothing of the procedure, and a poller that was evicted leaves
-  // calls for another reason: only rounds without that count.
+  // A call during which somebody else had the processor says nothing of the procedure, and a poller that was evicted
+  // leaves calls for another reason: only rounds without that count.
   int sound = 0;
   for (int round = 0; round < 10; ++round) {
     const auto before = pair.server.statistics();
@@ -238,8 +238,8 @@ TEST(DomainCaching, costs_nothing_without_calls) {
 }
 
 // The server ends about when its poller has had no call for a window, and parks.
-// Threads that wake all the time switch the poller out at any instruction, also between its last look at what it is told
-// and its sleep.
+// Threads that wake all the time switch the poller out at any instruction, also between its last look at what it is
+// told and its sleep.
 TEST(DomainCaching, ends_with_a_server_that_stops_just_when_its_poller_parks) {
   const cpu_set_t all = own_affinity();
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "needs two processors";

@@ -16,8 +16,8 @@
 namespace testing_lrpc {
 namespace {
 
-/// Holds the trimmer, which has all idle A-stacks in its hands, until let_go(), or until the thread that made this waits for
-/// something.
+/// Holds the trimmer, which has all idle A-stacks in its hands, until let_go(), or until the thread that made this
+/// waits for something.
 class HeldTrimmer : public Watch {
  public:
   enum class Until : std::uint8_t { let_go, caller_waits };

@@ -53,10 +53,11 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 //
 // Who rings by plain store and goes away would not notice that the poller has just gone. So the two are a Dekker pair
 // over the word and the hint `polled`: the caller rings, fences, looks at the hint; the poller takes the hint back,
-// fences, looks at the word. Either the caller's call is seen in that last look, or the caller sees that the hint is off
-// and wakes the E-stack (T4).
+// fences, looks at the word. Either the caller's call is seen in that last look, or the caller sees that the hint is
+// off and wakes the E-stack (T4).
 
-/// T1, the fence, the look. True: a poller has the call, whose own fence reaches this caller. False: ask still_polled().
+/// T1, the fence, the look. True: a poller has the call, whose own fence reaches this caller. False: ask
+/// still_polled().
 [[nodiscard]] inline bool ring_for_poller(AStackHead& head, CallWord called) noexcept {
   ring_exchange(head, called);
   light_shared_fence();
@@ -82,8 +83,8 @@ inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std
 
 // ---- The handoff gate, client's half ----
 
-/// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken. Sequentially
-/// consistent, for the caller loads `attached` next.
+/// T2: rings by exchange, so that a parked E-stack is noticed whenever it parked. True if it must be woken.
+/// Sequentially consistent, for the caller loads `attached` next.
 [[nodiscard]] inline bool ring_handoff(AStackHead& head, CallWord called) noexcept {
   LRPC_STEP("T2");
   return CallWord(head.word.exchange(called.bits(), std::memory_order_seq_cst)).estack_parked();

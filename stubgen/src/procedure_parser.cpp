@@ -1,0 +1,140 @@
+#include "procedure_parser.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace lrpc::stubgen {
+
+ast::Procedure ProcedureParser::procedure(Doc doc) {
+  ast::Procedure result;
+  result.doc = std::move(doc);
+  result.name = name("the procedure");
+  expect(TokenKind::open_paren, "before the parameters");
+  result.parameters = parameters(false);
+  if (take_if(TokenKind::arrow)) {
+    if (!at(TokenKind::open_paren)) {
+      fail(fmt::format("expected '(' after '->', found {}", describe(current_)),
+           "results have names: write '-> (name: type)'");
+    }
+    take();
+    result.results = parameters(true);
+  }
+  clauses(result);
+  expect_semicolon("the procedure");
+  return result;
+}
+
+ast::Callback ProcedureParser::callback(Doc doc) {
+  ast::Callback result;
+  result.doc = std::move(doc);
+  result.at = take().at;
+  expect(TokenKind::open_brace, "before the procedures through which clients are called back");
+  while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
+    try {
+      Doc procedure_doc = std::move(current_.doc);
+      if (!take_word("procedure")) {
+        const Token found = current_;
+        if (at_item()) take();                                      // recover() would stay before such a word
+        if (found.kind == TokenKind::invalid) throw SyntaxError{};  // the lexer has reported it
+        diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)));
+        diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");
+        throw SyntaxError{};
+      }
+      result.procedures.push_back(procedure(std::move(procedure_doc)));
+    } catch (const SyntaxError&) {
+      recover();
+    }
+  }
+  expect(TokenKind::close_brace, "after the callback's procedures");
+  take_if(TokenKind::semicolon);
+  return result;
+}
+
+std::vector<ast::Parameter> ProcedureParser::parameters(bool results) {
+  std::vector<ast::Parameter> list;
+  if (take_if(TokenKind::close_paren)) return list;
+  do {
+    list.push_back(parameter(results));
+  } while (take_if(TokenKind::comma));
+  expect(TokenKind::close_paren,
+         results ? "after the results, which commas separate" : "after the parameters, which commas separate");
+  return list;
+}
+
+ast::Parameter ProcedureParser::parameter(bool results) {
+  ast::Parameter result;
+  result.doc = std::move(current_.doc);
+  result.direction = results ? ast::Direction::out : ast::Direction::in;
+  // `in`, `out` and `inout` are directions before a name, and names before a ':'.
+  if (following_.kind == TokenKind::identifier) {
+    const Location where = current_.at;
+    bool given = true;
+    if (take_word("in")) {
+      result.direction = ast::Direction::in;
+    } else if (take_word("inout")) {
+      result.direction = ast::Direction::inout;
+    } else if (take_word("out")) {
+      result.direction = ast::Direction::out;
+    } else {
+      given = false;
+    }
+    if (given && results && result.direction != ast::Direction::out) {
+      diagnostics_.error(where, "a result cannot be 'in' or 'inout'");
+      diagnostics_.note(where, "declare it among the parameters, before '->'");
+      result.direction = ast::Direction::out;
+    }
+  }
+  result.name = name(results ? "the result" : "the parameter");
+  expect(TokenKind::colon,
+         results ? "between the result's name and its type" : "between the parameter's name and its type");
+  result.type = type();
+  while (at(TokenKind::identifier)) {
+    const Location where = current_.at;
+    if (take_word("uninterpreted")) {
+      result.uninterpreted = where;
+    } else if (take_word("closes")) {
+      result.closes = where;
+    } else {
+      fail(fmt::format("{} means nothing behind a parameter", describe(current_)),
+           "known here: 'uninterpreted' and 'closes'; a ',' separates parameters");
+    }
+  }
+  return result;
+}
+
+void ProcedureParser::clauses(ast::Procedure& procedure) {
+  const auto once = [&](bool already, std::string_view word) {
+    if (already) diagnostics_.error(current_.at, fmt::format("'{}' is said twice", word));
+  };
+  while (at(TokenKind::identifier)) {
+    if (at_word("raises")) {
+      once(!procedure.raises.empty(), "raises");
+      take();
+      expect(TokenKind::open_paren, "before the errors that the procedure raises");
+      do {
+        procedure.raises.push_back(name("the error"));
+      } while (take_if(TokenKind::comma));
+      expect(TokenKind::close_paren, "after the errors, which commas separate");
+    } else if (at_word("may_block")) {
+      once(procedure.may_block, "may_block");
+      take();
+      procedure.may_block = true;
+    } else if (at_word("astacks")) {
+      once(procedure.astacks.has_value(), "astacks");
+      take();
+      procedure.astacks = number();
+    } else if (at_word("astack_size")) {
+      once(procedure.astack_size.has_value(), "astack_size");
+      take();
+      procedure.astack_size = number();
+    } else if (at_item() && current_.first_on_line) {
+      return;  // the ';' is missing: the caller says so
+    } else {
+      fail(fmt::format("{} means nothing behind a procedure", describe(current_)),
+           "known here: '-> (...)' first, then 'raises (...)', 'may_block', 'astacks N' and 'astack_size N'");
+    }
+  }
+}
+
+}  // namespace lrpc::stubgen
