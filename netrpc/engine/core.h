@@ -125,7 +125,8 @@ struct UringEngine::Core {
   std::uint64_t identifier = 0;  ///< Of the engine, in the threads' caches of rings.
 
   struct Counts {
-    std::atomic<std::uint64_t> waits{0}, received{0}, sent{0}, flushes{0}, wakes{0}, takeovers{0}, truncated{0};
+    std::atomic<std::uint64_t> waits{0}, received{0}, direct{0}, sent{0}, flushes{0}, wakes{0}, takeovers{0},
+        truncated{0};
   } counts;
 
   [[nodiscard]] EngineSocket* find(SocketId id) noexcept {
@@ -138,9 +139,9 @@ struct UringEngine::Core {
   void receive_failed(SocketId id, int error) noexcept;
   /// A datagram had arrived, and there was no room for it.
   void lost(SocketId id) noexcept;
-  /// Sends by system calls of this thread's own what is queued.
-  void flush() noexcept;
-  void flush_batch() noexcept;
+  /// Sends by system calls of this thread's own what is queued. `apart`: not on the way to a wait.
+  void flush(bool apart = true) noexcept;
+  void flush_batch(bool apart) noexcept;
   static void add_one(std::atomic<std::uint64_t>& count) noexcept {
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }

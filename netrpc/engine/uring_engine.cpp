@@ -67,23 +67,23 @@ void UringEngine::Core::lost(SocketId id) noexcept {
 }
 
 /// Whoever hears that a message could not be sent may send others at once.
-void UringEngine::Core::flush() noexcept {
+void UringEngine::Core::flush(bool apart) noexcept {
   if (!flushing.empty()) return;  // it goes on with them
   while (!outgoing.empty()) {
     std::swap(flushing, outgoing);
-    flush_batch();
+    flush_batch(apart);
     flushing.clear();
   }
 }
 
-void UringEngine::Core::flush_batch() noexcept {
+void UringEngine::Core::flush_batch(bool apart) noexcept {
   for (Outgoing& out : flushing) {
     const EngineSocket* const socket = find(out.socket);
     if (socket == nullptr) continue;
     out.describe();
     if (::sendmsg(socket->fd, &out.header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) send_failed(out.socket, errno);
     add_one(counts.sent);
-    add_one(counts.flushes);
+    if (apart) add_one(counts.flushes);
   }
 }
 
@@ -196,8 +196,14 @@ void UringEngine::leaving_monitor() noexcept { core_->flush(); }
 
 EngineStatistics UringEngine::statistics() const noexcept {
   const auto& counts = core_->counts;
-  return {counts.waits.load(), counts.received.load(),  counts.sent.load(),     counts.flushes.load(),
-          counts.wakes.load(), counts.takeovers.load(), counts.truncated.load()};
+  return {.waits = counts.waits.load(),
+          .received = counts.received.load(),
+          .direct = counts.direct.load(),
+          .sent = counts.sent.load(),
+          .flushes = counts.flushes.load(),
+          .wakes = counts.wakes.load(),
+          .takeovers = counts.takeovers.load(),
+          .truncated = counts.truncated.load()};
 }
 
 }  // namespace lrpc::netrpc

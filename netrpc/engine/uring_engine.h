@@ -48,6 +48,7 @@ struct SocketId {
 struct EngineStatistics {
   std::uint64_t waits = 0;      ///< Times a leader has entered the kernel to wait.
   std::uint64_t received = 0;   ///< Datagrams.
+  std::uint64_t direct = 0;     ///< Of those, received past the ring, from a busy socket.
   std::uint64_t sent = 0;       ///< Datagrams handed to the kernel.
   std::uint64_t flushes = 0;    ///< Of those, sent apart from a wait, by a system call of their own.
   std::uint64_t wakes = 0;      ///< Threads woken: followers, deputies, leaders kicked.

@@ -1,7 +1,6 @@
 #include "netrpc/engine/uring_receiver.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,18 +12,11 @@
 namespace lrpc::netrpc {
 
 namespace {
-/// For how long a leader polls before it sleeps: about what sleeping and being woken on another processor costs.
-constexpr Duration kPollingTime = std::chrono::microseconds(50);
-/// A yield of this length has let somebody else run.
-constexpr Duration kHandedOver = std::chrono::microseconds(1);
-/// A yield of this length has cost somebody else's time slice.
-constexpr Duration kLongYield = std::chrono::microseconds(200);
-/// Waits without polling after such a one.
-constexpr std::uint16_t kAfterLongYield = 1024;
-
-/// All that a ring is ever asked to do (TIMEOUT_REMOVE changes a timer); what is not here it refuses.
-constexpr std::array<std::uint8_t, 6> kOperations{IORING_OP_RECVMSG,  IORING_OP_SEND,    IORING_OP_SENDMSG,
-                                                  IORING_OP_POLL_ADD, IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE};
+/// All that a ring is ever asked to do (TIMEOUT_REMOVE changes a timer, ASYNC_CANCEL ends a receive); what is not here
+/// it refuses.
+constexpr std::array<std::uint8_t, 7> kOperations{IORING_OP_RECVMSG,     IORING_OP_SEND,    IORING_OP_SENDMSG,
+                                                  IORING_OP_POLL_ADD,    IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE,
+                                                  IORING_OP_ASYNC_CANCEL};
 constexpr std::array<std::uint8_t, 1> kRegisters{IORING_REGISTER_FILES_UPDATE};
 constexpr std::uint8_t kRequestFlags = IOSQE_FIXED_FILE | IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS;
 
@@ -45,8 +37,9 @@ Status UringReceiver::open() {
 Status UringReceiver::prepare() {
   io_uring_params parameters{};
   // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
+  // TASKRUN_FLAG: that something is to be taken is seen without a system call.
   parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL |
-                     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+                     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
   parameters.cq_entries = kCompletions;
   {
     const std::lock_guard lock(shim::ring_addresses());
@@ -60,7 +53,7 @@ Status UringReceiver::prepare() {
     close();
     return refused("restricting the ring", err);
   }
-  void* areas = ::mmap(nullptr, kAreas * kAreaSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* areas = ::mmap(nullptr, (kAreas + 1) * kAreaSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (areas != MAP_FAILED) areas_ = static_cast<std::byte*>(areas);
   void* ring =
       ::mmap(nullptr, kAreas * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -77,6 +70,7 @@ Status UringReceiver::prepare() {
     close();
     return refused("registering buffers", -result);
   }
+  direct_.use_room({areas_ + kAreas * kAreaSize, kLongestDatagram});
   files_ = ::io_uring_register_files_sparse(&ring_, kFiles) == 0;
   ::io_uring_buf_ring_init(area_ring_);
   for (unsigned index = 0; index < kAreas; ++index) give_area(index);
@@ -96,8 +90,10 @@ void UringReceiver::close() noexcept {
     const std::lock_guard lock(shim::ring_addresses());
     ::io_uring_queue_exit(&ring_);
   }
-  if (areas_ != nullptr) ::munmap(areas_, kAreas * kAreaSize);
+  if (areas_ != nullptr) ::munmap(areas_, (kAreas + 1) * kAreaSize);
   if (area_ring_ != nullptr) ::munmap(area_ring_, kAreas * sizeof(io_uring_buf));
+  direct_.stop();
+  row_ = 0;
   opened_ = doomed_ = kick_armed_ = false;
   timer_.reset();
   areas_ = nullptr;
@@ -147,17 +143,22 @@ void UringReceiver::arm() noexcept {
   if (armed_.size() < core.sockets.size()) armed_.resize(core.sockets.size(), 0);
   for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
     const EngineSocket& socket = core.sockets[index];
-    if (socket.fd < 0 || armed_[index] == socket.generation) continue;
-    io_uring_sqe* const entry = next_entry();
-    if (entry == nullptr) return;
-    armed_[index] = socket.generation;
-    if (files_ && index < kFiles) ::io_uring_register_files_update(&ring_, index, &socket.fd, 1);
-    ::io_uring_prep_recvmsg_multishot(entry, -1, &shape_, MSG_TRUNC);
-    name_file(*entry, index, socket.fd);
-    entry->flags |= IOSQE_BUFFER_SELECT;
-    entry->buf_group = kAreaGroup;
-    ::io_uring_sqe_set_data64(entry, token(Kind::receive, {index, socket.generation}));
+    if (socket.fd < 0 || armed_[index] == socket.generation || direct_.is(index, socket.generation)) continue;
+    if (!arm_socket({index, socket.generation}, socket.fd)) return;
   }
+}
+
+bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
+  io_uring_sqe* const entry = next_entry();
+  if (entry == nullptr) return false;
+  armed_[id.index] = id.generation;
+  if (files_ && id.index < kFiles) ::io_uring_register_files_update(&ring_, id.index, &fd, 1);
+  ::io_uring_prep_recvmsg_multishot(entry, -1, &shape_, MSG_TRUNC);
+  name_file(*entry, id.index, fd);
+  entry->flags |= IOSQE_BUFFER_SELECT;
+  entry->buf_group = kAreaGroup;
+  ::io_uring_sqe_set_data64(entry, token(Kind::receive, id));
+  return true;
 }
 
 /// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and a
@@ -214,27 +215,27 @@ void UringReceiver::receive(std::optional<Time> until) {
   if (!opened_ && !open()) {  // it had been closed for a socket that is gone, and cannot be had again
     return core.epoll->receive(until);
   }
+  const bool polls = polling_.try_now();
+  if (!polls) {
+    stop_direct();
+  } else if (!direct_.active() && row_ >= kBusy) {
+    start_direct();
+  }
   arm();
-  queue_sends();
+  if (direct_.active()) {
+    core.flush(false);
+  } else {
+    queue_sends();
+  }
   core.host->monitor().at_exit(nullptr);  // it goes with the wait
   UringEngine::Core::add_one(core.counts.waits);
   in_kernel_ = true;
   core.host->monitor().unlock();
-  io_uring_cqe* first = nullptr;
-  if (poll(until)) {
-    // Nobody had to be woken.
-  } else if (until && !set_timer(*until)) {
-    const Duration left = std::max(*until - core.host->now(), Duration(0));
-    __kernel_timespec time{};
-    time.tv_sec = left.count() / 1'000'000'000;
-    time.tv_nsec = left.count() % 1'000'000'000;
-    ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
-  } else {
-    ::io_uring_submit_and_wait(&ring_, 1);
-  }
+  if (!polls || !poll(until)) sleep(until);
   core.host->monitor().lock();
   in_kernel_ = false;
   take_completions();
+  if (direct_.found()) take_direct();
   // Not taken by the kernel: it had no room for completions.
   for (int tries = 0; ::io_uring_sq_ready(&ring_) != 0 && tries < 100; ++tries) {
     ::io_uring_submit(&ring_);
@@ -243,43 +244,6 @@ void UringReceiver::receive(std::optional<Time> until) {
   if (::io_uring_sq_ready(&ring_) != 0) close();
   sending_.clear();
   if (doomed_) close();
-}
-
-/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. Who polls yields each time, so
-/// that a peer on the same processor runs; on another processor the message is seen as soon as it is there. A thread
-/// whose polling has brought nothing twice in a row sleeps at once the next times, more of them each time; so idleness
-/// costs nothing.
-bool UringReceiver::poll(std::optional<Time> until) noexcept {
-  if (!polling_.try_now()) return false;
-  const Host& host = *engine_.core_->host;
-  Time now = host.now();
-  const Time limit = until ? std::min(*until, now + kPollingTime) : now + kPollingTime;
-  int turns = 0;  // of others on this processor
-  ::io_uring_submit_and_get_events(&ring_);
-  while (::io_uring_cq_ready(&ring_) == 0) {
-    if (now >= limit) {
-      if (until && now >= *until) return true;  // an event is due: nothing has been awaited in vain
-      polling_.failed();
-      return false;
-    }
-    const Time before = now;
-    ::sched_yield();
-    now = host.now();
-    if (now - before > kHandedOver) ++turns;
-    if (now - before > kLongYield) {
-      polling_.postpone(kAfterLongYield);
-      return false;
-    }
-    ::io_uring_get_events(&ring_);
-  }
-  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But where the answer
-  // takes more turns than one, each of ours between them has held it up.
-  if (turns <= 1) {
-    polling_.succeeded();
-  } else {
-    polling_.failed();
-  }
-  return true;
 }
 
 void UringReceiver::take_completions() noexcept {
@@ -300,6 +264,7 @@ void UringReceiver::take_completions() noexcept {
         break;
       }
       case Kind::send: core.send_failed(id, -entry->res); break;
+      case Kind::cancel: break;  // it has failed: the receive had ended by itself
       case Kind::timer:
       case Kind::timer_change:  // it has failed: the timer has gone off
         timer_.reset();
@@ -312,6 +277,7 @@ void UringReceiver::take_completions() noexcept {
 void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexcept {
   UringEngine::Core& core = *engine_.core_;
   if ((entry.flags & IORING_CQE_F_MORE) == 0 && armed_[id.index] == id.generation) armed_[id.index] = 0;
+  if (entry.res == -ECANCELED) return;
   if (entry.res < 0) core.receive_failed(id, -entry.res);  // ENOBUFS: perhaps that no area was free
   if ((entry.flags & IORING_CQE_F_BUFFER) == 0) return;    // armed again
   const unsigned area = entry.flags >> IORING_CQE_BUFFER_SHIFT;
@@ -324,6 +290,7 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
     if ((out.flags & MSG_TRUNC) != 0 || out.payloadlen != size) {
       core.lost(id);
     } else {
+      came_from(id);
       core.arrived(id, {bytes + before, size}, {bytes + sizeof out, std::min<std::size_t>(out.namelen, kAddressRoom)});
     }
   }

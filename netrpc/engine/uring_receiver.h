@@ -6,6 +6,7 @@
 
 #include "lrpc/shim/back_off.h"
 #include "netrpc/engine/core.h"
+#include "netrpc/engine/direct_socket.h"
 
 namespace lrpc::netrpc {
 
@@ -41,7 +42,9 @@ class UringReceiver final : public Receiver {
   /// for long datagrams costs one page until a long one comes.
   static constexpr std::size_t kAreaSize = 69632;
   static constexpr int kAreaGroup = 1;
-  enum class Kind : std::uint64_t { receive = 1, kick = 2, send = 3, timer = 4, timer_change = 5 };
+  enum class Kind : std::uint64_t { receive = 1, kick = 2, send = 3, timer = 4, timer_change = 5, cancel = 6 };
+  /// Datagrams in a row from one socket until a thread that polls receives from it past the ring.
+  static constexpr std::uint32_t kBusy = 16;
 
   static std::uint64_t token(Kind kind, SocketId id) noexcept {
     return static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(id.generation & 0xfffffff) << 32 |
@@ -50,9 +53,17 @@ class UringReceiver final : public Receiver {
   void close() noexcept;
   /// Outside the monitor: looks for what arrives without sleeping. True: something has.
   [[nodiscard]] bool poll(std::optional<Time> until) noexcept;
+  [[nodiscard]] bool something_there() const noexcept;
+  void look() noexcept;
+  void start_direct() noexcept;
+  void stop_direct() noexcept;
+  void sleep(std::optional<Time> until) noexcept;
+  void take_direct() noexcept;
+  void came_from(SocketId id) noexcept;
   void name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept;
   [[nodiscard]] io_uring_sqe* next_entry() noexcept;
   void arm() noexcept;
+  [[nodiscard]] bool arm_socket(SocketId id, int fd) noexcept;
   void queue_sends() noexcept;
   [[nodiscard]] bool set_timer(Time until) noexcept;
   void take_completions() noexcept;
@@ -69,8 +80,11 @@ class UringReceiver final : public Receiver {
   __kernel_timespec timer_time_{};  ///< What its request says.
   bool files_ = false;              ///< The ring has a table of sockets.
   std::atomic<bool> over_{false};
-  shim::BackOff polling_;  ///< Times that polling has not brought anything, or has cost a time slice.
-  std::byte* areas_ = nullptr;
+  shim::BackOff polling_;       ///< Times that polling has not brought anything, or has cost a time slice.
+  DirectSocket direct_;         ///< Not armed in the ring while it is active.
+  SocketId last_;               ///< That a datagram came from,
+  std::uint32_t row_ = 0;       ///< and how many in a row.
+  std::byte* areas_ = nullptr;  ///< One more than the ring has: direct_'s.
   io_uring_buf_ring* area_ring_ = nullptr;
   msghdr shape_{};                    ///< What a receive asks for: the sender's address.
   std::vector<std::uint32_t> armed_;  ///< By socket: the generation that is armed here; 0: none.

@@ -237,8 +237,8 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
 /// over, or the path's, or `caller` (null: nobody) does not wait any more.
 Errc PathService::deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                           std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size) {
-  const auto began = Clock::now();
   const milliseconds limit(prologue.remaining_ms);
+  const auto began = limit.count() != 0 ? Clock::now() : Clock::time_point();
   milliseconds left = limit.count() != 0 ? limit : milliseconds(kNoLimit);
   for (;;) {
     encode_prologue(prologue, request.size() - kPrologue, request.first<kPrologue>());

@@ -189,23 +189,24 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, std::span<
   const auto remote = find(host, prologue);
   if (remote == nullptr) return answer(failed(Errc::call_failed), true, 0);
 
-  const auto until = Clock::now() + milliseconds(prologue.remaining_ms);
   const bool limited = prologue.remaining_ms != 0;
-  const auto patience = limited ? until : Clock::now() + kAStackPatience;
+  milliseconds limit = limited ? milliseconds(prologue.remaining_ms) : kNoLimit;
+  std::optional<Clock::time_point> patience;  // the clock is looked at when there is something to wait for
   const auto room = reply.subspan(kReplyPrologue);
   std::size_t size = 0;
   std::uint16_t status = 0;
   for (;;) {
-    milliseconds limit = kNoLimit;
-    if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(until - Clock::now()));
     status = prologue.one_way ? remote->binding.send(prologue.procedure, message.image, limit)
                               : remote->binding.call(prologue.procedure, message.image, room, size, limit);
     if (status != failed(Errc::no_astack)) break;
-    if (Clock::now() >= patience) {
+    const auto now = Clock::now();
+    if (!patience) patience = now + (limited ? limit : kAStackPatience);
+    if (now >= *patience) {
       status = failed(limited ? Errc::call_aborted : Errc::limit_reached);
       break;
     }
     std::this_thread::sleep_for(kAStackPause);
+    if (limited) limit = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(*patience - Clock::now()));
   }
   if (!remote->binding.revoked()) return answer(status, false, size);
   unbind(host, remote->key);
