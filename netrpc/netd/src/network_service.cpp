@@ -74,8 +74,9 @@ NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsi
       forget_([this] { forget_unused(); }),
       workers_(
           kWorkers, [this](Command&& command) { serve_in_worker(std::move(command)); },
-          [this](netpath::HostAddress rebooted) {
-            if (netpath::RemoteService* const service = service_.load()) service->peer_rebooted(rebooted);
+          [this](Rebooted rebooted) {
+            if (netpath::RemoteService* const service = service_.load())
+              service->peer_rebooted(rebooted.host, rebooted.seen);
           }),
       self_(std::make_shared<NetworkService*>(this)) {
   netrpc::control::MaximumMessage maximum;
@@ -105,7 +106,8 @@ void NetworkService::serve_with(netpath::RemoteService& service) {
   serving_ = true;
   host().peers().watch([self = std::weak_ptr(self_)](netrpc::HostAddress rebooted, netrpc::BootId, netrpc::BootId) {
     // Watchers stay as long as the host does.
-    if (const auto alive = self.lock()) (*alive)->workers_.put_rebooted(rebooted.value);
+    if (const auto alive = self.lock())
+      (*alive)->workers_.put_rebooted({rebooted.value, std::chrono::steady_clock::now()});
   });
 }
 

@@ -22,10 +22,16 @@ bool Workers::put(Command& command) noexcept {
   return false;
 }
 
-void Workers::put_rebooted(netpath::HostAddress host) noexcept {
+void Workers::put_rebooted(Rebooted host) noexcept {
   const std::lock_guard lock(mutex_);
-  // Once is enough; and beyond the limit somebody makes hosts up, whose bindings end by their silence.
-  if (stopping_ || hosts_.size() >= kRebooted || std::find(hosts_.begin(), hosts_.end(), host) != hosts_.end()) return;
+  if (stopping_) return;
+  const auto known = std::ranges::find(hosts_, host.host, &Rebooted::host);
+  if (known != hosts_.end()) {  // the last time counts
+    known->seen = host.seen;
+    return;
+  }
+  // Beyond the limit somebody makes hosts up, whose bindings end by their silence.
+  if (hosts_.size() >= kRebooted) return;
   try {
     hosts_.push_back(host);
   } catch (...) {
@@ -53,7 +59,7 @@ void Workers::work() noexcept {
     --idle_;
     if (stopping_) return;
     if (!hosts_.empty()) {
-      const netpath::HostAddress host = hosts_.front();
+      const Rebooted host = hosts_.front();
       hosts_.pop_front();
       lock.unlock();
       rebooted_(host);

@@ -1,6 +1,7 @@
 // Threads in which commands of other hosts are served when the thread that has received them must go on receiving.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,11 +24,17 @@ struct Command {
   std::uint16_t number = 0;
 };
 
+/// A host that has rebooted, and when that was seen.
+struct Rebooted {
+  netpath::HostAddress host = 0;
+  std::chrono::steady_clock::time_point seen;
+};
+
 /// Threads come as they are needed, up to a limit, and stay. Thread-safe.
 class Workers {
  public:
   /// `serve`: what a thread does with a command; `rebooted`: with a host that has rebooted.
-  Workers(std::size_t limit, std::function<void(Command&&)> serve, std::function<void(netpath::HostAddress)> rebooted)
+  Workers(std::size_t limit, std::function<void(Command&&)> serve, std::function<void(Rebooted)> rebooted)
       : limit_(limit), serve_(std::move(serve)), rebooted_(std::move(rebooted)) {}
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -35,7 +42,7 @@ class Workers {
 
   /// Inside the monitor. False: too many wait already, or it ends; the command is unchanged.
   [[nodiscard]] bool put(Command& command) noexcept;
-  void put_rebooted(netpath::HostAddress host) noexcept;
+  void put_rebooted(Rebooted host) noexcept;
   /// Waits for those that are being served; who waits is not served any more. Not inside the monitor.
   void stop() noexcept;
   /// What nobody has served; to be destroyed inside the monitor. After stop().
@@ -49,11 +56,11 @@ class Workers {
 
   const std::size_t limit_;
   const std::function<void(Command&&)> serve_;
-  const std::function<void(netpath::HostAddress)> rebooted_;
+  const std::function<void(Rebooted)> rebooted_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Command> commands_;
-  std::deque<netpath::HostAddress> hosts_;
+  std::deque<Rebooted> hosts_;
   std::size_t idle_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

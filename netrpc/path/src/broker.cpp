@@ -101,7 +101,9 @@ std::uint16_t RemoteBroker::serve(const Principal& from, std::uint16_t command, 
   }
 }
 
-void RemoteBroker::peer_rebooted(HostAddress host) noexcept { parts_->hosts.forget(host); }
+void RemoteBroker::peer_rebooted(HostAddress host, std::chrono::steady_clock::time_point seen) noexcept {
+  parts_->hosts.forget(host, seen);
+}
 
 std::uint64_t RemoteBroker::boot_id() const noexcept { return parts_->boot; }
 

@@ -125,8 +125,10 @@ std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, s
 /// caller.
 ServedHosts::Bindings ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot) {
   Bindings gone;
-  if (host.boot != boot && host.boot != 0) gone.swap(host.bindings);
+  if (host.boot == boot) return gone;
+  if (host.boot != 0) gone.swap(host.bindings);
   host.boot = boot;
+  host.learned = Clock::now();
   return gone;
 }
 
@@ -237,11 +239,12 @@ std::size_t ServedHosts::ping(Host& host, const PingMessage& message, std::span<
   return put(encode(answer), reply);
 }
 
-void ServedHosts::forget(HostAddress address) {
+void ServedHosts::forget(HostAddress address, Clock::time_point seen) {
   Bindings gone;  // after the lock; their numbers are unlike, so all go over, and that needs no memory
   std::lock_guard lock(mutex_);
   for (auto host = hosts_.begin(); host != hosts_.end();) {
-    const bool meant = std::get<HostAddress>(host->first) == address;
+    // A life of which this broker has learned since is the new one: what the life before had went then.
+    const bool meant = std::get<HostAddress>(host->first) == address && host->second.learned <= seen;
     if (meant) {
       gone.merge(host->second.bindings);
       host->second.boot = 0;

@@ -25,8 +25,8 @@ class ServedHosts {
   /// As RemoteService::serve().
   std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
                       std::span<std::byte> reply, std::size_t& size);
-  /// Everything of a host that is not what it was goes.
-  void forget(HostAddress host);
+  /// Everything of a host that is not what it was, as was seen then, goes; but not what its new life has meanwhile.
+  void forget(HostAddress host, Clock::time_point seen);
   /// Drops the bindings of hosts that have been silent, and those whose servers are gone.
   void sweep(Clock::time_point now);
   void count(BrokerStatistics& statistics) const;
@@ -45,7 +45,8 @@ class ServedHosts {
   /// Found without memory.
   [[nodiscard]] static auto key_of(const Principal& who) { return std::tie(who.host, who.authentication, who.key); }
   struct Host {
-    std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
+    std::uint64_t boot = 0;     ///< Of its broker; 0: not known yet.
+    Clock::time_point learned;  ///< When that was.
     Clock::time_point heard;
     std::size_t commands = 0;  ///< Being served.
     std::size_t binding = 0;   ///< Of those, BINDs that may still succeed.

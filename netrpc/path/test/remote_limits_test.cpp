@@ -258,9 +258,22 @@ TEST_F(TwoHosts, drop_the_bindings_of_a_host_that_has_restarted) {
   auto client = import();
   ASSERT_TRUE(client);
   EXPECT_EQ(there_->broker().statistics().bindings, 1U);
-  there_->broker().peer_rebooted(kHere);
+  there_->broker().peer_rebooted(kHere, std::chrono::steady_clock::now());
   EXPECT_EQ(there_->broker().statistics().bindings, 0U);
   EXPECT_TRUE(eventually([&] { return client->Null().code() == Errc::binding_revoked; }));
+}
+
+TEST_F(TwoHosts, keep_what_a_host_has_bound_since_it_was_seen_to_have_restarted) {
+  auto before = import();
+  ASSERT_TRUE(before);
+  here_->stop_broker();
+  here_->start_broker({.keepalive = kKeepalive, .boot_id = 0});
+  const auto seen = std::chrono::steady_clock::now();
+  auto client = import();
+  ASSERT_TRUE(client);
+  there_->broker().peer_rebooted(kHere, seen);  // the word comes late
+  EXPECT_EQ(there_->broker().statistics().bindings, 1U);
+  EXPECT_TRUE(client->Null());
 }
 
 TEST_F(TwoHosts, take_no_liberties_from_a_client_that_speaks_to_the_network_domain_itself) {

@@ -79,7 +79,7 @@ class RemoteBroker final : public RemoteService {
 
   std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
                       std::span<std::byte> reply, std::size_t& reply_size) noexcept override;
-  void peer_rebooted(HostAddress host) noexcept override;
+  void peer_rebooted(HostAddress host, std::chrono::steady_clock::time_point seen) noexcept override;
 
   [[nodiscard]] std::uint64_t boot_id() const noexcept;
   [[nodiscard]] BrokerStatistics statistics() const;

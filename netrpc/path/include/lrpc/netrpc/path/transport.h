@@ -54,8 +54,9 @@ class RemoteService {
   /// refused. Blocks for as long as what is called runs; the caller's thread must be one that may.
   virtual std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
                               std::span<std::byte> reply, std::size_t& reply_size) noexcept = 0;
-  /// The network has seen that a host has another boot id than before. Does not block for long.
-  virtual void peer_rebooted(HostAddress host) noexcept = 0;
+  /// The network has seen, at `seen`, that a host has another boot id than before: what belongs to the life before goes.
+  /// May come late, when the new life has been served already. Does not block for long.
+  virtual void peer_rebooted(HostAddress host, std::chrono::steady_clock::time_point seen) noexcept = 0;
 };
 
 }  // namespace lrpc::netpath
