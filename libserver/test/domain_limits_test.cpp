@@ -16,15 +16,15 @@ namespace {
 class DomainLimits : public testing::Test {
  protected:
   /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
-  static Status bind(Domain& domain, const shim::Credentials& client) {
+  static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty) {
     std::promise<Status> bound;
-    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client)); });
+    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client, declared)); });
     return posted ? bound.get_future().get() : posted;
   }
   static void unbind(Domain& domain, std::uint64_t binding) {
     std::promise<void> over;
     const Status posted = domain.watcher().post([&] {
-      domain.end_binding(binding);
+      domain.bindings().end(binding);
       over.set_value();
     });
     if (posted) over.get_future().get();
@@ -34,28 +34,29 @@ class DomainLimits : public testing::Test {
   /// Of each of these bindings.
   static std::uint64_t region_bytes() { return shim::RegionLayout::of({&kOne, 1})->size(); }
 
- private:
   static constexpr AStackClass kOne{64, 0, 1};
-  static Status bind_here(Domain& domain, const shim::Credentials& client) {
-    static const Pdl declared{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+  static constexpr Pdl kEmpty{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+
+ private:
+  static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared) {
     auto interface = std::make_shared<ServedInterface>();
     interface->pdl = &declared;
     auto layout = shim::RegionLayout::of(declared.classes);
     if (!layout) return layout.error();
-    if (Status room = domain.room_for(client, *interface, layout->size()); !room) return room;
+    if (Status room = domain.bindings().room_for(client, *interface); !room) return room;
     auto region = shim::Region::private_to_this_domain(*std::move(layout));
     auto bells = shim::make_socket_pair();
     auto process = shim::open_pidfd(::getpid());
     if (!region || !bells || !process) return Errc::limit_reached;
     ServedParts parts;
-    parts.id = domain.next_binding_id();
+    parts.id = domain.bindings().next_id();
     parts.client = client;
     parts.region = *std::move(region);
     parts.client_pidfd = *std::move(process);
     parts.bell = std::move(bells->first);
     parts.interface = std::move(interface);
     kept().push_back(std::move(bells->second));
-    return domain.add_binding(std::move(parts));
+    return domain.bindings().add(std::move(parts));
   }
   /// The clients' ends: without them their bindings are over.
   static std::vector<UniqueFd>& kept() {
@@ -96,8 +97,8 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   EXPECT_EQ(domain.statistics().bindings, 8U);
 }
 
-/// A procedure that runs on a binding, which it holds. What only holds one is a shared pointer alone: an E-stack that has
-/// not woken yet, a poller that is in another binding's procedure.
+/// A procedure that runs on a binding, which it holds. What only holds one is a shared pointer alone: an E-stack that
+/// has not woken yet, a poller that is in another binding's procedure.
 struct Running {
   explicit Running(std::shared_ptr<ServedBinding> held) : binding(std::move(held)) {
     EXPECT_TRUE(binding->astacks()[0].linkage.claim(1));
@@ -114,7 +115,7 @@ TEST_F(DomainLimits, a_binding_that_has_ended_and_is_only_held_counts_no_longer)
   for (std::uint64_t id = 1; id <= 5; ++id) {
     const Status bound = bind(domain, client(1, kAlice));
     ASSERT_TRUE(bound) << bound.error().message();
-    held.push_back(domain.find(id));
+    held.push_back(domain.bindings().find(id));
     unbind(domain, id);
   }
 }
@@ -123,8 +124,8 @@ TEST_F(DomainLimits, a_binding_that_has_ended_has_no_descriptors_unless_a_proced
   Domain domain({.max_descriptors_per_user = 4});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
-  const auto held = domain.find(1);
-  const Running running(domain.find(2));
+  const auto held = domain.bindings().find(1);
+  const Running running(domain.bindings().find(2));
   unbind(domain, 1);
   unbind(domain, 2);
   EXPECT_EQ(held->bell(), -1);
@@ -137,8 +138,8 @@ TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmappe
   Domain domain({.max_bindings = 3, .max_bindings_per_client_process = 1, .max_bindings_per_user = 2});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  Running one(domain.find(1));
-  Running other(domain.find(2));
+  Running one(domain.bindings().find(1));
+  Running other(domain.bindings().find(2));
   unbind(domain, 1);
   unbind(domain, 2);
   EXPECT_EQ(domain.statistics().bindings, 0U);
@@ -156,13 +157,27 @@ TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
   Domain domain({.max_region_bytes_per_user = 2 * region_bytes()});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  Running running(domain.find(1));
+  Running running(domain.bindings().find(1));
   unbind(domain, 1);
   const Status refused = bind(domain, client(3, kAlice));
   ASSERT_EQ(refused.code(), Errc::limit_reached);
   EXPECT_NE(refused.error().text.find("(max_region_bytes_per_user)"), std::string::npos) << refused.error().text;
   running.binding.reset();
   EXPECT_TRUE(bind(domain, client(3, kAlice)));
+}
+
+TEST_F(DomainLimits, the_region_through_which_a_client_is_called_back_counts_for_it) {
+  static constexpr AStackClass kLarge{4096, 1 << 20, 4};
+  static constexpr Pdl kCallback{.interface = {.name = "Back"}, .classes = {&kLarge, 1}, .procedures = {}, .text = {}};
+  static constexpr Pdl kCalling{
+      .interface = {.name = "Calling"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}, .callback = &kCallback};
+  const std::uint64_t both = region_bytes() + shim::RegionLayout::of({&kLarge, 1})->size();
+  Domain little({.max_region_bytes_per_user = both - 1});
+  EXPECT_TRUE(bind(little, client(1, kAlice)));
+  EXPECT_EQ(bind(little, client(2, kBob), kCalling).code(), Errc::limit_reached);
+  Domain enough({.max_region_bytes_per_user = both});
+  EXPECT_TRUE(bind(enough, client(1, kAlice), kCalling));
+  EXPECT_EQ(bind(enough, client(1, kAlice)).code(), Errc::limit_reached);
 }
 
 /// The process's soft limit of descriptors, for as long as this lives.
@@ -226,12 +241,12 @@ std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
 TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_user) {
   Domain domain({.max_handles_per_user = 10});
   for (const uid_t user : {kAlice, kAlice, kBob}) ASSERT_TRUE(bind(domain, client(1, user)));
-  HandleTable& one = domain.find(1)->handles();
-  HandleTable& other = domain.find(2)->handles();
+  HandleTable& one = domain.bindings().find(1)->handles();
+  HandleTable& other = domain.bindings().find(2)->handles();
   const auto first = grant_all(one, 7);
   ASSERT_EQ(first.size(), 7U);
   EXPECT_EQ(grant_all(other, 100).size(), 3U);
-  EXPECT_EQ(grant_all(domain.find(3)->handles(), 100).size(), 10U) << "another user has its own";
+  EXPECT_EQ(grant_all(domain.bindings().find(3)->handles(), 100).size(), 10U) << "another user has its own";
   EXPECT_NE(one.close(first.front(), 1, typeid(int)), nullptr);
   EXPECT_EQ(one.close(first.front(), 1, typeid(int)), nullptr) << "which gives nothing back";
   EXPECT_EQ(grant_all(other, 100).size(), 1U);
@@ -243,11 +258,11 @@ TEST_F(DomainLimits, handles_of_a_binding_that_has_ended_count_for_nobody) {
   Domain domain({.max_handles_per_user = 2});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  const auto ended = domain.find(1);
+  const auto ended = domain.bindings().find(1);
   unbind(domain, 1);
   EXPECT_EQ(grant_all(ended->handles(), 5).size(), 5U) << "a procedure that still runs";
   EXPECT_EQ(ended->handles().size(), 0U);
-  EXPECT_EQ(grant_all(domain.find(2)->handles(), 5).size(), 2U);
+  EXPECT_EQ(grant_all(domain.bindings().find(2)->handles(), 5).size(), 2U);
 }
 
 }  // namespace
