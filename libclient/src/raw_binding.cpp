@@ -73,16 +73,13 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
   const CallScope scope(limit);
-  PendingCall call(binding_.object(), descriptor.astack_class);
+  // As a stub calls, and not as a starter does: who waits for the return at once may hand its processor over meanwhile.
+  Call call(binding_.object(), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
-  const shim::AStack& astack = call.placed();
-  if (!unpack(PackedShape::of_call(descriptor), arguments, astack)) {
-    call.put_back();
-    return failed(Errc::argument_out_of_range);
-  }
-  if (!call.ring(procedure, descriptor.may_block)) return failed(call.error());
-  const std::uint16_t status = call.wait();
-  const PutBack at_end(call);
+  const shim::AStack& astack = call.linkage().astack;
+  if (astack.tail != nullptr) (void)call.tail();
+  if (!unpack(PackedShape::of_call(descriptor), arguments, astack)) return failed(Errc::argument_out_of_range);
+  const std::uint16_t status = call.transfer(procedure);
   const auto shape = PackedShape::of_status(descriptor, status);
   if (!shape && (status & shim::call_status::kFailed) == 0) return failed(Errc::call_failed);
   if (!shape) return fail_with_text(astack, status, results, size);

@@ -20,6 +20,23 @@ TEST_F(TwoHosts, call_each_other_through_ordinary_stubs) {
   EXPECT_EQ(there_->broker().statistics().bindings, 1U);
 }
 
+/// Whether the broker waits for the procedure as a caller does who hands over its processor, and not as one who has
+/// started a call and sleeps.
+struct HearsHowItIsCalled : ConformanceService {
+  void Null(lrpc::CallContext& context) { handed_over = handed_over || context.caller_yields(); }
+  std::atomic<bool> handed_over{false};
+};
+
+TEST_F(TwoHosts, serve_a_call_by_a_caller_that_may_hand_its_processor_over) {
+  HearsHowItIsCalled service;
+  lrpc::Server server(lrpc::ServerOptions{.nameserver = there_->socket()});
+  ASSERT_TRUE(Conformance::export_to(server, "hearing", service));
+  auto client = import("hearing@10.0.0.2");
+  ASSERT_TRUE(client) << client.error().message();
+  // Not each call: a caller that yields in vain stops for a while, and one that is polled for need not.
+  EXPECT_TRUE(eventually([&] { return client->Null().has_value() && service.handed_over; }));
+}
+
 TEST_F(TwoHosts, carry_every_kind_of_parameter_as_within_one_machine) {
   auto client = import();
   ASSERT_TRUE(client) << client.error().message();
