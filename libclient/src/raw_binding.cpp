@@ -73,7 +73,7 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
   const ProcedureDescriptor& descriptor = procedures()[procedure];
   const CallScope scope(limit);
-  // As a stub calls, not as a starter does: only who waits for the return at once may exchange or hand its processor over.
+  // As a stub calls, and not as a starter does: who waits for the return at once may hand its processor over meanwhile.
   Call call(binding_.object(), descriptor.astack_class);
   if (!call.taken()) return failed(call.error());
   const shim::AStack& astack = call.linkage().astack;
