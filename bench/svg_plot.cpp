@@ -169,6 +169,7 @@ std::string SvgPlot::str() const {
   }
   if (x_.logarithmic) x.round();
   y.round();
+  const std::size_t legend_rows = (series_.size() + kLegendColumns - 1) / kLegendColumns;
   std::string text;
   const Out out(text);
   fmt::format_to(out,
@@ -177,8 +178,7 @@ std::string SvgPlot::str() const {
                  "\n"
                  R"(<rect width="100%" height="100%" fill="white"/>)"
                  "\n",
-                 kWidth,
-                 kHeight + kLegendRow * static_cast<double>((series_.size() + kLegendColumns - 1) / kLegendColumns));
+                 kWidth, kHeight + kLegendRow * static_cast<double>(legend_rows));
   fmt::format_to(out,
                  R"(<text x="{}" y="22" font-size="15">{}</text>)"
                  "\n",
@@ -196,13 +196,14 @@ std::string SvgPlot::str() const {
   }
   for (std::size_t i = 0; i < series_.size(); ++i) {
     const std::string_view colour = kColours[i % kColours.size()];
+    const std::size_t legend_row = i / kLegendColumns;
     draw_line(out, series_[i], colour, x, y);
     fmt::format_to(out,
                    R"(<text x="{}" y="{}" fill="{}">{} {}</text>)"
                    "\n",
                    kLeft + kLegendColumn * static_cast<double>(i % kLegendColumns),
-                   kHeight + kLegendRow * static_cast<double>(i / kLegendColumns), colour,
-                   series_[i].dashed ? "- -" : "\u2014", in_xml(series_[i].name));
+                   kHeight + kLegendRow * static_cast<double>(legend_row), colour, series_[i].dashed ? "- -" : "\u2014",
+                   in_xml(series_[i].name));
   }
   return text + "</svg>\n";
 }

@@ -75,6 +75,7 @@ lrpc::Result<Files::Count, Files::Refused> FileService::Write(lrpc::CallContext&
   return static_cast<Files::Count>(done);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the file ends with it
 void FileService::Close(lrpc::CallContext& /*call*/, std::shared_ptr<File> /*file*/) {}
 
 lrpc::Result<Files::Stat, Files::Refused> FileService::StatPath(lrpc::CallContext& /*call*/,
@@ -125,6 +126,7 @@ lrpc::Result<Files::NextResults, Files::Refused> FileService::Next(lrpc::CallCon
   return found;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the listing ends with it
 void FileService::CloseListing(lrpc::CallContext& /*call*/, std::shared_ptr<Listing> /*listing*/) {}
 
 }  // namespace files

@@ -58,7 +58,7 @@ constexpr AStackClass kClasses[] = {{.image_size = 48, .tail_size = 428, .count 
 /// An A-stack in memory of the test's own, between guards.
 struct Memory {
   explicit Memory(std::byte with = std::byte{0xee}) { bytes.fill(with); }
-  [[nodiscard]] AStack astack() { return {nullptr, bytes.data() + 64, bytes.data() + 256, 0}; }
+  [[nodiscard]] AStack astack() { return {nullptr, bytes.data() + 64, bytes.data() + 256, nullptr}; }
   std::array<std::byte, 1024> bytes;
 };
 

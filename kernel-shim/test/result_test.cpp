@@ -91,7 +91,7 @@ TEST(ResultTest, operators_on_an_error_print_its_text_and_the_code_address_and_a
   EXPECT_DEATH((void)*failed, expected);
   EXPECT_DEATH((void)*std::as_const(failed), expected);
   EXPECT_DEATH((void)*std::move(failed), expected);
-  EXPECT_DEATH((void)failed->size(), expected);
+  EXPECT_DEATH((void)failed->size(), expected);  // NOLINT(bugprone-use-after-move): a child moved it, which is dead
   EXPECT_DEATH((void)std::as_const(failed)->size(), expected);
 }
 

@@ -159,8 +159,8 @@ TEST_F(Sandbox, leaves_the_way_to_a_unix_socket_that_is_made_anew) {
     char ready = 0;
     if (::read(go[0], &ready, 1) != 1) return;
     const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    ::listen(listener.get(), 1);
+    if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
+    if (::listen(listener.get(), 1) != 0) return;
     const UniqueFd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     (void)!::write(peer.get(), "x", 1);
   });
@@ -197,7 +197,7 @@ TEST_F(Sandbox, opens_what_is_read_only_for_reading_and_what_is_read_write_for_b
   EXPECT_EQ(
       shut_in(options,
               [&]() -> std::string {
-                const std::string refused = not_refused(
+                std::string refused = not_refused(
                     {opening(directory / "read/file", O_WRONLY),
                      opening(directory / "read/new", O_WRONLY | O_CREAT),
                      opening(directory / "other/file", O_RDONLY),
@@ -233,7 +233,7 @@ TEST_F(Sandbox, only_removes_where_it_may_only_remove) {
   EXPECT_EQ(
       shut_in(options,
               [&]() -> std::string {
-                const std::string refused = not_refused(
+                std::string refused = not_refused(
                     {opening(directory / "mine/socket", O_RDONLY),
                      opening(directory / "mine/new", O_WRONLY | O_CREAT),
                      {"unlink elsewhere", [&] { return ::unlink((directory / "other").c_str()) == 0 ? 0 : errno; }},
@@ -333,7 +333,7 @@ TEST_F(Sandbox, ends_the_process_if_that_is_wanted) {
 TEST_F(Sandbox, leaves_the_ways_to_end) {
   const std::string aborted = "signal " + std::to_string(SIGABRT);
   const std::string exited = "exit 3";
-  for (Options options : {Options{}, Options{.groups = {}}}) {
+  for (const Options& options : {Options{}, Options{.groups = {}}}) {
     EXPECT_EQ(shut_in(options, []() -> std::string { ::abort(); }), aborted);
     EXPECT_EQ(shut_in(options, []() -> std::string { ::_exit(3); }), exited);
   }

@@ -242,9 +242,8 @@ std::string NetworkService::why(netpath::HostAddress to, Errc outcome) {
     return "has no cipher in common with this host: compare the option cipher of AUTH in both graphs";
   if (!keyed || shares.shown) return std::string(kSilent);
   // It says nothing to those without the key, and so not that this is why.
-  const std::string text =
-      "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
-      std::string(kSilent);
+  std::string text = "does not answer to this host's key for it: it has none, or another one, for this host; or it " +
+                     std::string(kSilent);
   host().notice([&] { return "host " + to_string(netrpc::HostAddress{to}) + " " + text; });
   return text;
 }
