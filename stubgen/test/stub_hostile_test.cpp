@@ -46,6 +46,7 @@ TEST_F(Hostile, images_through_every_entry_stub_reach_no_procedure_unless_they_c
   Noise noise(testing_lrpc::test_seed());
   std::size_t returned = 0;
   for (int round = 0; round < kRounds; ++round) {
+    // NOLINTNEXTLINE(bugprone-too-small-loop-variable): procedures have numbers of 16 bits
     for (std::uint16_t procedure = 0; procedure < T::kPdl.procedures.size(); ++procedure) {
       noise.fill(binding().context());
       const std::uint16_t status = binding().enter(procedure);

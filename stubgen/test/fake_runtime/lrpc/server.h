@@ -134,6 +134,7 @@ struct ExportOptions {};
 /// Holds one export: who binds "over the socket" or by name gets it.
 class Server {
  public:
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): as the real one
   Result<ExportId> export_interface(std::string /*name*/, const Pdl& pdl, std::span<const EntryStub> stubs, void* impl,
                                     ExportOptions /*options*/ = {}) {
     pdl_ = &pdl;
