@@ -526,7 +526,7 @@ Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
   const bool remote = request.principal.has_value();
-  if (Status room = domain_.room_for(request.client, *interface, layout->size(), remote); !room) return room;
+  if (Status room = domain_.room_for(request.client, *interface, remote); !room) return room;
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
   if (!region) return region.error();
   ServedParts parts;

@@ -25,14 +25,28 @@ constexpr int kRingsPerLook = 64;
 /// An offer takes as long as so many of them, and more.
 constexpr int kRingsPerOffer = 15;
 
-/// What a binding holds for as long as it is there: its bell and its client's process; with callbacks, what the client
-/// offers for them, and the same of the binding that is then made to it.
-std::size_t descriptors_of(const ServedInterface& interface) noexcept {
-  return interface.pdl->callback != nullptr ? 5 : 2;
+/// What a binding holds beside its descriptors. With callbacks, also the region
+/// of the binding that is then made to what the client offers: it is this
+/// client's, and made when a procedure first calls back.
+Holding holding_of(const ServedInterface& interface) noexcept {
+  const auto bytes_of = [](const Pdl* pdl) -> std::uint64_t {
+    if (pdl == nullptr) return 0;
+    const auto layout = shim::RegionLayout::of(pdl->classes);
+    return layout ? layout->size() : 0;
+  };
+  return {.bindings = 1, .region_bytes = bytes_of(interface.pdl) + bytes_of(interface.pdl->callback)};
 }
 
-/// With durations that mean what they say, also where nothing is exported because they do not: a sleep of less than
-/// nothing, or of the longest that can be written down, has no bound.
+/// For as long as they are open: its bell and its client's process; with
+/// callbacks, what the client offers for them, and the same of the binding that
+/// is then made to it.
+Holding descriptors_of(const ServedInterface& interface) noexcept {
+  return {.descriptors = interface.pdl->callback != nullptr ? 5U : 2U};
+}
+
+/// With durations that mean what they say, also where nothing is exported
+/// because they do not: a sleep of less than nothing, or of the longest that
+/// can be written down, has no bound.
 ServerOptions sound(ServerOptions options) noexcept {
   if (!(options.estack_idle == kNoLimit)) {
     options.estack_idle = std::clamp<std::chrono::milliseconds>(options.estack_idle, std::chrono::milliseconds(1),
@@ -43,7 +57,8 @@ ServerOptions sound(ServerOptions options) noexcept {
   return options;
 }
 
-/// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
+/// 0 is whoever has no number here: processes of other namespaces, of whatever
+/// user, and callers of other hosts.
 constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 
 }  // namespace
@@ -51,12 +66,13 @@ constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
 Domain::Domain(ServerOptions options)
     : options_checked_(check_options(options)),
       options_(sound(std::move(options))),
+      accounts_(std::make_shared<Accounts>(options_)),
       grant_([this] { (void)watcher_.post(wake_allocator_); }),
       poller_(options_, processors_, grant_),
       estacks_(options_, processors_, poller_,
                [this](std::uint32_t later) { (void)watcher_.post(supply_estacks_, later); }),
-      traps_(options_, descriptors_),
-      secondary_(options_, watcher_, estacks_, descriptors_),
+      traps_(options_, accounts_),
+      secondary_(options_, watcher_, estacks_, accounts_),
       clerk_(*this),
       private_sockets_(*this),
       watcher_("lrpc-clerk") {
@@ -82,14 +98,15 @@ Domain::~Domain() {
   traps_.stop();    // so does this
   for (auto& [id, binding] : ending) {
     secondary_.end(*binding);
-    shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
+    shim::take_over(shim::handover_place(binding->id(),
+                                         nullptr));  // what its procedures have done with the objects
     binding->handles().close_all();
   }
 }
 
-Status Domain::room_for(const shim::Credentials& client, const ServedInterface& interface, std::uint64_t region_bytes,
-                        bool remote) {
-  if (Status room = account_->room(options_); !room) return room;
+Status Domain::room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote) {
+  const Holding wanted = holding_of(interface);
+  if (Status room = accounts_->room(wanted); !room) return room;
   if (remote) return {};  // the network domain limits those, host by host
   std::lock_guard lock(mutex_);
   const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
@@ -98,8 +115,8 @@ Status Domain::room_for(const shim::Credentials& client, const ServedInterface& 
     return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
                                           " bindings to the server, as many as it lets one process have"};
   }
-  if (Status room = account_->room_for_user(client.uid, region_bytes, options_); !room) return room;
-  return descriptors_->room(client.uid, descriptors_of(interface), most_descriptors_of_user(options_));
+  if (Status room = accounts_->room(client.uid, wanted); !room) return room;
+  return accounts_->room(client.uid, descriptors_of(interface));
 }
 
 void Domain::forget_if_none_locked(pid_t process) noexcept {
@@ -110,11 +127,9 @@ void Domain::forget_if_none_locked(pid_t process) noexcept {
 std::shared_ptr<ServedBinding> Domain::make_binding(ServedParts parts) {
   const shim::Credentials client = parts.client;
   const std::uint64_t id = parts.id;
-  parts.share =
-      BindingAccount::take(account_, client.uid, {.bindings = 1, .region_bytes = parts.region.layout().size()});
-  parts.handles = account_->handles(client.uid, options_);
-  parts.descriptors = std::make_shared<const DescriptorAccount::Share>(
-      DescriptorAccount::take(descriptors_, client.uid, descriptors_of(*parts.interface)));
+  parts.share = accounts_->take(client.uid, holding_of(*parts.interface));
+  parts.handles = accounts_->handles(client.uid);
+  parts.descriptors = std::make_shared<const Share>(accounts_->take(client.uid, descriptors_of(*parts.interface)));
   std::shared_ptr<ServedBinding> binding;  // if it comes to nothing it goes outside the lock: that unmaps
   std::lock_guard lock(mutex_);
   try {
@@ -197,7 +212,8 @@ std::shared_ptr<ServedBinding> Domain::remove(std::uint64_t id) noexcept {
   estacks_.dismiss(*binding);
   traps_.end(*binding);
   secondary_.end(*binding);
-  shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
+  shim::take_over(shim::handover_place(binding->id(),
+                                       nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
   binding->settle();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
@@ -210,7 +226,8 @@ std::shared_ptr<ServedBinding> Domain::find(std::uint64_t id) {
   return found != bindings_.end() ? found->second : nullptr;
 }
 
-/// Without memory for its news a binding is as good as gone: what it has rung for is lost.
+/// Without memory for its news a binding is as good as gone: what it has rung
+/// for is lost.
 void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept {
   try {
     if (!event.hung_up && hear(binding)) return;
@@ -220,7 +237,8 @@ void Domain::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watche
 }
 
 bool Domain::hear(const std::shared_ptr<ServedBinding>& binding) {
-  // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
+  // Only so many: a client that rings without end must not keep the clerk. What
+  // is left brings us back here.
   for (int i = 0; i < kRingsPerLook; ++i) {
     auto news = shim::receive_bell(binding->bell(), binding->stranger());
     if (news && !news->has_value()) break;
@@ -239,7 +257,8 @@ bool Domain::hear(const std::shared_ptr<ServedBinding>& binding) {
   return true;
 }
 
-/// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none.
+/// c, T13 · finds the E-stack of each A-stack with a call; associates one where
+/// there is none.
 void Domain::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks) {
   for (ServedAStack& astack : astacks) {
     if (astack.estack.load() != nullptr) continue;
@@ -259,7 +278,7 @@ ServerStatistics Domain::statistics() {
   counted.estacks = estacks_.alive();
   counted.trap_listeners = traps_.alive();
   counted.traps_refused = traps_.refused();
-  counted.astacks_grown = secondary_.astacks();
+  counted.astacks_grown = accounts_->all().grown_astacks;
   counted.growths_refused = secondary_.refused();
   counted.estacks_associated = estacks_.associated();
   counted.estacks_reclaimed = estacks_.reclaimed();

@@ -1,4 +1,5 @@
-// A server domain: what one Server object is made of, and the life of its bindings.
+// A server domain: what one Server object is made of, and the life of its
+// bindings.
 #pragma once
 
 #include <atomic>
@@ -8,9 +9,8 @@
 #include <mutex>
 #include <span>
 
-#include "binding_account.h"
+#include "accounts.h"
 #include "clerk.h"
-#include "descriptor_account.h"
 #include "domain_processors.h"
 #include "estack_pool.h"
 #include "lrpc/server/server.h"
@@ -24,7 +24,8 @@
 
 namespace lrpc::server {
 
-/// Thread-safe. Bindings are made by the clerk, on the watcher's thread, and end there too, unless the server ends them.
+/// Thread-safe. Bindings are made by the clerk, on the watcher's thread, and
+/// end there too, unless the server ends them.
 class Domain {
  public:
   explicit Domain(ServerOptions options);
@@ -32,15 +33,17 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
   ~Domain();
 
-  /// For one more binding to an interface, with a region of so many bytes: limit_reached if the server, this client or
-  /// its user has as much as the options allow. On the watcher's thread.
-  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface,
-                                std::uint64_t region_bytes, bool remote = false);
-  /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok. Throws
-  /// std::bad_alloc; then there is none.
+  /// For one more binding to an interface: limit_reached if the server, this
+  /// client or its user has as much as the options allow. On the watcher's
+  /// thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote = false);
+  /// On the watcher's thread: watches the binding's bell and its client. The
+  /// binding is alive when it returns ok. Throws std::bad_alloc; then there is
+  /// none.
   Status add_binding(ServedParts parts);
-  /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
-  /// the watcher's thread, later if this is another). Any thread.
+  /// The client is gone or has let go, or the server ends it: revokes, runs
+  /// down the handles, and tells the server (on the watcher's thread, later if
+  /// this is another). Any thread.
   void end_binding(std::uint64_t id) noexcept;
   [[nodiscard]] std::uint64_t next_binding_id() noexcept { return next_id_.fetch_add(1) + 1; }
   [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
@@ -50,7 +53,8 @@ class Domain {
   [[nodiscard]] PrivateSockets& private_sockets() noexcept { return private_sockets_; }
   [[nodiscard]] shim::Watcher& watcher() noexcept { return watcher_; }
   [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
-  /// invalid_argument, and which, if an option has no meaning: then nothing is to be exported.
+  /// invalid_argument, and which, if an option has no meaning: then nothing is
+  /// to be exported.
   [[nodiscard]] const Status& options_checked() const noexcept { return options_checked_; }
   [[nodiscard]] ServerStatistics statistics();
 
@@ -70,8 +74,7 @@ class Domain {
   const ServerOptions options_;
   const shim::Watcher::Task wake_allocator_{[this] { clerk_.wake_allocator(); }};
   const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
-  const std::shared_ptr<BindingAccount> account_ = std::make_shared<BindingAccount>();
-  const std::shared_ptr<DescriptorAccount> descriptors_ = std::make_shared<DescriptorAccount>();
+  const std::shared_ptr<Accounts> accounts_;
   DomainProcessors processors_;
   PollerGrant grant_;
   Poller poller_;
@@ -80,8 +83,9 @@ class Domain {
   SecondaryRegions secondary_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
-  /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
-  /// of a process that has ended may be another's.
+  /// By client process: so that an import costs the same however many there
+  /// are. Only those that are alive: a number of a process that has ended may
+  /// be another's.
   std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
   Clerk clerk_;

@@ -97,7 +97,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
     return allowed.error();
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
-  if (Status room = domain_.room_for(*message.sender, *socket.interface, layout->size()); !room) return room.error();
+  if (Status room = domain_.room_for(*message.sender, *socket.interface); !room) return room.error();
   auto region_fd = shim::create_region(*layout);
   if (!region_fd) return region_fd.error();
   UniqueFd own_fd(fcntl(region_fd->get(), F_DUPFD_CLOEXEC, 0));

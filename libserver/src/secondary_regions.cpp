@@ -21,48 +21,14 @@ bool has_ended(int line) noexcept {
   return poll(&entry, 1, 0) > 0;
 }
 
-std::uint64_t left(std::uint64_t most, std::uint64_t used) { return most - std::min(most, used); }
-
 }  // namespace
-
-// ---- What is counted ----
-
-GrowthAccount::Share GrowthAccount::take(const std::shared_ptr<GrowthAccount>& account, uid_t user, Used amount) {
-  const std::lock_guard lock(account->mutex_);
-  Used& used = account->users_[user];
-  used.astacks += amount.astacks;
-  used.bytes += amount.bytes;
-  account->astacks_ += amount.astacks;
-  return Share(account, user, amount);
-}
-
-void GrowthAccount::give(uid_t user, Used amount) noexcept {
-  const std::lock_guard lock(mutex_);
-  astacks_ -= amount.astacks;
-  const auto found = users_.find(user);
-  found->second.astacks -= amount.astacks;
-  found->second.bytes -= amount.bytes;
-  if (found->second.astacks == 0) users_.erase(found);
-}
-
-GrowthAccount::Used GrowthAccount::of_user(uid_t user) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = users_.find(user);
-  return found != users_.end() ? found->second : Used{};
-}
-
-std::uint64_t GrowthAccount::astacks() const {
-  const std::lock_guard lock(mutex_);
-  return astacks_;
-}
 
 // ---- One region ----
 
 SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted,
-                                 shim::Region region, shim::PeerSocket line, GrowthAccount::Share share,
-                                 DescriptorAccount::Share descriptors)
+                                 shim::Region region, shim::PeerSocket line, Share share, Share descriptor)
     : share_(std::move(share)),
-      descriptors_(std::move(descriptors)),
+      descriptor_(std::move(descriptor)),
       binding_(std::move(binding)),
       place_(granted.place),
       region_(std::move(region)),
@@ -99,8 +65,8 @@ void SecondaryRegion::settle() noexcept {
 // ---- The clerk ----
 
 SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                                   std::shared_ptr<DescriptorAccount> descriptors)
-    : options_(options), watcher_(watcher), estacks_(estacks), descriptors_(std::move(descriptors)) {}
+                                   std::shared_ptr<Accounts> accounts)
+    : options_(options), watcher_(watcher), estacks_(estacks), accounts_(std::move(accounts)) {}
 
 void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line) {
   if (!line) return;
@@ -127,14 +93,13 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
 
   // As many as the limits leave.
   const uid_t user = binding->client().uid;
-  const auto used = account_->of_user(user);
-  const std::uint64_t most = std::min({std::uint64_t{request->count},
-                                       left(options_.max_grown_astacks_per_binding, binding->grown_astacks.load()),
-                                       left(options_.max_grown_astacks_per_user, used.astacks)});
-  const AStackClass grown = shim::class_that_fits(classes[request->astack_class], static_cast<std::uint16_t>(most),
-                                                  left(options_.max_grown_bytes_per_user, used.bytes));
-  if (grown.count == 0) return Errc::limit_reached;
-  if (Status room = descriptors_->room(user, 1, most_descriptors_of_user(options_)); !room) return room;
+  const Holding left = accounts_->left(user);
+  const std::uint64_t of_binding = options_.max_grown_astacks_per_binding;
+  const std::uint64_t most = std::min({std::uint64_t{request->count}, left.grown_astacks,
+                                       of_binding - std::min(of_binding, binding->grown_astacks.load())});
+  const AStackClass grown =
+      shim::class_that_fits(classes[request->astack_class], static_cast<std::uint16_t>(most), left.grown_bytes);
+  if (grown.count == 0 || left.descriptors == 0) return Errc::limit_reached;
   request->count = grown.count;
 
   auto layout = shim::RegionLayout::of({&grown, 1});
@@ -147,10 +112,10 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   auto mapped = shim::Region::map(std::move(own_fd), *std::move(layout));
   if (!mapped) return mapped.error();
 
-  auto share = GrowthAccount::take(account_, user, {.astacks = grown.count, .bytes = bytes});
+  auto share = accounts_->take(user, {.grown_astacks = grown.count, .grown_bytes = bytes});
   const int answer_on = line.get();
   auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
-                                                  std::move(share), DescriptorAccount::take(descriptors_, user, 1));
+                                                  std::move(share), accounts_->take(user, {.descriptors = 1}));
   // First the watch: the binding's end, on whatever thread, is to find all of it.
   auto watched = watcher_.watch(answer_on, [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
     if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);

@@ -10,8 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "account_share.h"
-#include "descriptor_account.h"
+#include "accounts.h"
 #include "estack_pool.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/fd.h"
@@ -23,36 +22,12 @@
 
 namespace lrpc::server {
 
-/// How much has been granted, and to which user. What procedures still use after their client has let go counts, too.
-/// Thread-safe; shared with whatever it counts.
-class GrowthAccount {
- public:
-  struct Used {
-    std::uint64_t astacks = 0;
-    std::uint64_t bytes = 0;
-  };
-  /// A number of A-stacks and the bytes of their region.
-  using Share = AccountShare<GrowthAccount, Used>;
-
-  [[nodiscard]] Used of_user(uid_t user) const;
-  [[nodiscard]] std::uint64_t astacks() const;
-  [[nodiscard]] static Share take(const std::shared_ptr<GrowthAccount>& account, uid_t user, Used amount);
-
- private:
-  friend Share;
-  void give(uid_t user, Used amount) noexcept;
-
-  mutable std::mutex mutex_;
-  std::map<uid_t, Used> users_;
-  std::uint64_t astacks_ = 0;
-};
-
 /// One secondary region: its A-stacks, all of one class. Shared like a ServedBinding, whose hold it is: E-stacks and
 /// poller hold it by as_binding(), so it is unmapped when the last of them has left its A-stacks.
 class SecondaryRegion {
  public:
   SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
-                  shim::PeerSocket line, GrowthAccount::Share share, DescriptorAccount::Share descriptors);
+                  shim::PeerSocket line, Share share, Share descriptor);
   SecondaryRegion(const SecondaryRegion&) = delete;
   SecondaryRegion& operator=(const SecondaryRegion&) = delete;
   ~SecondaryRegion();
@@ -75,8 +50,8 @@ class SecondaryRegion {
   std::uint64_t line_watch = 0;  ///< The clerk's.
 
  private:
-  GrowthAccount::Share share_;  ///< Given back last.
-  const DescriptorAccount::Share descriptors_;
+  Share share_;  ///< Given back last.
+  const Share descriptor_;
   const std::shared_ptr<ServedBinding> binding_;
   const std::uint16_t place_;
   const shim::Region region_;
@@ -90,14 +65,13 @@ class SecondaryRegions {
  public:
   /// The references must outlive it, but it may be constructed before them.
   SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
-                   std::shared_ptr<DescriptorAccount> descriptors);
+                   std::shared_ptr<Accounts> accounts);
 
   /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
   void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);
   /// The binding has been revoked: lets go of its secondary regions. Not while the watcher may still add some.
   void end(ServedBinding& binding);
 
-  [[nodiscard]] std::uint64_t astacks() const { return account_->astacks(); }
   [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
  private:
@@ -107,8 +81,7 @@ class SecondaryRegions {
   const ServerOptions& options_;
   shim::Watcher& watcher_;
   EStackPool& estacks_;
-  const std::shared_ptr<DescriptorAccount> descriptors_;
-  const std::shared_ptr<GrowthAccount> account_ = std::make_shared<GrowthAccount>();
+  const std::shared_ptr<Accounts> accounts_;
   std::atomic<std::uint64_t> refused_{0};
 };
 

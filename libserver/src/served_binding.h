@@ -11,8 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "binding_account.h"
-#include "descriptor_account.h"
+#include "accounts.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
@@ -107,8 +106,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
 };
 static_assert(sizeof(ServedAStack) == 128);
 
-/// No procedure is executed on any of them, nor will be: their entry_count is 0, and no call is claimed. Either we see a
-/// claim, or its claimer sees our 0.
+/// No procedure is executed on any of them, nor will be: their entry_count is 0, and no call is claimed. Either we see
+/// a claim, or its claimer sees our 0.
 [[nodiscard]] inline bool none_executes(std::span<const ServedAStack> astacks) noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const ServedAStack& astack : astacks) {
@@ -118,9 +117,9 @@ static_assert(sizeof(ServedAStack) == 128);
 }
 
 struct ServedParts {
-  BindingAccount::Share share = {};  ///< Goes when the region is unmapped, or see settle().
+  Share share = {};  ///< Goes when the region is unmapped, or see settle().
   /// Next, so that it goes last: when they are closed. The bell keeps it, too.
-  std::shared_ptr<const DescriptorAccount::Share> descriptors = {};
+  std::shared_ptr<const Share> descriptors = {};
   std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
   std::uint64_t id = 0;
   shim::Nonce nonce{};

@@ -18,13 +18,14 @@ namespace lrpc::server {
 
 namespace {
 
+constexpr Holding kThread{.sealed_clients = 1};
 /// What is listened on, and what wakes the thread.
-constexpr std::size_t kDescriptors = 2;
+constexpr Holding kDescriptors{.descriptors = 2};
 
 }  // namespace
 
-TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<DescriptorAccount> descriptors)
-    : options_(options), account_(std::make_shared<TrapAccount>(options)), descriptors_(std::move(descriptors)) {}
+TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts)
+    : options_(options), accounts_(std::move(accounts)) {}
 
 Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
   if (binding->gate() != shim::Gate::trap)
@@ -39,11 +40,11 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
   const uid_t user = binding->client().uid;
-  if (Status room = descriptors_->room(user, kDescriptors, most_descriptors_of_user(options_)); !room) return room;
-  auto share = TrapAccount::take(account_, user);
-  if (!share) return share.error();
-  auto listener = std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake), *std::move(share),
-                                             DescriptorAccount::take(descriptors_, user, kDescriptors));
+  if (Status room = accounts_->room(user, kDescriptors); !room) return room;
+  if (Status room = accounts_->room(kThread); !room) return room;
+  if (Status room = accounts_->room(user, kThread); !room) return room;
+  auto listener = std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake),
+                                             accounts_->take(user, kThread), accounts_->take(user, kDescriptors));
   // The thread's own hold goes to it by way of the heap: it must outlive ours.
   auto hold = std::make_unique<std::shared_ptr<Listener>>(listener);
   std::list<std::shared_ptr<Listener>> made(1, std::move(listener));

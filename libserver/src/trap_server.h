@@ -8,13 +8,12 @@
 #include <memory>
 #include <mutex>
 
-#include "descriptor_account.h"
+#include "accounts.h"
 #include "lrpc/server/call_context.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/fd.h"
 #include "lrpc/shim/trap.h"
 #include "served_binding.h"
-#include "trap_account.h"
 
 namespace lrpc::server {
 
@@ -24,7 +23,7 @@ namespace lrpc::server {
 /// and not on a word that the client maps. It ends with its binding.
 class TrapServer {
  public:
-  TrapServer(const ServerOptions& options, std::shared_ptr<DescriptorAccount> descriptors);
+  TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts);
   TrapServer(const TrapServer&) = delete;
   TrapServer& operator=(const TrapServer&) = delete;
   ~TrapServer() { stop(); }
@@ -48,7 +47,7 @@ class TrapServer {
   enum class State : std::uint8_t { serving, receiving, abandoned };
   struct Listener {
     Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken,
-             TrapAccount::Share counted, DescriptorAccount::Share held) noexcept
+             Share counted, Share held) noexcept
         : server(owner),
           share(std::move(counted)),
           descriptors(std::move(held)),
@@ -56,8 +55,8 @@ class TrapServer {
           traps(std::move(taken)),
           wake(std::move(woken)) {}
     TrapServer& server;
-    TrapAccount::Share share;  ///< Until the thread has ended, which may outlive the server.
-    const DescriptorAccount::Share descriptors;
+    Share share;  ///< Until the thread has ended, which may outlive the server.
+    const Share descriptors;
     std::shared_ptr<ServedBinding> binding;
     shim::TrapListener traps;
     UniqueFd wake;  ///< Eventfd: end.
@@ -80,8 +79,7 @@ class TrapServer {
   [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;
 
   const ServerOptions& options_;
-  const std::shared_ptr<TrapAccount> account_;
-  const std::shared_ptr<DescriptorAccount> descriptors_;
+  const std::shared_ptr<Accounts> accounts_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::shared_ptr<Listener>> listeners_;

@@ -1,4 +1,5 @@
-// What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
+// What one client process and one user may have of a server, asked of the
+// domain itself: clients that no test can be.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -12,13 +13,15 @@
 namespace lrpc::server {
 namespace {
 
-/// A domain without a name, and clients of it that are only a pair of descriptors and the number of a process.
+/// A domain without a name, and clients of it that are only a pair of
+/// descriptors and the number of a process.
 class DomainLimits : public testing::Test {
  protected:
-  /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
-  static Status bind(Domain& domain, const shim::Credentials& client) {
+  /// What the clerk says to one more binding of such a client; it has it if
+  /// that is ok. On the watcher's thread.
+  static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty) {
     std::promise<Status> bound;
-    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client)); });
+    const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client, declared)); });
     return posted ? bound.get_future().get() : posted;
   }
   static void unbind(Domain& domain, std::uint64_t binding) {
@@ -34,15 +37,16 @@ class DomainLimits : public testing::Test {
   /// Of each of these bindings.
   static std::uint64_t region_bytes() { return shim::RegionLayout::of({&kOne, 1})->size(); }
 
- private:
   static constexpr AStackClass kOne{64, 0, 1};
-  static Status bind_here(Domain& domain, const shim::Credentials& client) {
-    static const Pdl declared{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+  static constexpr Pdl kEmpty{.interface = {.name = "Empty"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}};
+
+ private:
+  static Status bind_here(Domain& domain, const shim::Credentials& client, const Pdl& declared) {
     auto interface = std::make_shared<ServedInterface>();
     interface->pdl = &declared;
     auto layout = shim::RegionLayout::of(declared.classes);
     if (!layout) return layout.error();
-    if (Status room = domain.room_for(client, *interface, layout->size()); !room) return room;
+    if (Status room = domain.room_for(client, *interface); !room) return room;
     auto region = shim::Region::private_to_this_domain(*std::move(layout));
     auto bells = shim::make_socket_pair();
     auto process = shim::open_pidfd(::getpid());
@@ -96,8 +100,9 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   EXPECT_EQ(domain.statistics().bindings, 8U);
 }
 
-/// A procedure that runs on a binding, which it holds. What only holds one is a shared pointer alone: an E-stack that has
-/// not woken yet, a poller that is in another binding's procedure.
+/// A procedure that runs on a binding, which it holds. What only holds one is a
+/// shared pointer alone: an E-stack that has not woken yet, a poller that is in
+/// another binding's procedure.
 struct Running {
   explicit Running(std::shared_ptr<ServedBinding> held) : binding(std::move(held)) {
     EXPECT_TRUE(binding->astacks()[0].linkage.claim(1));
@@ -165,6 +170,20 @@ TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
   EXPECT_TRUE(bind(domain, client(3, kAlice)));
 }
 
+TEST_F(DomainLimits, the_region_through_which_a_client_is_called_back_counts_for_it) {
+  static constexpr AStackClass kLarge{4096, 1 << 20, 4};
+  static constexpr Pdl kCallback{.interface = {.name = "Back"}, .classes = {&kLarge, 1}, .procedures = {}, .text = {}};
+  static constexpr Pdl kCalling{
+      .interface = {.name = "Calling"}, .classes = {&kOne, 1}, .procedures = {}, .text = {}, .callback = &kCallback};
+  const std::uint64_t both = region_bytes() + shim::RegionLayout::of({&kLarge, 1})->size();
+  Domain little({.max_region_bytes_per_user = both - 1});
+  EXPECT_TRUE(bind(little, client(1, kAlice)));
+  EXPECT_EQ(bind(little, client(2, kBob), kCalling).code(), Errc::limit_reached);
+  Domain enough({.max_region_bytes_per_user = both});
+  EXPECT_TRUE(bind(enough, client(1, kAlice), kCalling));
+  EXPECT_EQ(bind(enough, client(1, kAlice)).code(), Errc::limit_reached);
+}
+
 /// The process's soft limit of descriptors, for as long as this lives.
 class SoftLimit {
  public:
@@ -212,7 +231,8 @@ TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
 }
 
-/// Handles granted in a binding's table until there are no more, at most `most`.
+/// Handles granted in a binding's table until there are no more, at most
+/// `most`.
 std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
   std::vector<std::uint64_t> granted;
   while (granted.size() < most) {

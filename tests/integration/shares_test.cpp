@@ -143,7 +143,7 @@ TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
   EXPECT_EQ(other.wait(), 2);
   // What the other process had has come back: the server has heard of its end, and no procedure of it runs.
   EXPECT_TRUE(own->Null());
-  EXPECT_EQ(bind_until_refused(world.nameserver(), "limited", 5, "as many as it lets one user have"), 2);
+  EXPECT_EQ(bind_until_refused(world.nameserver(), "limited", 5, "(max_bindings_per_user)"), 2);
 }
 
 TEST(Shares, a_client_at_its_quota_that_lets_go_binds_anew_at_once) {

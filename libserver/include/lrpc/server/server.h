@@ -51,7 +51,8 @@ struct ServerOptions {
   std::size_t max_bindings = 4096;
   std::size_t max_bindings_per_client_process = 256;
   /// Most bindings alive, or ended and not over as above, of one user over all its processes, and most bytes of their
-  /// regions; the server's own user is no exception. Callers of other hosts are limited by the network domain.
+  /// regions, those for callbacks included, whether or not they have been made. The server's own user is no exception.
+  /// Callers of other hosts are limited by the network domain.
   std::size_t max_bindings_per_user = 2048;
   std::uint64_t max_region_bytes_per_user = std::uint64_t{256} << 30;
   /// Most file descriptors of this process that the bindings of one user hold: two each, five if the interface has

@@ -1,0 +1,91 @@
+// What the users of a server have of it, in one table.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "lrpc/server/handle_table.h"
+#include "lrpc/server/server.h"
+
+namespace lrpc::server {
+
+/// An amount of each thing that a user may have only so much of (ServerOptions::max_..._per_user).
+///
+/// A binding that has ended counts, too, for as long as a procedure of it runs, which keeps its A-stacks mapped: a
+/// client that lets go or dies again and again beside its long procedures could make the server hold any number of
+/// them. The same holds for secondary regions. What only waits to be unmapped does not count: as many bindings as there
+/// are E-stacks that have not woken yet, and the hundred or so in the poller's hands while it is in another client's
+/// procedure.
+struct Holding {
+  std::uint64_t bindings = 0;
+  std::uint64_t region_bytes = 0;    ///< Of their primary regions, and of those through which clients are called back.
+  std::uint64_t grown_astacks = 0;   ///< In secondary regions,
+  std::uint64_t grown_bytes = 0;     ///< which take so many.
+  std::uint64_t descriptors = 0;     ///< Until they are closed.
+  std::uint64_t sealed_clients = 0;  ///< Each has a thread of the server's, until that has ended, abandoned or not.
+  friend bool operator==(const Holding&, const Holding&) = default;
+};
+
+class Accounts;
+
+/// An amount that counts for a user as long as this lives; its end gives it back, once, under no lock of ours. It keeps
+/// the table, which may outlive the server. Move-only.
+class Share {
+ public:
+  Share() noexcept = default;
+  Share(Share&& other) noexcept { *this = std::move(other); }
+  Share& operator=(Share&& other) noexcept;
+  ~Share() { give(); }
+  /// Ends it now.
+  void give() noexcept;
+
+ private:
+  friend Accounts;
+  Share(std::shared_ptr<Accounts> accounts, uid_t user, const Holding& amount) noexcept
+      : accounts_(std::move(accounts)), user_(user), amount_(amount) {}
+
+  std::shared_ptr<Accounts> accounts_;
+  uid_t user_ = 0;
+  Holding amount_;
+};
+
+/// Thread-safe; shared with whatever it counts. All takers are on one thread: what there is room for can be taken then.
+/// E-stacks, which calls wait for in turn, are counted where that is decided (estack_shares.h).
+class Accounts : public std::enable_shared_from_this<Accounts> {
+ public:
+  explicit Accounts(const ServerOptions& options) noexcept : options_(options) {}
+
+  /// limit_reached, and the option that says so, if the server would have more than it takes of all users.
+  [[nodiscard]] Status room(const Holding& wanted) const;
+  /// The same for this user.
+  [[nodiscard]] Status room(uid_t user, const Holding& wanted) const;
+  /// What the user may still have.
+  [[nodiscard]] Holding left(uid_t user) const;
+  /// Asks nothing. Throws std::bad_alloc; then nothing was taken.
+  [[nodiscard]] Share take(uid_t user, const Holding& amount);
+  /// What counts the handles of a user who has something. Throws std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<HandleCount> handles(uid_t user);
+  /// Of all users.
+  [[nodiscard]] Holding all() const;
+
+ private:
+  friend Share;
+  struct User {
+    Holding has;
+    std::shared_ptr<HandleCount> handles;
+  };
+  void give(uid_t user, const Holding& amount) noexcept;
+  [[nodiscard]] Holding has_locked(uid_t user) const;
+
+  const ServerOptions options_;
+  mutable std::mutex mutex_;
+  Holding all_;
+  std::map<uid_t, User> users_;
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,108 @@
+// What a user may have of a server.
+#include "accounts.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "users.h"
+
+namespace lrpc::server {
+namespace {
+
+std::shared_ptr<Accounts> accounts_of(const ServerOptions& options) { return std::make_shared<Accounts>(options); }
+
+struct Limited {
+  const char* option;
+  std::uint64_t Holding::*what;
+  ServerOptions options;  ///< Two of it for each user.
+};
+
+TEST(Accounts, each_limit_of_a_user_holds_for_that_user_alone_and_is_named) {
+  const Limited all[] = {
+      {"max_bindings_per_user", &Holding::bindings, {.max_bindings_per_user = 2}},
+      {"max_region_bytes_per_user", &Holding::region_bytes, {.max_region_bytes_per_user = 2}},
+      {"max_grown_astacks_per_user", &Holding::grown_astacks, {.max_grown_astacks_per_user = 2}},
+      {"max_grown_bytes_per_user", &Holding::grown_bytes, {.max_grown_bytes_per_user = 2}},
+      {"max_descriptors_per_user", &Holding::descriptors, {.max_descriptors_per_user = 2}},
+      {"max_estacks_per_user", &Holding::sealed_clients, {.max_estacks_per_user = 2}},
+  };
+  for (const Limited& limited : all) {
+    Holding one;
+    one.*limited.what = 1;
+    const auto accounts = accounts_of(limited.options);
+    const Share first = accounts->take(kAlice, one);
+    EXPECT_TRUE(accounts->room(kAlice, one)) << limited.option;
+    EXPECT_EQ(accounts->left(kAlice).*limited.what, 1U) << limited.option;
+    Share second = accounts->take(kAlice, one);
+    const Status refused = accounts->room(kAlice, one);
+    ASSERT_EQ(refused.code(), Errc::limit_reached) << limited.option;
+    EXPECT_NE(refused.error().text.find("user 1 has 2 "), std::string::npos) << refused.error().text;
+    EXPECT_NE(refused.error().text.find(std::string("(") + limited.option + ")"), std::string::npos)
+        << refused.error().text;
+    EXPECT_EQ(accounts->left(kAlice).*limited.what, 0U) << limited.option;
+    EXPECT_TRUE(accounts->room(kAlice, {})) << "who wants nothing may have it";
+    EXPECT_TRUE(accounts->room(kBob, one)) << limited.option;
+    second.give();
+    EXPECT_TRUE(accounts->room(kAlice, one)) << limited.option;
+  }
+}
+
+TEST(Accounts, limits_of_all_users_hold_for_all_together) {
+  const auto accounts = accounts_of({.max_estacks = 1, .max_bindings = 2});
+  const Share alices = accounts->take(kAlice, {.bindings = 1, .sealed_clients = 1});
+  EXPECT_TRUE(accounts->room({.bindings = 1}));
+  const Share bobs = accounts->take(kBob, {.bindings = 1});
+  EXPECT_NE(accounts->room({.bindings = 1}).error().text.find("(max_bindings)"), std::string::npos);
+  EXPECT_NE(accounts->room({.sealed_clients = 1}).error().text.find("(max_estacks)"), std::string::npos);
+  EXPECT_EQ(accounts->all(), (Holding{.bindings = 2, .sealed_clients = 1}));
+}
+
+TEST(Accounts, an_amount_that_cannot_be_added_is_too_much) {
+  const auto accounts = accounts_of({.max_region_bytes_per_user = 100});
+  const Share some = accounts->take(kAlice, {.region_bytes = 1});
+  EXPECT_FALSE(accounts->room(kAlice, {.region_bytes = std::uint64_t{kNoLimit}}));
+}
+
+TEST(Accounts, a_share_goes_back_once_and_moves) {
+  const auto accounts = accounts_of({});
+  Share kept;
+  {
+    Share first = accounts->take(kAlice, {.bindings = 1, .region_bytes = 7});
+    kept = std::move(first);
+  }
+  EXPECT_EQ(accounts->all(), (Holding{.bindings = 1, .region_bytes = 7}));
+  kept.give();
+  kept.give();
+  EXPECT_EQ(accounts->all(), Holding{});
+}
+
+TEST(Accounts, the_handles_of_a_user_are_counted_together_while_it_has_something) {
+  const auto accounts = accounts_of({.max_handles_per_user = 1});
+  std::optional<Share> one = accounts->take(kAlice, {.bindings = 1});
+  const Share bobs = accounts->take(kBob, {.bindings = 1});
+  const auto count = accounts->handles(kAlice);
+  EXPECT_EQ(accounts->handles(kAlice), count);
+  EXPECT_NE(accounts->handles(kBob), count);
+  EXPECT_TRUE(count->take());
+  EXPECT_FALSE(count->take());
+  one.reset();
+  const Share later = accounts->take(kAlice, {.bindings = 1});
+  EXPECT_NE(accounts->handles(kAlice), count);
+}
+
+TEST(Accounts, a_share_outlives_the_server_that_counted_it) {
+  auto accounts = accounts_of({});
+  const std::weak_ptr<Accounts> seen = accounts;
+  {
+    const Share share = accounts->take(kAlice, {.sealed_clients = 1});
+    accounts.reset();
+    EXPECT_FALSE(seen.expired());
+  }
+  EXPECT_TRUE(seen.expired());
+}
+
+}  // namespace
+}  // namespace lrpc::server
