@@ -1,7 +1,5 @@
 #include "clerk.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -9,8 +7,7 @@
 #include <utility>
 
 #include "answer_time.h"
-#include "domain.h"
-#include "lrpc/shim/packed_image.h"
+#include "introduction.h"
 
 namespace lrpc::server {
 
@@ -23,64 +20,36 @@ constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2'000};
 /// Exports under way while names come back.
 constexpr std::ptrdiff_t kExportsAtOnce = 4;
-/// Messages that a nameserver has not taken: with more it counts as gone. Between attempts, at most.
-constexpr std::size_t kMostInOutbox = 64;
-constexpr std::chrono::milliseconds kLongestOutboxPause{100};
-
-/// Bytes of an ExportRequest, or of the Described that repeats it, beside its text and its descriptors, at most.
-constexpr std::size_t kRestOfExport = 2048;
-
-shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
-
-/// Why an export was not granted, if `answer` is not Exported.
-Error why_not(const shim::BinderMessage& answer) {
-  if (const auto* failed = std::get_if<shim::Failed>(&answer.body)) return {failed->code, failed->text};
-  return {Errc::bad_message, "the nameserver's answer to an export makes no sense"};
-}
-
-/// With its text, if there is memory for that.
-Error copy_of(const Error& error) noexcept {
-  try {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {error.code, {}};
-  }
-}
 
 }  // namespace
 
-Clerk::Clerk(Domain& domain) : domain_(domain), pause_(kFirstPause) {}
+Clerk::Clerk(std::string nameserver, Bindings& bindings, PollerGrant& grant, shim::Watcher& watcher)
+    : nameserver_(std::move(nameserver)), bindings_(bindings), grant_(grant), watcher_(watcher), pause_(kFirstPause) {}
 
 // ---- Requests to the nameserver, from the program's threads ----
 
 /// The connection to the nameserver; a new one if there is none. Connects without the lock: that may take a while.
-Result<std::shared_ptr<Clerk::Link>> Clerk::linked() {
-  if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
+Result<std::shared_ptr<NameserverLink>> Clerk::linked() {
+  if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   {
     std::lock_guard lock(mutex_);
     if (link_ != nullptr) return link_;
-    if (const std::string& path = domain_.options().nameserver; sockets_.empty()) {
-      sockets_ = path.empty() ? shim::nameserver_sockets() : std::vector{path};
-    }
+    if (sockets_.empty()) sockets_ = nameserver_.empty() ? shim::nameserver_sockets() : std::vector{nameserver_};
   }
-  auto socket = shim::connect_nameserver(domain_.options().nameserver);
+  auto socket = shim::connect_nameserver(nameserver_);
   if (!socket) return socket.error();
   std::lock_guard lock(mutex_);
   if (link_ != nullptr) return link_;  // somebody was faster
   if (Status adopted = adopt_locked(*std::move(socket)); !adopted) return adopted.error();
-  if (anything_missing_locked()) (void)domain_.watcher().post(register_);
+  if (anything_missing_locked()) (void)watcher_.post(register_);
   return link_;
 }
 
 Status Clerk::adopt_locked(UniqueFd socket) {
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
-  auto link = std::make_shared<Link>();
-  link->fd = std::move(socket);
-  link->flush = shim::Watcher::Task([this, hold = std::weak_ptr(link)] {
-    if (const auto held = hold.lock()) flush(held);
-  });
-  auto watched = domain_.watcher().watch(link->fd.get(),
-                                         [this, link](shim::Watcher::Event event) { on_nameserver(link, event.id); });
+  auto link = NameserverLink::make(std::move(socket), watcher_);
+  auto watched =
+      watcher_.watch(link->fd(), [this, link](shim::Watcher::Event event) { on_nameserver(link, event.id); });
   if (!watched) return watched.error();
   link->watch = *watched;
   link_ = std::move(link);
@@ -88,7 +57,7 @@ Status Clerk::adopt_locked(UniqueFd socket) {
 }
 
 /// Sends a request and waits for its answer. A timed-out one may still be granted: on_answer() sees to that.
-Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessage request) {
+Clerk::Answer Clerk::ask(NameserverLink& link, std::uint64_t export_id, shim::BinderMessage request) {
   const auto until = std::chrono::steady_clock::now() + answer_time;
   std::future<Answer> answer;
   {
@@ -100,7 +69,7 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
   }
   Status sent;
   try {
-    sent = shim::send_message(link.fd.get(), request, answer_time);
+    sent = shim::send_message(link.fd(), request, answer_time);
   } catch (const std::bad_alloc&) {
     std::lock_guard lock(mutex_);
     asked_.erase(request.request);
@@ -123,25 +92,10 @@ Clerk::Answer Clerk::ask(Link& link, std::uint64_t export_id, shim::BinderMessag
   return sent.error();
 }
 
-shim::BinderMessage Clerk::export_request(std::uint32_t number, const Export& exported) {
-  const Pdl& pdl = *exported.interface->pdl;
-  shim::BinderMessage request;
-  request.request = number;
-  // What does not fit is left out: then the name cannot be called from other hosts.
-  std::string descriptors = shim::encode_descriptors(pdl.procedures);
-  if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
-  request.body = shim::ExportRequest{.name = exported.name,
-                                     .interface = owned(pdl.interface),
-                                     .classes = {pdl.classes.begin(), pdl.classes.end()},
-                                     .text = std::string(pdl.text),
-                                     .descriptors = std::move(descriptors)};
-  return request;
-}
-
 /// A name that this server has withdrawn, but that the nameserver may still have, or be giving to it once more, is no
 /// name that is taken: waits until it has let go.
 Status Clerk::wait_until_left(const std::string& name) {
-  if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
+  if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
   std::unique_lock lock(mutex_);
   const bool left = left_.wait_for(lock, answer_time, [&] {
     return std::ranges::none_of(asked_, [&](const auto& one) { return one.second.leaving == name; });
@@ -155,15 +109,15 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
     return Error{Errc::invalid_argument,
                  "'" + name + "' is not a name: 1 to 255 printable ASCII characters without space, '@' or '/'"};
   }
-  if (domain_.watcher().on_watcher_thread()) {
+  if (watcher_.on_watcher_thread()) {
     return Error{Errc::invalid_argument, "an export waits for the nameserver: not in a callback of the server"};
   }
   if (Status left = wait_until_left(name); !left) return left.error();
   auto link = linked();
   if (!link) return link.error();
   std::uint64_t id = 0;
-  Export exported{.name = std::move(name), .interface = std::move(interface)};
-  shim::BinderMessage request = export_request(0, exported);
+  ExportedName exported(std::move(name), std::move(interface));
+  shim::BinderMessage request = export_request(0, exported.name(), *exported.interface()->pdl);
   {
     std::lock_guard lock(mutex_);
     id = ++last_export_;
@@ -187,24 +141,24 @@ Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<Serve
 
 // B6
 Status Clerk::withdraw(ExportId id) {
-  if (domain_.watcher().inert()) return Error{Errc::not_supported, "a server does not survive fork"};
-  std::shared_ptr<Link> link;
+  if (watcher_.inert()) return Error{Errc::not_supported, "a server does not survive fork"};
+  std::shared_ptr<NameserverLink> link;
   shim::BinderMessage request;
   decltype(exports_)::node_type withdrawn;  // the program's callbacks in it go without the lock
   {
     std::lock_guard lock(mutex_);
     const auto found = exports_.find(static_cast<std::uint64_t>(id));
-    if (found == exports_.end() || !found->second.established)
+    if (found == exports_.end() || !found->second.established())
       return Error{Errc::invalid_argument, "there is no such export"};
-    request.body = shim::WithdrawRequest{found->second.registered};
+    request.body = shim::WithdrawRequest{found->second.registered()};
     // A name that no nameserver has does not come back. If one is being asked for it, its answer finds nobody: see
     // on_answer().
-    if (found->second.registered != 0) link = link_;
+    if (found->second.registered() != 0) link = link_;
     for (auto& [number, asked] : asked_) {
-      if (asked.export_id == found->first) asked.leaving = found->second.name;
+      if (asked.export_id == found->first) asked.leaving = found->second.name();
     }
-    const bool soon = link != nullptr && domain_.watcher().on_watcher_thread();
-    if (soon) withdraw_soon_locked(link, found->second.registered, found->second.name);
+    const bool soon = link != nullptr && watcher_.on_watcher_thread();
+    if (soon) withdraw_soon_locked(link, found->second.registered(), found->second.name());
     withdrawn = exports_.extract(found);
     if (soon) return {};
   }
@@ -213,7 +167,7 @@ Status Clerk::withdraw(ExportId id) {
   try {
     answer = ask(*link, static_cast<std::uint64_t>(id), std::move(request));
   } catch (const std::bad_alloc&) {
-    ::shutdown(link->fd.get(), SHUT_RDWR);  // as below
+    link->break_off();  // as below
     throw;
   }
   if (answer) {
@@ -222,12 +176,12 @@ Status Clerk::withdraw(ExportId id) {
   }
   if (answer.code() == Errc::peer_gone) return {};  // the name went with the nameserver
   // It may still have the name: with the connection that goes for certain, and the others come back.
-  ::shutdown(link->fd.get(), SHUT_RDWR);
+  link->break_off();
   return answer.error();
 }
 
 void Clerk::close() {
-  std::shared_ptr<Link> link;
+  std::shared_ptr<NameserverLink> link;
   decltype(exports_) exports;
   {
     std::lock_guard lock(mutex_);
@@ -237,25 +191,25 @@ void Clerk::close() {
   }
   // Outside the lock: a callback that runs now may want it.
   if (link != nullptr) {
-    domain_.watcher().unwatch(link->watch);
-    ::shutdown(link->fd.get(), SHUT_RDWR);  // not close alone: a fork child of ours may hold the socket
+    watcher_.unwatch(link->watch);
+    link->break_off();
   }
 }
 
 // ---- The nameserver's messages, on the watcher's thread ----
 
 /// Without memory for what the nameserver says, a new connection is better than this one.
-void Clerk::on_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch) {
+void Clerk::on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
   try {
     hear(link, watch);
   } catch (const std::bad_alloc&) {
-    ::shutdown(link->fd.get(), SHUT_RDWR);
+    link->break_off();
     throw;  // so that we are called again, and find the end
   }
 }
 
-void Clerk::hear(const std::shared_ptr<Link>& link, shim::Watcher::Id watch) {
-  auto received = shim::receive_message(link->fd.get(), std::chrono::milliseconds(0));
+void Clerk::hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch) {
+  auto received = shim::receive_message(link->fd(), std::chrono::milliseconds(0));
   if (!received) {
     // The end, or garbage. Either way a new connection is better than this one.
     hang_up_nameserver(link, watch, received.code() == Errc::peer_gone ? link->last_words : received.error());
@@ -272,10 +226,10 @@ void Clerk::hear(const std::shared_ptr<Link>& link, shim::Watcher::Id watch) {
   }
 }
 
-void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
+void Clerk::on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message) {
   const auto* failed = std::get_if<shim::Failed>(&message.body);
   const auto* done = std::get_if<shim::Exported>(&message.body);
-  std::vector<News> news;
+  std::vector<RegistrationNews> news;
   news.reserve(1);
   {
     std::lock_guard lock(mutex_);
@@ -289,10 +243,8 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
     if (done != nullptr) {
       // Known before the next message is read, which may be a bind request for it.
       on_exported_locked(link, asked, done->export_id, news);
-    } else if (const auto it = exports_.find(asked.export_id); it != exports_.end() && it->second.established) {
-      it->second.asked = false;
-      it->second.refused = true;
-      change_locked(it->second, why_not(message), news);
+    } else if (const auto it = exports_.find(asked.export_id); it != exports_.end() && it->second.established()) {
+      it->second.refused(why_not(message), news);
       retry_later_locked();
     }
     if (asked.waiting) asked.waiting->set_value(std::move(message));
@@ -305,31 +257,27 @@ void Clerk::on_answer(const std::shared_ptr<Link>& link, shim::BinderMessage mes
 }
 
 // B3
-void Clerk::on_exported_locked(const std::shared_ptr<Link>& link, const Asked& asked, std::uint64_t registered,
-                               std::vector<News>& news) {
+void Clerk::on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked,
+                               std::uint64_t registered, std::vector<RegistrationNews>& news) {
   const auto found = exports_.find(asked.export_id);
   // Whoever waited for a first export and gives up has taken it from exports_, or will as soon as it gets the lock.
-  if (found == exports_.end() || (!found->second.established && !asked.waiting)) {
+  if (found == exports_.end() || (!found->second.established() && !asked.waiting)) {
     return withdraw_soon_locked(link, registered, asked.leaving);
   }
-  Export& exported = found->second;
-  exported.established = true;
-  exported.asked = false;
-  exported.registered = registered;
   pause_ = kFirstPause;
-  change_locked(exported, {}, news);
+  found->second.granted(registered, news);
 }
 
 // B16
-void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher::Id watch, const Error& why) {
-  std::vector<News> news;
+void Clerk::hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch, const Error& why) {
+  std::vector<RegistrationNews> news;
   {
     std::lock_guard lock(mutex_);
     news.reserve(exports_.size());  // what follows needs no memory, but for the text
   }
-  domain_.watcher().unwatch(watch);
-  ::shutdown(link->fd.get(), SHUT_RDWR);
-  domain_.grant().detach();  // nobody rules any more
+  watcher_.unwatch(watch);
+  link->break_off();
+  grant_.detach();  // nobody rules any more
   {
     std::lock_guard lock(mutex_);
     if (link_ != link) return;  // close() was faster
@@ -340,14 +288,7 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
     asked_.clear();
     left_.notify_all();
     for (auto& [id, exported] : exports_) {
-      if (!exported.established) continue;
-      if (exported.registered != 0) pause_ = kFirstPause;
-      exported.registered = 0;
-      exported.asked = false;
-      exported.refused = false;
-      Error told = copy_of(why);
-      told.code = Errc::peer_gone;
-      change_locked(exported, std::move(told), news);
+      if (exported.established() && exported.lost(why, news)) pause_ = kFirstPause;
     }
     retry_later_locked();
   }
@@ -355,59 +296,29 @@ void Clerk::hang_up_nameserver(const std::shared_ptr<Link>& link, shim::Watcher:
 }
 
 /// A withdrawal whose answer nobody waits for, but for who exports the name again.
-void Clerk::withdraw_soon_locked(const std::shared_ptr<Link>& link, std::uint64_t registered, std::string name) {
+void Clerk::withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, std::uint64_t registered,
+                                 std::string name) {
   shim::BinderMessage request;
   request.request = ++last_request_;
   request.body = shim::WithdrawRequest{registered};
   asked_.emplace(request.request, Asked{.export_id = 0, .waiting = std::nullopt, .leaving = std::move(name)});
   try {
-    send_soon(link, std::move(request));
+    link->send_soon(std::move(request));
   } catch (const std::bad_alloc&) {
-    ::shutdown(link->fd.get(), SHUT_RDWR);  // the end answers it
+    link->break_off();  // the end answers it
     throw;
-  }
-}
-
-/// Sends what nobody waits for: now, or when the nameserver takes it. It may have more to read than its queue holds
-/// just now.
-void Clerk::send_soon(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
-  link->outbox.push_back(std::move(message));
-  if (link->outbox.size() == 1) flush(link);
-  if (link->outbox.size() > kMostInOutbox) ::shutdown(link->fd.get(), SHUT_RDWR);
-}
-
-void Clerk::flush(const std::shared_ptr<Link>& link) {
-  while (!link->outbox.empty()) {
-    Errc sent = Errc::system_error;
-    try {
-      sent = shim::send_message(link->fd.get(), link->outbox.front(), false).code();
-    } catch (const std::bad_alloc&) {  // others would wait for what cannot be said
-    }
-    if (sent == Errc::limit_reached &&
-        domain_.watcher().post(link->flush, static_cast<std::uint32_t>(link->outbox_pause.count()))) {
-      link->outbox_pause = std::min(link->outbox_pause * 2, kLongestOutboxPause);
-      return;
-    }
-    if (sent != Errc::ok) {  // the end, of which on_nameserver() hears
-      ::shutdown(link->fd.get(), SHUT_RDWR);
-      link->outbox.clear();
-      return;
-    }
-    link->outbox.pop_front();
-    link->outbox_pause = std::chrono::milliseconds(1);
   }
 }
 
 // ---- Names that come back, on the watcher's thread ----
 
 bool Clerk::anything_missing_locked() const {
-  return std::ranges::any_of(exports_,
-                             [](const auto& one) { return one.second.established && one.second.registered == 0; });
+  return std::ranges::any_of(exports_, [](const auto& one) { return one.second.missing(); });
 }
 
 void Clerk::retry_later_locked() noexcept {
   if (retry_posted_ || closed_ || !anything_missing_locked()) return;
-  retry_posted_ = domain_.watcher().post(retry_, static_cast<std::uint32_t>(pause_.count()));
+  retry_posted_ = watcher_.post(retry_, static_cast<std::uint32_t>(pause_.count()));
   pause_ = std::min(pause_ * 2, kLongestPause);
 }
 
@@ -418,7 +329,7 @@ void Clerk::on_retry() {
     std::lock_guard lock(mutex_);
     retry_posted_ = false;
     if (closed_ || !anything_missing_locked()) return;
-    for (auto& [id, exported] : exports_) exported.refused = false;
+    for (auto& [id, exported] : exports_) exported.ask_again();
     if (link_ == nullptr) sockets = sockets_;
   }
   for (const std::string& path : sockets) {
@@ -437,35 +348,22 @@ void Clerk::register_missing() {
   std::lock_guard lock(mutex_);
   if (closed_) return;
   if (link_ == nullptr) return retry_later_locked();
-  auto under_way =
-      std::ranges::count_if(exports_, [](const auto& one) { return one.second.established && one.second.asked; });
+  auto under_way = std::ranges::count_if(exports_, [](const auto& one) { return one.second.under_way(); });
   for (auto& [id, exported] : exports_) {
-    if (!exported.established || exported.registered != 0 || exported.asked || exported.refused) continue;
+    if (!exported.to_be_asked_for()) continue;
     if (++under_way > kExportsAtOnce) return;
-    const auto request = export_request(++last_request_, exported);
+    const auto request = export_request(++last_request_, exported.name(), *exported.interface()->pdl);
     const auto asked = asked_.emplace(request.request, Asked{.export_id = id, .waiting = std::nullopt}).first;
     Errc sent = Errc::limit_reached;
     try {
-      sent = shim::send_message(link_->fd.get(), request, false).code();
+      sent = shim::send_message(link_->fd(), request, false).code();
     } catch (const std::bad_alloc&) {
     }
     if (sent != Errc::ok) {
       asked_.erase(asked);
       return retry_later_locked();
     }
-    exported.asked = true;
-  }
-}
-
-/// What has become of a name (`why`: Errc::ok, it is there): told once. `news` has room.
-void Clerk::change_locked(Export& exported, Error why, std::vector<News>& news) noexcept {
-  if (std::exchange(exported.told, why.code) == why.code || !exported.interface->options.on_registration) return;
-  news.push_back({exported.interface, why.code == Errc::ok ? Status() : Status(std::move(why))});
-}
-
-void Clerk::tell(const std::vector<News>& news) noexcept {
-  for (const News& one : news) {
-    call_program([&] { one.interface->options.on_registration(one.status); });
+    exported.asked();
   }
 }
 
@@ -475,71 +373,42 @@ void Clerk::on_poller_page(shim::BinderMessage message) noexcept {
   // What is no page, or cannot be mapped, leaves this server to its own rule: it polls for its calls all the same.
   if (message.fds.size() != 1) return;
   try {
-    (void)domain_.grant().attach(std::move(message.fds.front()));
+    (void)grant_.attach(std::move(message.fds.front()));
   } catch (const std::bad_alloc&) {
   }
 }
 
 void Clerk::wake_allocator() {
-  std::shared_ptr<Link> link;
+  std::shared_ptr<NameserverLink> link;
   {
     std::lock_guard lock(mutex_);
     link = link_;
   }
-  if (link != nullptr) send_soon(link, {0, shim::WakeAllocator{}, {}, {}});
+  if (link != nullptr) link->send_soon({0, shim::WakeAllocator{}, {}, {}});
 }
 
 // ---- Bind requests, on the watcher's thread ----
 
 std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
   std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(exports_, registered, [](const auto& one) { return one.second.registered; });
-  return registered != 0 && found != exports_.end() ? found->second.interface : nullptr;
+  const auto found = std::ranges::find(exports_, registered, [](const auto& one) { return one.second.registered(); });
+  return registered != 0 && found != exports_.end() ? found->second.interface() : nullptr;
 }
 
 // B11
-void Clerk::on_bind_request(const std::shared_ptr<Link>& link, shim::BinderMessage message) {
+void Clerk::on_bind_request(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message) {
   auto& request = std::get<shim::BindRequest>(message.body);
   Status bound = Errc::limit_reached;
   try {
-    bound = bind(request, message);
+    const auto interface = exported(request.export_id);
+    bound = interface != nullptr ? bind_introduced(bindings_, interface, message)
+                                 : Error{Errc::name_unknown, "the name has been withdrawn"};
   } catch (const std::bad_alloc&) {
   }
   shim::BinderMessage reply;
   reply.request = message.request;
   reply.body = shim::BindReply{request.binding_id, bound.code(), bound ? std::string() : bound.error().message()};
-  send_soon(link, std::move(reply));
-}
-
-Status Clerk::bind(shim::BindRequest& request, shim::BinderMessage& message) {
-  const auto interface = exported(request.export_id);
-  if (interface == nullptr) return Error{Errc::name_unknown, "the name has been withdrawn"};
-  if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
-  std::vector<UniqueFd>& fds = message.fds;
-  if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
-  // A caller of another host is not the network domain that brings it: nothing may be granted for that one's
-  // credentials.
-  if (request.principal) request.client = {shim::kNobodyHere};
-  const Status allowed =
-      request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
-  if (!allowed) return allowed.error();
-  auto layout = shim::RegionLayout::of(interface->pdl->classes);
-  if (!layout) return layout.error();
-  const bool remote = request.principal.has_value();
-  if (Status room = domain_.room_for(request.client, *interface, remote); !room) return room;
-  auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
-  if (!region) return region.error();
-  ServedParts parts;
-  parts.id = domain_.next_binding_id();
-  parts.nonce = request.nonce;
-  parts.client = request.client;
-  parts.principal = std::move(request.principal);
-  parts.region = *std::move(region);
-  parts.client_pidfd = std::move(fds[1]);
-  parts.bell = std::move(fds[2]);
-  parts.gate = request.gate;
-  parts.interface = interface;
-  return domain_.add_binding(std::move(parts));
+  link->send_soon(std::move(reply));
 }
 
 }  // namespace lrpc::server

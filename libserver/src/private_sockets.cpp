@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "domain.h"
+#include "bindings.h"
 
 namespace lrpc::server {
 namespace {
@@ -41,7 +41,7 @@ void PrivateSockets::close() {
     sockets.swap(sockets_);
   }
   // Outside the lock: a callback that runs now may want it.
-  for (const auto& [fd, socket] : sockets) domain_.watcher().unwatch(socket->watch);
+  for (const auto& [fd, socket] : sockets) watcher_.unwatch(socket->watch);
 }
 
 Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface) {
@@ -55,8 +55,8 @@ Status PrivateSockets::serve_over(UniqueFd socket, std::shared_ptr<ServedInterfa
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   const auto place = sockets_.insert_or_assign(shared->fd.get(), shared).first;
   try {
-    auto watched = domain_.watcher().watch(
-        shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
+    auto watched =
+        watcher_.watch(shared->fd.get(), [this, shared](shim::Watcher::Event event) { on_message(shared, event.id); });
     if (watched) {
       shared->watch = *watched;
       return {};
@@ -97,7 +97,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
     return allowed.error();
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
-  if (Status room = domain_.room_for(*message.sender, *socket.interface); !room) return room.error();
+  if (Status room = bindings_.room_for(*message.sender, *socket.interface); !room) return room.error();
   auto region_fd = shim::create_region(*layout);
   if (!region_fd) return region_fd.error();
   UniqueFd own_fd(fcntl(region_fd->get(), F_DUPFD_CLOEXEC, 0));
@@ -110,7 +110,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   if (!pidfd) return pidfd.error();
 
   ServedParts parts;
-  parts.id = domain_.next_binding_id();
+  parts.id = bindings_.next_id();
   parts.nonce = shim::make_nonce();
   parts.client = *message.sender;
   parts.region = *std::move(region);
@@ -125,12 +125,12 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
       .binding_id = parts.id, .nonce = parts.nonce, .server = {}, .classes = {pdl.classes.begin(), pdl.classes.end()}};
   answer.fds.push_back(*std::move(region_fd));
   answer.fds.push_back(std::move(bells->second));
-  if (Status added = domain_.add_binding(std::move(parts)); !added) return added.error();
+  if (Status added = bindings_.add(std::move(parts)); !added) return added.error();
   return answer;
 }
 
 void PrivateSockets::hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) {
-  domain_.watcher().unwatch(watch);
+  watcher_.unwatch(watch);
   std::lock_guard lock(mutex_);
   sockets_.erase(socket->fd.get());
 }

@@ -12,12 +12,13 @@
 
 namespace lrpc::server {
 
-class Domain;
+class Bindings;
 
 /// Speaks the binder protocol to each private client over its own socket, on the watcher's thread. Thread-safe.
 class PrivateSockets {
  public:
-  explicit PrivateSockets(Domain& domain) noexcept : domain_(domain) {}
+  /// The references must outlive it; the watcher may be constructed later.
+  PrivateSockets(Bindings& bindings, shim::Watcher& watcher) noexcept : bindings_(bindings), watcher_(watcher) {}
   PrivateSockets(const PrivateSockets&) = delete;
   PrivateSockets& operator=(const PrivateSockets&) = delete;
 
@@ -36,7 +37,8 @@ class PrivateSockets {
   Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message);
   void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
 
-  Domain& domain_;
+  Bindings& bindings_;
+  shim::Watcher& watcher_;
   std::mutex mutex_;
   std::map<int, std::shared_ptr<PrivateSocket>> sockets_;
   bool closed_ = false;

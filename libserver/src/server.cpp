@@ -104,11 +104,11 @@ Status Server::serve_over(UniqueFd socket, const Pdl& pdl, std::span<const Entry
 
 void Server::end_binding(std::uint64_t binding_id) {
   const shim::NoCancellation never;
-  domain_->end_binding(binding_id);
+  domain_->bindings().end(binding_id);
 }
 
 Server::InlineHalf Server::inline_half(std::uint64_t binding_id) {
-  const auto binding = domain_->find(binding_id);
+  const auto binding = domain_->bindings().find(binding_id);
   if (binding == nullptr) return {};
   return {&serve_inline, binding.get()};
 }

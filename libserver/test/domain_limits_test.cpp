@@ -1,5 +1,4 @@
-// What one client process and one user may have of a server, asked of the
-// domain itself: clients that no test can be.
+// What one client process and one user may have of a server, asked of the domain itself: clients that no test can be.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,12 +12,10 @@
 namespace lrpc::server {
 namespace {
 
-/// A domain without a name, and clients of it that are only a pair of
-/// descriptors and the number of a process.
+/// A domain without a name, and clients of it that are only a pair of descriptors and the number of a process.
 class DomainLimits : public testing::Test {
  protected:
-  /// What the clerk says to one more binding of such a client; it has it if
-  /// that is ok. On the watcher's thread.
+  /// What the clerk says to one more binding of such a client; it has it if that is ok. On the watcher's thread.
   static Status bind(Domain& domain, const shim::Credentials& client, const Pdl& declared = kEmpty) {
     std::promise<Status> bound;
     const Status posted = domain.watcher().post([&] { bound.set_value(bind_here(domain, client, declared)); });
@@ -27,7 +24,7 @@ class DomainLimits : public testing::Test {
   static void unbind(Domain& domain, std::uint64_t binding) {
     std::promise<void> over;
     const Status posted = domain.watcher().post([&] {
-      domain.end_binding(binding);
+      domain.bindings().end(binding);
       over.set_value();
     });
     if (posted) over.get_future().get();
@@ -46,20 +43,20 @@ class DomainLimits : public testing::Test {
     interface->pdl = &declared;
     auto layout = shim::RegionLayout::of(declared.classes);
     if (!layout) return layout.error();
-    if (Status room = domain.room_for(client, *interface); !room) return room;
+    if (Status room = domain.bindings().room_for(client, *interface); !room) return room;
     auto region = shim::Region::private_to_this_domain(*std::move(layout));
     auto bells = shim::make_socket_pair();
     auto process = shim::open_pidfd(::getpid());
     if (!region || !bells || !process) return Errc::limit_reached;
     ServedParts parts;
-    parts.id = domain.next_binding_id();
+    parts.id = domain.bindings().next_id();
     parts.client = client;
     parts.region = *std::move(region);
     parts.client_pidfd = *std::move(process);
     parts.bell = std::move(bells->first);
     parts.interface = std::move(interface);
     kept().push_back(std::move(bells->second));
-    return domain.add_binding(std::move(parts));
+    return domain.bindings().add(std::move(parts));
   }
   /// The clients' ends: without them their bindings are over.
   static std::vector<UniqueFd>& kept() {
@@ -100,9 +97,8 @@ TEST_F(DomainLimits, processes_without_a_number_here_are_not_taken_for_one) {
   EXPECT_EQ(domain.statistics().bindings, 8U);
 }
 
-/// A procedure that runs on a binding, which it holds. What only holds one is a
-/// shared pointer alone: an E-stack that has not woken yet, a poller that is in
-/// another binding's procedure.
+/// A procedure that runs on a binding, which it holds. What only holds one is a shared pointer alone: an E-stack that
+/// has not woken yet, a poller that is in another binding's procedure.
 struct Running {
   explicit Running(std::shared_ptr<ServedBinding> held) : binding(std::move(held)) {
     EXPECT_TRUE(binding->astacks()[0].linkage.claim(1));
@@ -119,7 +115,7 @@ TEST_F(DomainLimits, a_binding_that_has_ended_and_is_only_held_counts_no_longer)
   for (std::uint64_t id = 1; id <= 5; ++id) {
     const Status bound = bind(domain, client(1, kAlice));
     ASSERT_TRUE(bound) << bound.error().message();
-    held.push_back(domain.find(id));
+    held.push_back(domain.bindings().find(id));
     unbind(domain, id);
   }
 }
@@ -128,8 +124,8 @@ TEST_F(DomainLimits, a_binding_that_has_ended_has_no_descriptors_unless_a_proced
   Domain domain({.max_descriptors_per_user = 4});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
-  const auto held = domain.find(1);
-  const Running running(domain.find(2));
+  const auto held = domain.bindings().find(1);
+  const Running running(domain.bindings().find(2));
   unbind(domain, 1);
   unbind(domain, 2);
   EXPECT_EQ(held->bell(), -1);
@@ -142,8 +138,8 @@ TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmappe
   Domain domain({.max_bindings = 3, .max_bindings_per_client_process = 1, .max_bindings_per_user = 2});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  Running one(domain.find(1));
-  Running other(domain.find(2));
+  Running one(domain.bindings().find(1));
+  Running other(domain.bindings().find(2));
   unbind(domain, 1);
   unbind(domain, 2);
   EXPECT_EQ(domain.statistics().bindings, 0U);
@@ -161,7 +157,7 @@ TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
   Domain domain({.max_region_bytes_per_user = 2 * region_bytes()});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  Running running(domain.find(1));
+  Running running(domain.bindings().find(1));
   unbind(domain, 1);
   const Status refused = bind(domain, client(3, kAlice));
   ASSERT_EQ(refused.code(), Errc::limit_reached);
@@ -231,8 +227,7 @@ TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
 }
 
-/// Handles granted in a binding's table until there are no more, at most
-/// `most`.
+/// Handles granted in a binding's table until there are no more, at most `most`.
 std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
   std::vector<std::uint64_t> granted;
   while (granted.size() < most) {
@@ -246,12 +241,12 @@ std::vector<std::uint64_t> grant_all(HandleTable& table, std::size_t most) {
 TEST_F(DomainLimits, handles_are_counted_over_all_bindings_of_a_user) {
   Domain domain({.max_handles_per_user = 10});
   for (const uid_t user : {kAlice, kAlice, kBob}) ASSERT_TRUE(bind(domain, client(1, user)));
-  HandleTable& one = domain.find(1)->handles();
-  HandleTable& other = domain.find(2)->handles();
+  HandleTable& one = domain.bindings().find(1)->handles();
+  HandleTable& other = domain.bindings().find(2)->handles();
   const auto first = grant_all(one, 7);
   ASSERT_EQ(first.size(), 7U);
   EXPECT_EQ(grant_all(other, 100).size(), 3U);
-  EXPECT_EQ(grant_all(domain.find(3)->handles(), 100).size(), 10U) << "another user has its own";
+  EXPECT_EQ(grant_all(domain.bindings().find(3)->handles(), 100).size(), 10U) << "another user has its own";
   EXPECT_NE(one.close(first.front(), 1, typeid(int)), nullptr);
   EXPECT_EQ(one.close(first.front(), 1, typeid(int)), nullptr) << "which gives nothing back";
   EXPECT_EQ(grant_all(other, 100).size(), 1U);
@@ -263,11 +258,11 @@ TEST_F(DomainLimits, handles_of_a_binding_that_has_ended_count_for_nobody) {
   Domain domain({.max_handles_per_user = 2});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));
   ASSERT_TRUE(bind(domain, client(2, kAlice)));
-  const auto ended = domain.find(1);
+  const auto ended = domain.bindings().find(1);
   unbind(domain, 1);
   EXPECT_EQ(grant_all(ended->handles(), 5).size(), 5U) << "a procedure that still runs";
   EXPECT_EQ(ended->handles().size(), 0U);
-  EXPECT_EQ(grant_all(domain.find(2)->handles(), 5).size(), 2U);
+  EXPECT_EQ(grant_all(domain.bindings().find(2)->handles(), 5).size(), 2U);
 }
 
 }  // namespace

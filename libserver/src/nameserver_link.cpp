@@ -1,0 +1,56 @@
+#include "nameserver_link.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace lrpc::server {
+namespace {
+
+/// Messages that a nameserver has not taken: with more it counts as gone. Between attempts, at most.
+constexpr std::size_t kMostInOutbox = 64;
+constexpr std::chrono::milliseconds kLongestOutboxPause{100};
+
+}  // namespace
+
+std::shared_ptr<NameserverLink> NameserverLink::make(UniqueFd socket, shim::Watcher& watcher) {
+  std::shared_ptr<NameserverLink> link(new NameserverLink(std::move(socket), watcher));
+  link->flush_ = shim::Watcher::Task([hold = std::weak_ptr(link)] {
+    if (const auto held = hold.lock()) held->flush();
+  });
+  return link;
+}
+
+void NameserverLink::break_off() noexcept { ::shutdown(fd_.get(), SHUT_RDWR); }
+
+void NameserverLink::send_soon(shim::BinderMessage message) {
+  outbox_.push_back(std::move(message));
+  if (outbox_.size() == 1) flush();
+  if (outbox_.size() > kMostInOutbox) break_off();
+}
+
+void NameserverLink::flush() {
+  while (!outbox_.empty()) {
+    Errc sent = Errc::system_error;
+    try {
+      sent = shim::send_message(fd_.get(), outbox_.front(), false).code();
+    } catch (const std::bad_alloc&) {  // others would wait for what cannot be said
+    }
+    if (sent == Errc::limit_reached && watcher_.post(flush_, static_cast<std::uint32_t>(outbox_pause_.count()))) {
+      outbox_pause_ = std::min(outbox_pause_ * 2, kLongestOutboxPause);
+      return;
+    }
+    if (sent != Errc::ok) {  // the end, of which whoever watches hears
+      break_off();
+      outbox_.clear();
+      return;
+    }
+    outbox_.pop_front();
+    outbox_pause_ = std::chrono::milliseconds(1);
+  }
+}
+
+}  // namespace lrpc::server
