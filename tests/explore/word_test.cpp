@@ -240,6 +240,13 @@ void poll_for(PolledHint hint, bool promised) {
   (void)lrpc::shim::fence_before_last_look(promised);
   (void)serve<Scanner::poller>(astack, context);
 }
+/// The end of it alone: what the callers do meanwhile is found in fewer departures.
+void stop_polling_without_fence() {
+  lrpc::CallContext context;
+  lrpc::shim::take_hint_back(world().head);
+  (void)lrpc::shim::fence_before_last_look(false);
+  (void)serve<Scanner::poller>(world().served, context);
+}
 void be_poller() { poll_for(PolledHint(1, 1), true); }
 void be_poller_without_fence() { poll_for(PolledHint(1, 1).without_fence(), false); }
 
@@ -274,11 +281,11 @@ void revoke_client() {
   lrpc::shim::revoke_word(world().head, Sleeper::caller);
 }
 
-explore::Program program(std::vector<std::function<void()>> threads, bool polled = false) {
+explore::Program program(std::vector<std::function<void()>> threads, PolledHint hint = {}) {
   return {.set_up =
-              [polled] {
+              [hint] {
                 new (place) World;
-                world().head.polled.store(polled ? 1 : 0);
+                world().head.polled.store(hint.bits());
               },
           .threads = std::move(threads)};
 }
@@ -302,8 +309,10 @@ const std::vector<NamedProgram>& programs() {
       {"a_started_call_a_poller_and_an_estack", program({start_one, be_poller, [] { be_estack(); }})},
       {"a_started_call_and_a_poller_that_cannot_fence",
        program({start_one, be_poller_without_fence, [] { be_estack(); }})},
+      {"a_started_call_and_a_poller_that_stops_and_cannot_fence",
+       program({[] { be_estack(); }, start_one, stop_polling_without_fence}, PolledHint(1, 1).without_fence())},
       {"a_started_call_and_an_estack_that_leaves", program({start_one, be_leaving_estack, be_clerk})},
-      {"a_server_that_is_gone_and_said_to_poll", program({[] { call(10); }, revoke_client}, true)},
+      {"a_server_that_is_gone_and_said_to_poll", program({[] { call(10); }, revoke_client}, PolledHint(1, 1))},
       {"a_client_that_is_gone", program({[] { start(10); }, be_revoked_estack, revoke_server})},
       {"an_estack_and_its_revocation", program({be_revoked_estack, revoke_server})},
       {"a_call_and_a_binding_that_is_given_back", rung_program({serve_what_is_rung, take_procedures_away})},
