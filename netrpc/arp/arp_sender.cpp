@@ -128,22 +128,29 @@ void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) no
   }
 }
 
-/// Whether it is, or nobody knows: the kernel is asked at most once in kAskPause, whoever sends what.
-bool ArpSender::of_this_machine(const EthernetAddress& sender) noexcept {
+/// By another link of this machine, perhaps: the kernel is asked at most once in kAskPause, whoever sends what.
+void ArpSender::claimed(const EthernetAddress& sender) noexcept {
   const Time now = host_.now();
-  if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return true;
+  if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return;
   may_ask_ = now + kAskPause;
-  if (!watch_.is_of_this_machine(sender)) return false;
-  ours_ = sender;
-  ours_until_ = now + kOursFor;
-  return true;
+  try {
+    watch_.ask_whether_ours(sender, [this, sender](bool ours) {
+      if (!ours) return claimed_by_another(sender);
+      ours_ = sender;
+      ours_until_ = host_.now() + kOursFor;
+    });
+  } catch (const std::bad_alloc&) {  // the next packet says so again
+  }
 }
 
 void ArpSender::arrived(Message message, std::span<const std::byte> /*from*/) noexcept {
   if (!message.flatten()) return;
   const auto packet = arp::decode(message.bytes());
   if (!packet || packet->sender_host != host_.address() || packet->sender == watch_.link().ethernet) return;
-  if (!watch_.has_own_address() || of_this_machine(packet->sender)) return;
+  if (watch_.has_own_address()) claimed(packet->sender);
+}
+
+void ArpSender::claimed_by_another(const EthernetAddress& sender) noexcept {
   const arp::OwnAddress::Action action = own_.claimed(host_.now());
   if (action.announce) announce();
   if (action.report)
@@ -151,7 +158,7 @@ void ArpSender::arrived(Message message, std::span<const std::byte> /*from*/) no
       return fmt::format(
           "{} is the address of another machine, too, which has the Ethernet address {} on link {}: "
           "calls of both may fail until one of them has another address",
-          to_string(host_.address()), to_string(packet->sender), watch_.link().name);
+          to_string(host_.address()), to_string(sender), watch_.link().name);
     });
 }
 

@@ -34,7 +34,8 @@ class ArpSender final : private SocketReader {
   static constexpr Duration kAskPause = std::chrono::seconds(1);
   static constexpr Duration kOursFor = std::chrono::seconds(10);
 
-  [[nodiscard]] bool of_this_machine(const EthernetAddress& sender) noexcept;
+  void claimed(const EthernetAddress& sender) noexcept;
+  void claimed_by_another(const EthernetAddress& sender) noexcept;
   void begin() noexcept;
   void tick() noexcept;
   void tick_after(Duration pause) noexcept;

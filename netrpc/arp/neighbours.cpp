@@ -5,11 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
-#include <thread>
 
 #include "netrpc/arp/rtnetlink.h"
 
@@ -44,18 +42,23 @@ Request<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddre
 
 }  // namespace
 
-Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, int interface) {
-  std::unique_ptr<Neighbours> made(new Neighbours(host, engine, interface));
-  if (auto opened = made->requests_.open(); !opened) return opened.error();
+Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, Asker& asker, int interface) {
+  std::unique_ptr<Neighbours> made(new Neighbours(host, engine, asker, interface));
+  made->discard_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made->discard_ < 0) return system_error("socket(AF_INET)", errno);
   auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1));
   if (!news) return news.error();
   made->news_ = engine.add(host, news.value(), *made);
   made->watching_ = true;
+  rtnetlink::Requests kernel;
+  if (auto opened = kernel.open(); !opened) return opened.error();
+  made->found_all(all(kernel));
   return made;
 }
 
 Neighbours::~Neighbours() {
   if (watching_) engine_.remove(news_);
+  if (discard_ >= 0) ::close(discard_);
 }
 
 void Neighbours::use_interface(int index) noexcept {
@@ -66,125 +69,143 @@ void Neighbours::use_interface(int index) noexcept {
   ++changes_;
 }
 
-bool Neighbours::on_link(HostAddress host) noexcept {
-  auto wanted = request_for<rtmsg>(RTM_GETROUTE, RTA_DST, host);
-  wanted.body.rtm_family = AF_INET;
-  wanted.body.rtm_dst_len = 32;
-  bool direct = false;
-  return requests_.ask(wanted,
-                       [&](std::uint16_t type, std::span<const std::byte> payload) {
-                         direct = rtnetlink::direct_route(type, payload, interface_);
-                       }) == 0 &&
-         direct;
+Neighbours::Found Neighbours::find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept {
+  Found found;
+  auto route = request_for<rtmsg>(RTM_GETROUTE, RTA_DST, host);
+  route.body.rtm_family = AF_INET;
+  route.body.rtm_dst_len = 32;
+  const int no_route = kernel.ask(route, [&](std::uint16_t type, std::span<const std::byte> payload) {
+    found.on_link = rtnetlink::direct_route(type, payload, interface);
+  });
+  if (no_route != 0) found.on_link = false;
+  if (!found.on_link) return found;
+  auto entry = request_for<ndmsg>(RTM_GETNEIGH, NDA_DST, host);
+  entry.body.ndm_family = AF_INET;
+  entry.body.ndm_ifindex = interface;
+  const int no_entry = kernel.ask(entry, [&](std::uint16_t type, std::span<const std::byte> payload) {
+    const auto neighbour = rtnetlink::decode_neighbour(type, payload);
+    if (neighbour && neighbour->usable()) found.ethernet = neighbour->ethernet;
+  });
+  if (no_entry != 0) found.ethernet = {};
+  return found;
 }
 
-Neighbours::Known Neighbours::ask(HostAddress host, EthernetAddress& ethernet) noexcept {
-  auto wanted = request_for<ndmsg>(RTM_GETNEIGH, NDA_DST, host);
-  wanted.body.ndm_family = AF_INET;
-  wanted.body.ndm_ifindex = interface_;
-  Known known = Known::no;
-  if (requests_.ask(wanted, [&](std::uint16_t type, std::span<const std::byte> payload) {
-        const auto neighbour = rtnetlink::decode_neighbour(type, payload);
-        if (!neighbour || neighbour->removed) return;
-        if ((neighbour->state & NUD_FAILED) != 0) known = Known::failed;
-        if (!neighbour->usable()) return;
-        ethernet = neighbour->ethernet;
-        known = Known::yes;
-      }) != 0)
-    return Known::no;
-  return known;
-}
-
-void Neighbours::nudge(HostAddress host) noexcept {
-  const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) return;
-  sockaddr_in discard{};
-  discard.sin_family = AF_INET;
-  discard.sin_port = htons(9);
-  discard.sin_addr.s_addr = htonl(host.value);
-  (void)::sendto(socket, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
-  ::close(socket);
-}
-
-Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
-  return resolve(host, ethernet, Patience::none);
-}
-
-Errc Neighbours::resolve_waiting(HostAddress host, EthernetAddress& ethernet) noexcept {
-  return resolve(host, ethernet, Patience::some);
-}
-
-Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept {
-  if (!host.known()) return Errc::host_unreachable;
-  const HostKey key{host.value};
-  if (const EthernetAddress* const known = hosts_.resolve(key); known != nullptr) {
-    ethernet = *known;
-    return Errc::ok;
-  }
-  const Time now = host_.now();
-  if (const Time* const until = silent_.resolve(key); until != nullptr && now < *until) return Errc::host_unreachable;
-  if (!on_link(host)) return Errc::host_unreachable;
-  EthernetAddress found;
-  Known known = ask(host, found);
-  if (known != Known::yes && patience == Patience::none) {
-    nudge(host);
-  } else if (known != Known::yes && now >= may_wait_) {
-    may_wait_ = now + kPause;
-    nudge(host);
-    known = wait_for(host, found, now);
-  }
-  if (known != Known::yes) {
-    remember_silent(host, now + kRetry);
-    return Errc::host_unreachable;
-  }
-  remember(host, found);
-  ethernet = found;
-  return Errc::ok;
-}
-
-/// A neighbour that is there answers within a fraction of a millisecond.
-Neighbours::Known Neighbours::wait_for(HostAddress host, EthernetAddress& ethernet, Time since) noexcept {
-  Known known = Known::no;
-  Duration nap = std::chrono::microseconds(50);
-  do {
-    std::this_thread::sleep_for(nap);
-    nap = std::min<Duration>(nap * 2, std::chrono::milliseconds(2));
-    known = ask(host, ethernet);
-  } while (known != Known::yes && host_.now() - since < kPatience);
-  return known;
-}
-
-Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
-  const HostKey key{ethernet.number()};
-  const HostAddress* known = ethernets_.resolve(key);
-  if (known == nullptr && host_.now() >= may_dump_) {
-    may_dump_ = host_.now() + kPause / 10;
-    dump();
-    known = ethernets_.resolve(key);
-  }
-  if (known == nullptr) return Errc::host_unreachable;
-  host = *known;
-  return Errc::ok;
-}
-
-void Neighbours::dump() noexcept {
+Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
   DumpRequest wanted;
   wanted.header.nlmsg_len = sizeof wanted;
   wanted.header.nlmsg_type = RTM_GETNEIGH;
   wanted.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
   wanted.body.ndm_family = AF_INET;
-  (void)requests_.ask(wanted,
-                      [this](std::uint16_t type, std::span<const std::byte> payload) { learn(type, payload, true); });
+  Table table;
+  (void)kernel.ask(wanted, [&table](std::uint16_t type, std::span<const std::byte> payload) {
+    if (const auto neighbour = rtnetlink::decode_neighbour(type, payload); neighbour && table.size() < kRemembered)
+      table.push_back(*neighbour);
+  });
+  return table;
 }
 
-void Neighbours::learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept {
-  const auto neighbour = rtnetlink::decode_neighbour(type, payload);
-  if (!neighbour || neighbour->interface != interface_ || !neighbour->host.known()) return;
-  if (believed && neighbour->usable()) {
-    remember(neighbour->host, neighbour->ethernet);
-  } else if (!believed || neighbour->removed || (neighbour->state & NUD_FAILED) != 0) {
-    forget(neighbour->host);
+void Neighbours::nudge(HostAddress host) noexcept {
+  sockaddr_in discard{};
+  discard.sin_family = AF_INET;
+  discard.sin_port = htons(9);
+  discard.sin_addr.s_addr = htonl(host.value);
+  (void)::sendto(discard_, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
+}
+
+Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
+  if (!host.known()) return Errc::host_unreachable;
+  if (const EthernetAddress* const known = hosts_.resolve({host.value}); known != nullptr) {
+    ethernet = *known;
+    return Errc::ok;
   }
+  const Silent* const silent = silent_.resolve({host.value});
+  if (silent == nullptr || host_.now() >= silent->until) ask_for(host);
+  return Errc::host_unreachable;
+}
+
+bool Neighbours::may_answer(HostAddress host) noexcept {
+  const Silent* const silent = silent_.resolve({host.value});
+  return silent != nullptr && !silent->absent;
+}
+
+/// Without memory it is asked for again.
+void Neighbours::ask_for(HostAddress host) noexcept {
+  if (silent_.size() >= kRemembered) forget_silent();
+  try {
+    // What is known of it until the answer comes is what was: a host that is not there stays so.
+    Silent* silent = silent_.resolve({host.value});
+    if (silent == nullptr) silent = &silent_.bind({host.value}, {});
+    silent->until = host_.now() + kRetry;
+    silent->news = false;
+    silent->asking = asker_.ask([this, host, interface = interface_](rtnetlink::Requests& kernel) {
+      return [this, host, interface, answer = find(kernel, host, interface)] {
+        if (interface == interface_) found(host, answer);
+      };
+    });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Neighbours::found(HostAddress host, const Found& found) noexcept {
+  Silent* const silent = silent_.resolve({host.value});
+  if (silent == nullptr || !silent->asking) return;  // it has answered, or is asked for anew
+  silent->asking = false;
+  silent->absent = !found.on_link;
+  if (silent->news) {  // what is true now whoever has a message for it asks
+    silent->until = host_.now();
+    return host_.peers().path_changed(host);
+  }
+  if (found.ethernet.known()) return remember(host, found.ethernet);
+  if (found.on_link) nudge(host);
+}
+
+Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
+  const HostAddress* const known = ethernets_.resolve({ethernet.number()});
+  if (known == nullptr) {
+    if (host_.now() >= may_ask_for_all_) ask_for_all();
+    return Errc::host_unreachable;
+  }
+  host = *known;
+  return Errc::ok;
+}
+
+void Neighbours::ask_for_all() noexcept {
+  if (asking_for_all_) return;
+  may_ask_for_all_ = host_.now() + kDumpPause;
+  told_of_.clear();
+  try {
+    asking_for_all_ = asker_.ask([this](rtnetlink::Requests& kernel) {
+      return [this, table = all(kernel)] {
+        asking_for_all_ = false;
+        found_all(table);
+      };
+    });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Neighbours::found_all(const Table& table) noexcept {
+  for (const rtnetlink::Neighbour& neighbour : table)
+    if (neighbour.interface == interface_ && neighbour.host.known() && neighbour.usable() &&
+        std::ranges::find(told_of_, neighbour.host) == told_of_.end())
+      remember(neighbour.host, neighbour.ethernet);
+  told_of_.clear();
+}
+
+void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept {
+  if (neighbour.interface != interface_ || !neighbour.host.known()) return;
+  try {
+    if (asking_for_all_ && told_of_.size() < kRemembered) told_of_.push_back(neighbour.host);
+  } catch (const std::bad_alloc&) {  // an address that is no longer right is found out by ARP, as the host falls silent
+  }
+  if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
+  const bool failed = (neighbour.state & NUD_FAILED) != 0;
+  if (Silent* const silent = silent_.resolve({neighbour.host.value}); silent != nullptr) {
+    silent->news = true;
+    if (failed) silent->absent = true;
+  }
+  if (!believed || neighbour.removed || failed) forget(neighbour.host);
+  if (!believed && neighbour.usable()) no_longer_silent(neighbour.host);
 }
 
 void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noexcept {
@@ -193,22 +214,26 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
     ethernets_.clear();
     ++changes_;
   }
-  if (const EthernetAddress* const before = hosts_.resolve({host.value}); before != nullptr && *before != ethernet)
-    forget(host);
+  const EthernetAddress* const before = hosts_.resolve({host.value});
+  const bool fresh = before == nullptr || *before != ethernet;
+  if (before != nullptr && fresh) forget(host);
   try {
     hosts_.bind({host.value}, ethernet);
     ethernets_.bind({ethernet.number()}, host);
   } catch (const std::bad_alloc&) {
   }
-  if (silent_.unbind({host.value})) host_.peers().path_changed();
+  no_longer_silent(host);
+  if (fresh && resolved) resolved(host);
 }
 
-void Neighbours::remember_silent(HostAddress host, Time until) noexcept {
-  if (silent_.size() >= kRemembered) silent_.clear();
-  try {
-    silent_.bind({host.value}, until);
-  } catch (const std::bad_alloc&) {
-  }
+void Neighbours::no_longer_silent(HostAddress host) noexcept {
+  if (silent_.unbind({host.value})) host_.peers().path_changed(host);
+}
+
+void Neighbours::forget_silent() noexcept {
+  if (silent_.empty()) return;
+  silent_.clear();
+  host_.peers().path_changed();
 }
 
 void Neighbours::forget(HostAddress host) noexcept {
@@ -224,16 +249,19 @@ void Neighbours::arrived(Message message, std::span<const std::byte> from) noexc
   if (!rtnetlink::from_kernel(from) || !message.flatten()) return;
   const bool believed = host_.now() >= believes_from_;
   rtnetlink::messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
-    learn(header.nlmsg_type, payload, believed);
+    if (const auto neighbour = rtnetlink::decode_neighbour(header.nlmsg_type, payload)) learn(*neighbour, believed);
   });
 }
 
-/// The news of an address that has changed may be among what was lost: the kernel is asked again for every host.
+/// The news of an address that has changed may be among what was lost, or of a host that has answered: the kernel is
+/// asked again for every host.
 void Neighbours::receive_failed(int /*error*/) noexcept {
   hosts_.clear();
   ethernets_.clear();
+  forget_silent();
   ++changes_;
   believes_from_ = host_.now() + kOldNews;
+  ask_for_all();
 }
 
 }  // namespace lrpc::netrpc

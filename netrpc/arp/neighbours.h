@@ -1,67 +1,86 @@
 // ARP: the kernel's own, asked over rtnetlink. Is a host on this link, and what is its Ethernet address there?
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "lrpc/netrpc/map.h"
-#include "netrpc/arp/rtnetlink_requests.h"
+#include "netrpc/arp/asker.h"
 #include "netrpc/device/interface.h"
 #include "netrpc/engine/uring_engine.h"
 
 namespace lrpc::netrpc {
 
 /// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed. All use is
-/// inside the monitor.
+/// inside the monitor, and nothing waits there, but for make().
 class Neighbours final : private SocketReader {
  public:
+  /// `asker` outlives it but for its destruction: it gives no answers then. Asks the kernel for all that it knows.
   /// Errors: system_error.
-  static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, int interface);
+  static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, Asker& asker, int interface);
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
   ~Neighbours();
 
-  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or it has not answered yet).
-  /// Never waits. Where the kernel does not know the address, it is made to ask for it (by an empty UDP datagram to the
-  /// discard port: that needs no privilege), at most once in kRetry for one host. When the answer comes the paths have
-  /// changed (Peers::path_changes()).
+  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or nobody knows yet). A host
+  /// that is not known is asked for, first from the kernel, which then is made to ask the link (by an empty UDP
+  /// datagram to the discard port: that needs no privilege), at most once in kRetry for one host. When the answer
+  /// comes the paths have changed (Peers::path_changes()), and `resolved` is called.
   [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
-  /// The same, for who has no other way to the host: waits for the answer inside the monitor for up to kPatience, for at
-  /// most one host in kPause, so that nobody can make a graph stand still.
-  [[nodiscard]] Errc resolve_waiting(HostAddress host, EthernetAddress& ethernet) noexcept;
-  /// Not known: host_unreachable. Never waits.
+  /// Whether it may still answer: it has been asked for, and nobody has said that it is not there.
+  [[nodiscard]] bool may_answer(HostAddress host) noexcept;
+  /// Not known: host_unreachable; then the kernel is asked for all that it knows.
   [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
   /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
   void use_interface(int index) noexcept;
   /// Another number than before: what was resolved before may be wrong now.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
 
+  /// Called with each host that is known from now on, or has another address.
+  std::function<void(HostAddress)> resolved;
+
  private:
-  static constexpr Duration kPatience = std::chrono::milliseconds(20);
   static constexpr Duration kRetry = std::chrono::seconds(1);
-  static constexpr Duration kPause = std::chrono::milliseconds(100);
+  static constexpr Duration kDumpPause = std::chrono::milliseconds(10);
   /// After lost news what is still queued in front of the socket is older than what was lost.
   static constexpr Duration kOldNews = std::chrono::seconds(1);
   /// Hosts remembered; the kernel's table is of this order.
   static constexpr std::size_t kRemembered = 4096;
 
-  Neighbours(Host& host, UringEngine& engine, int interface) : host_(host), engine_(engine), interface_(interface) {}
+  /// What the kernel says of a host, and of all.
+  struct Found {
+    bool on_link = false;
+    EthernetAddress ethernet;  ///< Not known: the kernel does not know it either.
+  };
+  using Table = std::vector<rtnetlink::Neighbour>;
+  /// A host that was asked for.
+  struct Silent {
+    Time until{};         ///< When it may be asked for again.
+    bool asking = false;  ///< The kernel has not answered yet.
+    bool absent = false;  ///< It is not on the link, or has not answered there.
+    bool news = false;    ///< The kernel has told of it since: its answer is old.
+  };
+
+  Neighbours(Host& host, UringEngine& engine, Asker& asker, int interface)
+      : host_(host), engine_(engine), asker_(asker), interface_(interface) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void send_failed(int /*error*/) noexcept override {}
   void receive_failed(int error) noexcept override;
 
-  enum class Known : std::uint8_t { no, yes, failed };
-  [[nodiscard]] bool on_link(HostAddress host) noexcept;
-  [[nodiscard]] Known ask(HostAddress host, EthernetAddress& ethernet) noexcept;
+  [[nodiscard]] static Found find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
+  [[nodiscard]] static Table all(rtnetlink::Requests& kernel);
+  void ask_for(HostAddress host) noexcept;
+  void found(HostAddress host, const Found& found) noexcept;
+  void ask_for_all() noexcept;
+  void found_all(const Table& table) noexcept;
   void nudge(HostAddress host) noexcept;
-  void dump() noexcept;
   /// `believed`: else what it says of a host only makes that one be asked for again.
-  void learn(std::uint16_t type, std::span<const std::byte> payload, bool believed) noexcept;
-  enum class Patience : std::uint8_t { none, some };
-  [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet, Patience patience) noexcept;
-  [[nodiscard]] Known wait_for(HostAddress host, EthernetAddress& ethernet, Time since) noexcept;
+  void learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept;
   /// Without memory it is asked for again.
   void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
-  void remember_silent(HostAddress host, Time until) noexcept;
+  void no_longer_silent(HostAddress host) noexcept;
+  void forget_silent() noexcept;
   void forget(HostAddress host) noexcept;
 
   struct HostKey {
@@ -71,17 +90,19 @@ class Neighbours final : private SocketReader {
   };
   Host& host_;
   UringEngine& engine_;
+  Asker& asker_;
   int interface_;
-  rtnetlink::Requests requests_;
+  int discard_ = -1;  ///< A socket of UDP, for nudge().
   bool watching_ = false;
   SocketId news_;
   Map<HostKey, EthernetAddress> hosts_;
   Map<HostKey, HostAddress> ethernets_;
-  Map<HostKey, Time> silent_;  ///< When a host may be asked again.
+  Map<HostKey, Silent> silent_;
   std::uint64_t changes_ = 0;
-  Time may_wait_{};
-  Time may_dump_{};
-  Time believes_from_{};  ///< News before this may be old.
+  Time may_ask_for_all_{};
+  bool asking_for_all_ = false;
+  std::vector<HostAddress> told_of_;  ///< By news since the kernel was asked for all: its answer may be older.
+  Time believes_from_{};              ///< News before this may be old.
 };
 
 }  // namespace lrpc::netrpc

@@ -2,6 +2,7 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "netrpc/auth/peer.h"
 
@@ -59,6 +60,7 @@ void Peer::try_again() noexcept {
   if (++tries_ >= kTries) {
     drop_pending();
     end_handshake();
+    no_cipher_ = false;  // whatever it is now: the peer does not say
     // The peer may have been wrong about these, or somebody keeps us from telling it.
     for (Association& association : associations_) association.doubted = false;
     return;
@@ -147,7 +149,8 @@ void Peer::drop_pending() noexcept {
 Association* Peer::establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
                              bool initiator) noexcept {
   const bool right = rightly_chosen(hello, reply);
-  no_cipher_ = right && reply.cipher == 0;
+  const bool no_cipher_before = std::exchange(no_cipher_, right && reply.cipher == 0);
+  const Ciphers theirs = initiator ? reply.hello.ciphers : hello.ciphers;
   if (right && !no_cipher_) {
     Association& association = free_association();
     if (association.establish(hello, reply, mine, initiator, key_, self_.host().now())) {
@@ -157,11 +160,16 @@ Association* Peer::establish(const Hello& hello, const HelloReply& reply, const 
     }
   }
   ++counted_.refused;
+  if (no_cipher_) {
+    no_cipher_since_ = self_.host().now();
+    if (no_cipher_before && theirs == their_offer_) return nullptr;  // as has been said
+    their_offer_ = theirs;
+  }
   self_.host().notice([&] {
     const std::string host = "host " + to_string(host_);
     if (right && !no_cipher_) return host + " sends a public key that is none";
     return host + (right ? " has no cipher in common with this one" : " uses " + names_of(reply.cipher)) + "; it has " +
-           names_of(initiator ? reply.hello.ciphers : hello.ciphers) + ", and this one " + names_of(settings_.ciphers);
+           names_of(theirs) + ", and this one " + names_of(settings_.ciphers);
   });
   return nullptr;
 }

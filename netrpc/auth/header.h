@@ -89,8 +89,8 @@ inline constexpr std::size_t kOverhead = DataHeader::kSize + sizeof(ProtocolNumb
 
 using MacKey = std::array<std::uint8_t, 32>;
 
-// Encoders write kSize bytes with the MAC under `key`. Decoders check type, version and MAC (in constant time) of bytes
-// that are their own; nothing: not authentic.
+// Encoders write kSize bytes with the MAC under `key`. Decoders check the MAC, in constant time, of bytes that are
+// their own (nothing: not authentic); whoever calls them has checked type and version by decode_prefix().
 void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept;
 void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept;
 void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;

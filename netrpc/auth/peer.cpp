@@ -30,6 +30,11 @@ Errc Peer::push(Message message) noexcept {
     if (!running_ && silent()) begin_handshake();
     return seal_and_send(*association, std::move(message), last_used);
   }
+  // One of the hosts has to be given another cipher first. Now and then it is tried whether that has been done.
+  if (no_cipher_ && !running_ && last_used - no_cipher_since_ < settings_.silence) {
+    ++counted_.refused;
+    return Errc::ok;
+  }
   if (lower() == nullptr) return Errc::host_unreachable;
   if (pending_.size() < settings_.pending) {
     pending_.push_back(std::move(message));
@@ -159,6 +164,7 @@ void Peer::rekeyed(const Key* key) noexcept {
   end_handshake();
   pending_.clear();
   accepted_ = {};
+  no_cipher_ = false;
   has_key_ = key != nullptr;
   key_ = key != nullptr ? *key : Key();
 }

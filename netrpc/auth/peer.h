@@ -61,7 +61,8 @@ class Peer {
     return std::ranges::any_of(associations_, [](const Association& one) { return one.alive(); });
   }
 
-  /// Whether the last handshake has shown that the two hosts have no cipher in common.
+  /// Whether the last handshake has shown that the two hosts have no cipher in common. Not known to be so any more where
+  /// the key has changed since, or the peer does not answer.
   [[nodiscard]] bool no_cipher() const noexcept { return no_cipher_; }
 
   /// Another key, or none (null), from now on: associations under the old one end at once.
@@ -119,6 +120,8 @@ class Peer {
   std::array<Association, kAssociations> associations_;
   std::vector<Message> pending_;
   bool no_cipher_ = false;
+  Time no_cipher_since_{};   ///< When the last handshake has shown that.
+  Ciphers their_offer_ = 0;  ///< What the peer had then.
 
   // As responder.
   Salt challenge_{};  ///< What a HELLO must carry; changes with each that is accepted.

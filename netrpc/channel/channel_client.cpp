@@ -5,6 +5,12 @@ namespace lrpc::netrpc::channel {
 
 namespace flags = channel_flags;
 
+namespace {
+/// After so many questions without an answer a large request is sent again all the same: servers of before do not know
+/// them.
+constexpr std::uint8_t kQuestions = 3;
+}  // namespace
+
 ClientChannel::ClientChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants,
                              ChannelPeer& peer, std::uint64_t sequence)
     : Session(protocol, high, participants), peer_(peer), sequence_(sequence), timer_([this] { expired(); }) {
@@ -68,13 +74,18 @@ void ClientChannel::start(Message&& request) noexcept {
   state_ = State::waiting;
   life_ = peer_.boot_id;
   more_in_request_ = more;
-  Duration settling{};
+  control::RoundTrip below;
   if (more + more_in_reply_ != 0) [[unlikely]] {
     control::Request ask = control::RoundTrip{};
-    if (peer_.lower->control(ask) == Errc::ok) settling = std::get<control::RoundTrip>(ask).retransmission_timeout;
+    if (peer_.lower->control(ask) == Errc::ok) below = std::get<control::RoundTrip>(ask);
   }
-  interval_ = peer_.round_trip.timeout(more + more_in_reply_, settling);
-  send_due_ = sent_ + interval_;
+  interval_ = peer_.round_trip.timeout(more + more_in_reply_, below);
+  asking_after_ = more == 0 ? interval_ : peer_.round_trip.until_asked(more + more_in_reply_);
+  requested_ = sent_;
+  asked_ = 0;
+  lacking_ = ambiguous_ = false;
+  resent_ = 0;
+  send_due_ = sent_ + asking_after_;
   arm(sent_);
   const std::uint64_t sequence = sequence_;
   ++channels().counted.sent;
@@ -134,21 +145,54 @@ void ClientChannel::expired() noexcept {
     return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
   // While the server is at it nothing need be sent again soon: the pause is doubled each time.
   again_ = static_cast<std::uint8_t>(std::min(again_ + (state_ == State::executing ? 2 : 1), 254));
-  send_due_ = now + RetryTimer::pause_after(again_, interval_, channels().options_.longest_pause());
+  const Duration first = state_ == State::querying ? interval_ : asking_after_;
+  send_due_ = now + RetryTimer::pause_after(again_, first, channels().options_.longest_pause());
   arm(now);
-  send_again();
+  send_again(now);
 }
 
-void ClientChannel::send_again() noexcept {
+void ClientChannel::send_again(Time now) noexcept {
+  ambiguous_ = true;
   ++channels().counted.retransmissions;
   if (state_ == State::querying) {
     send(flags::kBootQuery);
   } else if (state_ == State::executing || transaction_ == nullptr) {
     send(flags::kPleaseAck);
-  } else if (Message again = request_.share(); again.size() == request_.size()) {
-    ++channels().counted.sent;
-    (void)peer_.lower->push(std::move(again));
+  } else if (more_in_request_ != 0 && !lacking_ && asked_ < kQuestions) {
+    ++asked_;
+    send(flags::kDoYouHave);
+  } else {
+    send_request_again(now);
   }
+}
+
+void ClientChannel::send_request_again(Time now) noexcept {
+  requested_ = now;
+  asked_ = 0;
+  lacking_ = false;
+  if (resent_ < 100) ++resent_;
+  if (more_in_request_ != 0) {
+    // Questions about what is sent now begin anew, each time twice as far apart.
+    again_ = static_cast<std::uint8_t>(2 * resent_);
+    send_due_ = now + RetryTimer::pause_after(again_, asking_after_, channels().options_.longest_pause());
+    arm(now);
+  }
+  Message again = request_.share();
+  if (again.size() != request_.size()) return;
+  ++channels().counted.sent;
+  (void)peer_.lower->push(std::move(again));
+}
+
+/// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still
+/// be at the fragments of it: until that has had its time the server is only asked again.
+void ClientChannel::lacking(Time now) noexcept {
+  if (state_ != State::waiting || transaction_ == nullptr || more_in_request_ == 0) return;
+  asked_ = 0;
+  if (resent_ == 0) ambiguous_ = false;  // a reply that comes now answers what was sent once
+  if (now - requested_ < interval_) return;
+  lacking_ = true;
+  send_due_ = now;
+  arm(now);
 }
 
 /// The channel stays busy, though nobody waits: until the server has answered a probe that it has done with the
@@ -181,8 +225,8 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   ChannelProtocol& protocol = channels();
   if (state_ == State::idle || header.sequence != static_cast<std::uint32_t>(sequence_)) [[unlikely]] {
     ++protocol.counted.duplicates;
-    if (header.flags == flags::kReply && header.sequence == repeated_ && repeated_took_ != Duration::zero())
-      peer_.round_trip.needless(std::exchange(repeated_took_, Duration::zero()), more_in_request_ + more_in_reply_);
+    if (header.flags == flags::kReply && repeated_.is(header.sequence, header.boot_id))
+      peer_.round_trip.needless(std::exchange(repeated_.took, Duration::zero()), repeated_.more, true);
     return;
   }
   const SessionRef keep(this);
@@ -213,20 +257,24 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
     case flags::kAck:
       if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
       state_ = State::executing;
-      [[fallthrough]];
-    default: heard_ = protocol.host().now();
+      heard_ = protocol.host().now();
+      return;
+    case flags::kLacking: return lacking(protocol.host().now());
+    default:  // in-progress
+      heard_ = protocol.host().now();
+      asked_ = 0;
   }
 }
 
 /// The reply has arrived.
 void ClientChannel::measure(Time now) noexcept {
   const std::size_t more = more_in_request_ + more_in_reply_;
-  if (again_ == 0) [[likely]]
+  if (!ambiguous_) [[likely]]
     return peer_.round_trip.sample(now - sent_, more);
   if (state_ == State::executing) return peer_.round_trip.needless(now - sent_, more);
-  peer_.round_trip.ambiguous();
-  repeated_ = static_cast<std::uint32_t>(sequence_);
-  repeated_took_ = now - sent_;
+  // A question says what is known of a request, however long that takes: no reason to wait longer the next time.
+  more_in_request_ != 0 && resent_ == 0 ? peer_.round_trip.lost() : peer_.round_trip.ambiguous();
+  repeated_ = {static_cast<std::uint32_t>(sequence_), life_, more, now - sent_};
 }
 
 void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {

@@ -6,7 +6,8 @@
 
 namespace lrpc::netrpc {
 
-/// What a packet is: exactly one of these. The first three go from client to server, the others from server to client.
+/// What a packet is: exactly one of these. Requests, please-acks, boot queries and questions go from client to server,
+/// the others from server to client.
 namespace channel_flags {
 inline constexpr std::uint16_t kRequest = 0x01;
 inline constexpr std::uint16_t kPleaseAck = 0x02;  ///< A probe: are you still at this request? No data.
@@ -18,6 +19,9 @@ inline constexpr std::uint16_t kInProgress =
 inline constexpr std::uint16_t kRebooted = 0x40;  ///< The life that the request is meant for is over.
 inline constexpr std::uint16_t kBootAnswer = 0x80;
 inline constexpr std::uint16_t kFail = 0x100;  ///< To this packet there will be no reply; `error` says why, for traces.
+/// Do you have this request? If not, say so, and it is sent again. No data. (A server of before drops it.)
+inline constexpr std::uint16_t kDoYouHave = 0x200;
+inline constexpr std::uint16_t kLacking = 0x400;  ///< I do not have that request: send it again.
 }  // namespace channel_flags
 
 struct ChannelHeader {

@@ -23,12 +23,14 @@ void ChannelProtocol::demux(Session& lower, Message message) noexcept {
 
   switch (header.flags) {
     case flags::kRequest:
-    case flags::kPleaseAck: input_request(lower, header, std::move(message)); return;
+    case flags::kPleaseAck:
+    case flags::kDoYouHave: input_request(lower, header, std::move(message)); return;
     case flags::kReply:
     case flags::kAck:
     case flags::kInProgress:
     case flags::kFail:
     case flags::kRebooted:
+    case flags::kLacking:
     case flags::kBootAnswer: {
       // Meant for a life of this host that is over: its channels are others'.
       if (header.peer_boot_id != host().boot_id()) [[unlikely]] {
@@ -97,7 +99,8 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     return;
   }
   if (!heard(peer, header.boot_id)) return;  // late: as if it had been lost
-  if (header.flags != flags::kRequest) {     // a probe for what has never arrived, or has been forgotten
+  if (header.flags == flags::kDoYouHave) return answer(lower, header, flags::kLacking, Errc::ok);
+  if (header.flags != flags::kRequest) {  // a probe for what has never arrived, or has been forgotten
     answer(lower, header, flags::kFail, Errc::call_failed);
     return;
   }

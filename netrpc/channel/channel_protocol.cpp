@@ -38,7 +38,7 @@ ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
 }
 
 void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
-  path_changes = lower->protocol().host().peers().path_changes();
+  path_changes.look(lower->protocol().host().peers(), host);
   maximum = ask_size<control::MaximumMessage>(*lower);
   optimum = std::min(ask_size<control::OptimumMessage>(*lower), maximum);
   if (options.max_message != 0) maximum = std::min(maximum, options.max_message + ChannelHeader::kSize);
@@ -78,7 +78,7 @@ Result<SessionRef> ChannelProtocol::open(Protocol& high, const ParticipantSet& p
   below.protocol = protocol_numbers::kChannel;
   Result<SessionRef> lower = below_.open(*this, below);
   if (!lower) return lower;
-  ChannelPeer* const peer = find_peer(**lower);
+  ChannelPeer* const peer = peer_to_call(**lower, participants.remote.host);
   if (!peer->host.known()) peer->host = participants.remote.host;
   // Another protocol may have heard of its life meanwhile: channels that are asking for it go on too.
   if (peer->boot_id == 0 && peer->host.known()) learn(*peer, host().peers().boot_id(peer->host));
@@ -118,6 +118,7 @@ void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uin
   peer.clients.back()->place = channel.place;
   peer.clients[channel.place] = peer.clients.back();
   peer.clients.pop_back();
+  peer.called = epoch_;
   // A number from below next_number only: others have been asked for, and may be again.
   if (gone.channel < peer.next_number || peer.next_number == 0) {
     if (peer.free_numbers.size() < 0xffff) peer.free_numbers.push_back(gone.channel);
@@ -152,6 +153,16 @@ ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
   auto& bound = peers_.bind({&lower}, std::make_unique<ChannelPeer>(SessionRef(&lower), options_));
   if (!sweep_.waiting()) host().events().schedule(sweep_, sweep_period_);
   return bound.get();
+}
+
+/// A layer below that hands out sessions of others (VIPaddr) may have found another way meanwhile. The server takes the
+/// requests of one client by one way only, the first: as long as it remembers that, this host keeps to it.
+ChannelPeer* ChannelProtocol::peer_to_call(Session& lower, HostAddress host) {
+  const HostKey key{hash_seed_, host};
+  if (ChannelPeer** const known = called_.resolve(key);
+      known != nullptr && &(*known)->lower->protocol() != &lower.protocol())
+    return *known;
+  return called_.bind(key, find_peer(lower));
 }
 
 bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {
@@ -293,9 +304,14 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
       if (over) forget_life(*peer, life.boot_id);
       return over;
     });
-    const bool used = !peer->clients.empty() || !peer->servers.empty() || !peer->ended.empty();
+    const bool called = peer->called != 0 && epoch_ - peer->called <= packet_epochs_ && !at_once;
+    const bool used = !peer->clients.empty() || !peer->servers.empty() || !peer->ended.empty() || called;
     const bool unused_before = std::exchange(peer->unused_before, !used);
-    return !used && (unused_before || at_once);
+    const bool over = !used && (unused_before || at_once);
+    if (ChannelPeer** const to_call = over ? called_.resolve({hash_seed_, peer->host}) : nullptr;
+        to_call != nullptr && *to_call == peer.get())
+      called_.unbind({hash_seed_, peer->host});
+    return over;
   });
 }
 

@@ -26,17 +26,20 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  HostAddress host;                ///< Zero where the layer below knows a device address only.
-  BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
-  std::size_t maximum = 0;         ///< Bytes of a CHANNEL message with its header.
-  std::size_t optimum = 0;         ///< The same, in one packet.
-  std::uint32_t path_changes = 0;  ///< When the two were asked for.
+  HostAddress host;          ///< Zero where the layer below knows a device address only.
+  BootId boot_id = 0;        ///< The life it is in; zero: not asked yet.
+  std::size_t maximum = 0;   ///< Bytes of a CHANNEL message with its header.
+  std::size_t optimum = 0;   ///< The same, in one packet.
+  PathChanges path_changes;  ///< Since the two were asked for.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
   std::vector<std::uint16_t> free_numbers;  ///< Most recently used last: the server remembers few channels.
   std::uint16_t next_number = 1;
   bool unused_before = false;  ///< At the last sweep already.
+  /// The sweep in which the last channel to it was closed; 0: none ever was. The server remembers for as long by which
+  /// way this host has called (recorded_elsewhere()).
+  std::uint64_t called = 0;
   /// The peer has been asked whether it is in another life, with this number. Zero: it has not.
   std::uint32_t question = 0;
 
@@ -52,7 +55,7 @@ struct ChannelPeer {
   void ask_sizes(const ChannelOptions& options) noexcept;
   /// Asks again where a peer has said what it receives.
   void look_at_sizes(const ChannelOptions& options) noexcept {
-    if (path_changes != lower->protocol().host().peers().path_changes()) [[unlikely]]
+    if (path_changes.noticed(lower->protocol().host().peers(), host)) [[unlikely]]
       ask_sizes(options);
   }
   [[nodiscard]] bool has_ended(BootId life) const noexcept;
@@ -111,7 +114,10 @@ class ClientChannel final : public Session {
   void start(Message&& request) noexcept;
   [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) noexcept;
   void send(std::uint16_t flag) noexcept;
-  void send_again() noexcept;
+  void send_again(Time now) noexcept;
+  void send_request_again(Time now) noexcept;
+  /// The server says that it lacks the request.
+  void lacking(Time now) noexcept;
   void arm(Time now) noexcept;
   void expired() noexcept;
   void measure(Time now) noexcept;
@@ -132,9 +138,14 @@ class ClientChannel final : public Session {
   Time deadline_{};
   Duration interval_{};
   Time timer_due_{};
-  // Of the last call in which something was sent again: perhaps in vain.
-  std::uint32_t repeated_ = 0;  ///< Its sequence number.
-  Duration repeated_took_{};    ///< Zero: there was none, or it has been made use of.
+  // A request of several packets is not sent again before the server has said that it lacks it.
+  Time requested_{};         ///< When the request was sent last.
+  Duration asking_after_{};  ///< How long after that the server is asked.
+  std::uint8_t asked_ = 0;   ///< Questions since then that have not been answered.
+  bool lacking_ = false;     ///< The server lacks what was sent then.
+  std::uint8_t resent_ = 0;  ///< How often the request has been sent again.
+  bool ambiguous_ = false;   ///< The reply may answer something that was sent later than the request.
+  Repeated repeated_;
   Event timer_;
 };
 
@@ -221,6 +232,8 @@ class ChannelProtocol final : public Protocol {
     return {lower, channel, protocol, hash_seed_};
   }
   [[nodiscard]] ChannelPeer* find_peer(Session& lower);
+  /// Where channels to `host` go, which the layer below now reaches through `lower`.
+  [[nodiscard]] ChannelPeer* peer_to_call(Session& lower, HostAddress host);
   [[nodiscard]] bool pick_number(ChannelPeer& peer, ProtocolNumber protocol, std::uint16_t& number);
   void input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
   void accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
@@ -251,6 +264,7 @@ class ChannelProtocol final : public Protocol {
   Map<ChannelKey, SessionRef> servers_;
   Map<NumberKey, Protocol*> enabled_;
   Map<LowerKey, std::unique_ptr<ChannelPeer>> peers_;
+  Map<HostKey, ChannelPeer*> called_;  ///< Those that have been called, while their servers remember it.
   /// Where requests of a client's life have been executed, for as long as that is remembered.
   Map<LifeKey, const ChannelPeer*> recorded_;
   /// Above every sequence number that any closed channel has used: a number that is used again goes on behind it, so
@@ -266,7 +280,7 @@ class ChannelProtocol final : public Protocol {
   /// the last copy may be under way for packet_life.
   std::uint64_t packet_epochs_;
   std::uint64_t reply_epochs_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 1;
   Event sweep_;
   int learning_ = 0;                        ///< Peers must stay where they are.
   std::shared_ptr<ChannelProtocol*> self_;  ///< For the watcher of reboots, which outlives this.

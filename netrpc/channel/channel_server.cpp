@@ -28,13 +28,14 @@ void ServerChannel::vanish() noexcept {
 
 void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept {
   const std::int32_t newer = state_ == State::fresh ? 1 : ahead(header.sequence, sequence_);
-  if (newer > 0 && header.flags == flags::kRequest) [[likely]] {
+  if (newer > 0 && header.flags != flags::kPleaseAck) [[likely]] {
     // Executing both would make a server work for one channel without bound, and mix up the two replies. It has not
     // been accepted, so it will be sent again.
     if (state_ == State::executing) {
       channels().answer(*peer_->lower, header, flags::kInProgress, Errc::ok);
       return;
     }
+    if (header.flags == flags::kDoYouHave) return channels().answer(*peer_->lower, header, flags::kLacking, Errc::ok);
     execute(header.sequence, std::move(message));
     return;
   }

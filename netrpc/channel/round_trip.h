@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "lrpc/netrpc/control.h"
 #include "netrpc/src/round_trip.h"
 
 namespace lrpc::netrpc {
@@ -25,24 +26,31 @@ class RoundTripTimer {
     each_.sample(std::max(time - single_.smoothed(), Duration(0)) / static_cast<Duration::rep>(more));
   }
   /// See RetryTimer.
+  void lost() noexcept { single_.lost(); }
   void ambiguous() noexcept { single_.ambiguous(); }
-  void needless(Duration took, std::size_t more) noexcept {
-    single_.needless(took / static_cast<Duration::rep>(more + 1));
+  void needless(Duration took, std::size_t more, bool no_loss = false) noexcept {
+    single_.needless(took / static_cast<Duration::rep>(more + 1), no_loss);
   }
 
-  /// `settling`: the time that the layer below takes itself before it asks for a missing fragment; zero if it does
-  /// not say.
-  [[nodiscard]] Duration timeout(std::size_t more, Duration settling) const noexcept {
+  /// `below`: what the layer below takes itself before it asks for a missing fragment; zeros if it does not say.
+  [[nodiscard]] Duration timeout(std::size_t more, control::RoundTrip below) const noexcept {
     Duration time = single_.once();
     if (more != 0) [[unlikely]] {
-      // Before it is measured a packet more is taken to cost as much as a small exchange: too much, on purpose. What is
-      // measured contains the times in which the layer below had to ask.
-      const Duration each = each_.measured() ? each_.bound() : time;
-      if (each_.measured()) settling = std::min(settling, time);
-      time += each * static_cast<Duration::rep>(more) + 2 * settling;
-      time = std::max(time, each_.measured() ? kLeastForFragments : kFirstForFragments);
+      // Before it is measured a packet more is taken to cost as much as a small exchange: too much, on purpose.
+      time += (each_.measured() ? each_.bound() : time) * static_cast<Duration::rep>(more);
+      // What is measured contains the times in which the layer below had to ask. Until it has itself measured, it may
+      // take all the time that it says.
+      Duration settling = below.retransmission_timeout;
+      if (each_.measured() && below.smoothed != Duration(0)) settling = std::min(settling, single_.once());
+      time = std::max(time + 2 * settling, each_.measured() ? kLeastForFragments : kFirstForFragments);
     }
     return single_.backed_off(time);
+  }
+  /// How long to wait before the peer is asked what it has: no longer than such an exchange mostly takes. A question
+  /// costs one packet, however large the request is.
+  [[nodiscard]] Duration until_asked(std::size_t more) const noexcept {
+    const Duration time = single_.once();
+    return single_.backed_off(time + (each_.measured() ? each_.smoothed() : time) * static_cast<Duration::rep>(more));
   }
   [[nodiscard]] Duration smoothed() const noexcept { return single_.smoothed(); }
 

@@ -19,6 +19,8 @@ constexpr Duration kSearchPause = std::chrono::milliseconds(10);
 constexpr Duration kSilence = std::chrono::milliseconds(200);
 /// So many messages before that cost nobody a look at the clock.
 constexpr std::uint32_t kUnheard = 4;
+/// Messages that a session keeps until it is known where its peer is: those of a burst of FRAGMENT's.
+constexpr std::size_t kWaiting = 16;
 }  // namespace
 
 /// A protocol number that is in use here, and its socket.
@@ -139,15 +141,18 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
     ++counted.malformed;
     return;
   }
-  SessionRef session;
-  if (const SessionRef* const known = sessions_.resolve({seed_, port.number(), peer.number}); known != nullptr) {
-    session = *known;
-  } else {
-    if (!port.enabled) {
+  SessionRef session(find(port.number(), peer.number));
+  if (!session) {
+    const Participant remote = participant_of(peer);
+    // One that was opened may be looking for it.
+    if (remote.host.known()) found(remote.host);
+    session = SessionRef(find(port.number(), peer.number));
+    if (!session && !port.enabled) {
       ++counted.no_session;
       return;
     }
-    DeviceSession* const made = make_session(port, port.high(), peer, participant_of(peer));
+    if (session) return heard(std::move(session), std::move(message));
+    DeviceSession* const made = make_session(port, port.high(), peer, remote);
     if (made == nullptr) {
       ++counted.refused;
       return;
@@ -159,12 +164,16 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return;
     }
   }
-  auto& heard = static_cast<DeviceSession&>(*session);
-  heard.used_ = true;
-  ++heard.heard_;
-  heard.unheard_ = 0;
+  heard(std::move(session), std::move(message));
+}
+
+void Device::heard(SessionRef session, Message message) noexcept {
+  auto& from = static_cast<DeviceSession&>(*session);
+  from.used_ = true;
+  ++from.heard_;
+  from.unheard_ = 0;
   ++counted.received;
-  session->high().demux(*session, std::move(message));
+  from.high().demux(from, std::move(message));
 }
 
 void Device::send_failed(int error) noexcept {
@@ -182,7 +191,8 @@ void Device::each_socket(const std::function<void(ProtocolNumber number, int fd)
 void Device::address_again(DeviceSession& session) noexcept {
   const std::uint64_t before = session.peer_.number;
   const std::uint64_t asked = addressing();
-  if (readdress(session.participants().remote, session.peer_)) session.addressed_ = asked;
+  if (readdress(session.participants().protocol, session.mutable_participants().remote, session.peer_))
+    session.addressed_ = asked;
   if (session.peer_.number == before) return;
   const SessionRef keep(&session);
   const Key old{seed_, session.participants().protocol, before};
@@ -195,6 +205,38 @@ void Device::address_again(DeviceSession& session) noexcept {
     sessions_.bind(found, keep);
   } catch (const std::bad_alloc&) {  // those above have it; what the peer sends makes another one
   }
+}
+
+DeviceSession* Device::find(ProtocolNumber number, std::uint64_t peer) noexcept {
+  const SessionRef* const known = sessions_.resolve({seed_, number, peer});
+  return known == nullptr ? nullptr : static_cast<DeviceSession*>(known->get());
+}
+
+void Device::found(HostAddress host) noexcept {
+  const std::uint64_t before = DevicePeer::to_be_found(host).number;
+  for (const auto& [number, port] : ports_) {
+    DeviceSession* const session = find(number, before);
+    if (session == nullptr) continue;
+    const SessionRef keep(session);
+    address_again(*session);
+    if (!session->peer_.found()) continue;
+    std::vector<Message> waiting;
+    waiting.swap(session->waiting_);
+    for (Message& message : waiting) static_cast<void>(session->push(std::move(message)));
+  }
+}
+
+/// As the kernel does while it waits for ARP's answer. What is too much is lost.
+Errc Device::keep_until_found(DeviceSession& session, Message message) noexcept {
+  if (!may_be_found(session.peer())) {
+    session.waiting_.clear();
+    return Errc::host_unreachable;
+  }
+  try {
+    if (session.waiting_.size() < kWaiting) session.waiting_.push_back(std::move(message));
+  } catch (const std::bad_alloc&) {
+  }
+  return Errc::ok;
 }
 
 /// Answers may come under other protocol numbers than messages leave (small ones past FRAGMENT, for example): the peer
@@ -248,7 +290,7 @@ Errc Device::control(control::Request& request) noexcept {
 Errc DeviceSession::push(Message message) noexcept {
   if (addressed_ != device_.addressing()) [[unlikely]]
     device_.address_again(*this);
-  if (++unheard_ >= kUnheard) [[unlikely]]
+  if (++unheard_ >= kUnheard && peer_.found()) [[unlikely]]
     device_.doubt(*this);
   if (message.size() > device_.maximum()) return Errc::message_too_long;
   if (message.empty() && device_.pads_empty()) {
@@ -257,6 +299,8 @@ Errc DeviceSession::push(Message message) noexcept {
     *padding = std::byte{0};
   }
   used_ = true;
+  if (!peer_.found()) [[unlikely]]
+    return device_.keep_until_found(*this, std::move(message));
   ++device_.counted.sent;
   device_.engine_.send(socket_, std::move(message), {peer_.address.data(), peer_.address_size});
   return Errc::ok;

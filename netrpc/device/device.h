@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "lrpc/netrpc/map.h"
 #include "lrpc/netrpc/protocol.h"
@@ -22,7 +23,12 @@ constexpr std::size_t kUsualMtu = 1500;
 struct DevicePeer {
   std::uint64_t number = 0;
   std::array<std::byte, 32> address{};
-  std::size_t address_size = 0;
+  std::size_t address_size = 0;  ///< 0: it is not known yet where the peer is.
+  [[nodiscard]] bool found() const noexcept { return address_size != 0; }
+  /// Of a host that its device is looking for. No Ethernet address has so large a number.
+  [[nodiscard]] static DevicePeer to_be_found(HostAddress host) noexcept {
+    return {.number = std::uint64_t{1} << 63 | host.value, .address = {}, .address_size = 0};
+  }
   template <class Address>
   void set_address(const Address& from) noexcept {
     static_assert(sizeof from <= sizeof address);
@@ -51,7 +57,8 @@ class Device : public Protocol {
   /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted
   /// (the text says which privilege is missing and what else there is), system_error.
   virtual Result<int> make_socket(ProtocolNumber number) = 0;
-  /// The peer that a participant names. Completes the participant with what has been found out.
+  /// The peer that a participant names; one that is to be found, if it may be yet. Completes the participant with what
+  /// has been found out.
   virtual Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) = 0;
   /// Takes the kernel's header off a message of a protocol number and says who has sent it. False: it is not for us, or
   /// not well-formed, or not from where a host sends.
@@ -76,9 +83,17 @@ class Device : public Protocol {
   /// Another number than before: addresses of peers may be wrong, so that each session asks readdress() with its next
   /// message.
   [[nodiscard]] virtual std::uint64_t addressing() const noexcept { return 0; }
-  /// Where messages to `remote`, which `peer` says now, have to go. False: nobody knows now, and it is to be asked again
-  /// with the next message; `peer` is the best guess.
-  [[nodiscard]] virtual bool readdress(const Participant& /*remote*/, DevicePeer& /*peer*/) noexcept { return true; }
+  /// Where messages to `remote` under a protocol number, which `peer` says now, have to go; `remote` is told, too.
+  /// False: nobody knows now, and it is to be asked again with the next message; `peer` is the best guess, if there is
+  /// one.
+  [[nodiscard]] virtual bool readdress(ProtocolNumber /*number*/, Participant& /*remote*/,
+                                       DevicePeer& /*peer*/) noexcept {
+    return true;
+  }
+  /// Whether a host that is to be found may be yet.
+  [[nodiscard]] virtual bool may_be_found(HostAddress /*host*/) noexcept { return false; }
+  /// It has been: what waits for that is sent.
+  void found(HostAddress host) noexcept;
 
   [[nodiscard]] UringEngine& engine() const noexcept { return engine_; }
   /// Calls visit(number, descriptor) for the socket of each protocol number.
@@ -98,9 +113,13 @@ class Device : public Protocol {
   Result<Port*> port(Protocol& high, ProtocolNumber number);
   [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
+  /// A message has arrived through `session`.
+  void heard(SessionRef session, Message message) noexcept;
   void send_failed(int error) noexcept;
   void address_again(DeviceSession& session) noexcept;
   void doubt(DeviceSession& session) noexcept;
+  [[nodiscard]] Errc keep_until_found(DeviceSession& session, Message message) noexcept;
+  [[nodiscard]] DeviceSession* find(ProtocolNumber number, std::uint64_t peer) noexcept;
   std::size_t drop_unused(bool at_once);
   void sweep();
 
@@ -121,7 +140,7 @@ class DeviceSession final : public Session {
         device_(device),
         socket_(socket),
         peer_(peer),
-        addressed_(device.addressing()) {}
+        addressed_(device.addressing() - (peer.found() ? 0 : 1)) {}
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -133,6 +152,7 @@ class DeviceSession final : public Session {
   const SocketId socket_;
   DevicePeer peer_;
   std::uint64_t addressed_;         ///< Device::addressing() when peer_ was right.
+  std::vector<Message> waiting_;    ///< The first ones that were pushed while the peer is to be found.
   bool used_ = true;                ///< Since the last sweep.
   std::uint32_t heard_ = 0;         ///< Messages from the peer.
   std::uint32_t unheard_ = 0;       ///< Messages to the peer since the last one from it.

@@ -29,14 +29,16 @@ constexpr std::uint32_t kFirstEthertype = 0x600;  ///< Below lie lengths.
 
 class Eth final : public Device, private LinkUser {
  public:
-  Eth(Host& host, std::string name, UringEngine& engine, const EthOptions& options, std::unique_ptr<LinkWatch> watch,
-      std::unique_ptr<Neighbours> neighbours, std::unique_ptr<ArpSender> arp)
+  Eth(Host& host, std::string name, UringEngine& engine, const EthOptions& options, std::unique_ptr<Asker> asker,
+      std::unique_ptr<LinkWatch> watch, std::unique_ptr<Neighbours> neighbours, std::unique_ptr<ArpSender> arp)
       : Device(host, std::move(name), engine, options.peers),
         types_(options.types),
+        asker_(std::move(asker)),
         watch_(std::move(watch)),
         neighbours_(std::move(neighbours)),
         arp_(std::move(arp)) {
     watch_->tell(*this);
+    neighbours_->resolved = [this](HostAddress known) { found(known); };
   }
   ~Eth() override { watch_->tell_nobody(); }
 
@@ -75,9 +77,11 @@ class Eth final : public Device, private LinkUser {
   Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) override {
     if (!remote.ethernet.known()) {
       if (!remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
-      if (neighbours_->resolve_waiting(remote.host, remote.ethernet) != Errc::ok)
-        return Error{Errc::host_unreachable, fmt::format("{}: {} is not on the link {}, or does not answer", name(),
-                                                         to_string(remote.host), link().name)};
+      if (neighbours_->resolve(remote.host, remote.ethernet) != Errc::ok) {
+        if (neighbours_->may_answer(remote.host)) return DevicePeer::to_be_found(remote.host);
+        return Error{Errc::host_unreachable,
+                     fmt::format("{}: {} is not on the link {}", name(), to_string(remote.host), link().name)};
+      }
     } else if (!remote.host.known() && remote.ethernet != kEthernetBroadcast) {
       (void)neighbours_->resolve_reverse(remote.ethernet, remote.host);
     }
@@ -127,14 +131,15 @@ class Eth final : public Device, private LinkUser {
   std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
   /// A peer whose host is known is where ARP says; another one where it was. What cannot be resolved goes to where the
   /// peer was last, and is lost if it is not there any more.
-  bool readdress(const Participant& remote, DevicePeer& peer) noexcept override {
-    EthernetAddress ethernet = ethernet_of(peer);
+  bool readdress(ProtocolNumber number, Participant& remote, DevicePeer& peer) noexcept override {
+    EthernetAddress ethernet = peer.found() ? ethernet_of(peer) : EthernetAddress{};
     const bool resolved = !remote.host.known() || neighbours_->resolve(remote.host, ethernet) == Errc::ok;
-    sockaddr_ll before{};
-    std::memcpy(&before, peer.address.data(), sizeof before);
-    peer = peer_at(ethernet, ntohs(before.sll_protocol));
+    if (!ethernet.known()) return false;
+    remote.ethernet = ethernet;
+    peer = peer_at(ethernet, static_cast<std::uint16_t>(types_ + number));
     return resolved;
   }
+  bool may_be_found(HostAddress peer) noexcept override { return neighbours_->may_answer(peer); }
 
  private:
   void link_changed(const LinkChange& change) noexcept override {
@@ -173,6 +178,7 @@ class Eth final : public Device, private LinkUser {
   }
 
   const std::uint32_t types_;
+  const std::unique_ptr<Asker> asker_;  ///< The others may ask it until they go.
   const std::unique_ptr<LinkWatch> watch_;
   const std::unique_ptr<Neighbours> neighbours_;
   const std::unique_ptr<ArpSender> arp_;  ///< Null: without the right to send ARP's packets.
@@ -186,15 +192,17 @@ Result<std::unique_ptr<Protocol>> make_eth(Host& host, std::string name, const E
   auto interface = find_interface(options.interface);
   if (!interface) return interface.error();
   if (!host.address().known()) host.set_address(interface.value().host);
-  auto watch = LinkWatch::make(host, *engine.value(), std::move(interface).value());
+  auto asker = Asker::make(host, *engine.value());
+  if (!asker) return asker.error();
+  auto watch = LinkWatch::make(host, *engine.value(), **asker, std::move(interface).value());
   if (!watch) return watch.error();
-  auto neighbours = Neighbours::make(host, *engine.value(), watch.value()->link().index);
+  auto neighbours = Neighbours::make(host, *engine.value(), **asker, watch.value()->link().index);
   if (!neighbours) return neighbours.error();
   auto arp = ArpSender::make(host, *engine.value(), *watch.value());
   if (!arp) return arp.error();
   return std::unique_ptr<Protocol>(std::make_unique<Eth>(host, std::move(name), *engine.value(), options,
-                                                         std::move(watch).value(), std::move(neighbours).value(),
-                                                         std::move(arp).value()));
+                                                         std::move(asker).value(), std::move(watch).value(),
+                                                         std::move(neighbours).value(), std::move(arp).value()));
 }
 
 }  // namespace lrpc::netrpc

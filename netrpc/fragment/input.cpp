@@ -82,7 +82,7 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
       ++counted.refused;
       return nullptr;
     }
-    known->hear_through(lower);
+    known->lower_.hear(lower);
     return known;
   }
   Protocol** const high = enabled_.resolve({header.protocol_num});

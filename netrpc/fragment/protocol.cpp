@@ -30,7 +30,7 @@ constexpr RoundTripEstimate kRequestTime{100ms, 200us, 1s};
 FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants,
                                  const PeerKey& key, SessionRef lower, HostAddress local, HostAddress remote)
     : CachedSession(protocol, high, participants, key),
-      lower_(std::move(lower)),
+      lower_(*this),
       local_(local),
       remote_(remote),
       sequence_(static_cast<std::uint32_t>(protocol.host().random())),
@@ -39,19 +39,16 @@ FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, con
       expiry_([this] { discard_expired(); }) {
   WireWriter(outgoing_.data()).put(kData).put(local_).put(remote_).put(std::uint32_t{key.protocol});
   WireWriter(incoming_.data()).put(kData).put(remote_).put(local_).put(std::uint32_t{key.protocol});
-  if (lower_->above == nullptr) lower_->above = this;
+  lower_.take(std::move(lower));
   learn_fragment_size();
 }
 
 FragmentSession::~FragmentSession() {
   while (!saved_.empty()) fragments().discard(*saved_.first());
   while (!incomplete_.empty()) fragments().finish(*incomplete_.first());
-  if (lower_->above == this) lower_->above = nullptr;
-  if (heard_ && heard_->above == this) heard_->above = nullptr;
 }
 
 void FragmentSession::learn_fragment_size() {
-  path_changes_ = fragments().host().peers().path_changes();
   control::OptimumMessage optimum;
   control::MaximumMessage maximum;
   std::size_t carried = 0;
@@ -65,24 +62,9 @@ void FragmentSession::learn_fragment_size() {
 }
 
 void FragmentSession::follow_lower() noexcept {
-  if (remote_.known()) {
-    auto opened = fragments().lower_.open(fragments(), fragments().for_lower(participants()));
-    if (opened && opened->get() != lower_.get()) {
-      // What is under way still comes the old way.
-      const SessionRef before = std::exchange(lower_, std::move(*opened));
-      hear_through(*before);
-      lower_->above = this;
-    }
-  }
+  // Where nothing leads there now it stays with the one it has.
+  if (remote_.known()) (void)lower_.open(fragments().lower_, fragments().for_lower(participants()));
   learn_fragment_size();
-}
-
-void FragmentSession::hear_through(Session& lower) {
-  if (lower_.get() != &lower && heard_.get() != &lower) {
-    if (heard_ && heard_->above == this) heard_->above = nullptr;
-    heard_ = SessionRef(&lower);
-  }
-  lower.above = this;  // the one that was heard last: several higher protocols may share a lower session
 }
 
 Errc FragmentSession::control(control::Request& request) noexcept {
@@ -152,7 +134,7 @@ Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& 
   }
   static_cast<void>(
       enable_lower());  // what it fails for, the open fails for too, or answers come the way they were sent
-  auto lower = lower_.open(*this, for_lower(participants));
+  auto lower = lower_.open(*this, Way::by_host(for_lower(participants)));
   if (!lower) return lower.error();
   auto session = make_session(high, participants, key, *lower, participants.remote.host);
   if (!session) return session.error();

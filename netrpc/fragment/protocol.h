@@ -10,6 +10,7 @@
 #include "netrpc/fragment/header.h"
 #include "netrpc/fragment/queue.h"
 #include "netrpc/fragment/round_trip.h"
+#include "netrpc/src/way.h"
 
 namespace lrpc::netrpc::fragment {
 
@@ -87,20 +88,16 @@ class FragmentSession final : public CachedSession {
   void look_for_gaps(Reassembly& reassembly) noexcept;
   [[nodiscard]] bool finished_before(std::uint32_t sequence) const noexcept;
 
-  /// `lower` delivers to this session: it remembers that, for as long as this session holds it.
-  void hear_through(Session& lower);
   void learn_fragment_size();
   /// Where paths have changed the lower session may be another one, and carry less without cutting, or more.
   void look_at_lower() noexcept;
   void follow_lower() noexcept;
 
-  SessionRef lower_;
-  SessionRef heard_;  ///< A second way by which this peer's messages arrive (ETH beside IP).
+  Way lower_;
   HostAddress local_;
   HostAddress remote_;
   std::uint32_t sequence_;
   std::size_t fragment_size_ = 0;
-  std::uint32_t path_changes_ = 0;  ///< When it was learnt.
   /// The first fields of what goes out, and of what may come in: compared as bytes, so that a message in one fragment
   /// touches its header once.
   std::array<std::byte, Header::kPrefix> outgoing_{};
@@ -172,7 +169,7 @@ inline FragmentProtocol& FragmentSession::fragments() const noexcept {
 }
 
 inline void FragmentSession::look_at_lower() noexcept {
-  if (path_changes_ != protocol().host().peers().path_changes()) [[unlikely]]
+  if (lower_.changed()) [[unlikely]]
     follow_lower();
 }
 

@@ -170,8 +170,8 @@ void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
     ++mrpc_.counters().duplicates;
     if (header.boot_id != boot_id_ || header.channel >= kMaxChannels) return;
     ClientChannel* const idle = channels_[header.channel].get();
-    if (idle != nullptr && idle->repeated == header.sequence && idle->repeated_took != Duration::zero())
-      round_trip(*idle).needless(std::exchange(idle->repeated_took, Duration::zero()));
+    if (idle != nullptr && idle->repeated.is(header.sequence, header.boot_id))
+      round_trip(idle->repeated.more).needless(std::exchange(idle->repeated.took, Duration::zero()), true);
     if ((header.bits & kPleaseAck) == 0) return;
     // The server does not know that its reply to the last call here has arrived.
     if (idle != nullptr && idle->transaction == nullptr && idle->sequence == header.sequence && well_formed(header))
@@ -219,8 +219,7 @@ void ClientPeer::measure(ClientChannel& channel, Time now) noexcept {
     return round_trip(channel).sample(now - channel.started);
   if (at_work(channel)) return round_trip(channel).needless(now - channel.started);
   round_trip(channel).ambiguous();
-  channel.repeated = channel.sequence;
-  channel.repeated_took = now - channel.started;
+  channel.repeated = {channel.sequence, boot_id_, channel.request.fragments - std::size_t{1}, now - channel.started};
 }
 
 void ClientPeer::acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept {

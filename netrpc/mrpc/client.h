@@ -48,9 +48,7 @@ struct ClientChannel {
   Incoming reply;
   Time started{};
   Time heard{};  ///< When the server last said anything about this call.
-  // Of the last call in which something was sent again: perhaps in vain.
-  std::uint32_t repeated = 0;  ///< Its sequence number.
-  Duration repeated_took{};    ///< Zero: there was none, or it has been made use of.
+  Repeated repeated;
   /// Next thing to do. The timer is not moved for each call: it finds when it runs that the time has not come.
   Time due{};
   Time timer_due{};
@@ -122,8 +120,10 @@ class ClientPeer {
   [[nodiscard]] Header header(const ClientChannel& channel, Type type) const noexcept;
   /// The channel whose outstanding call `header` is about; null: none.
   [[nodiscard]] ClientChannel* outstanding(const Header& header) noexcept;
+  /// `more`: fragments of the request beyond the first.
+  [[nodiscard]] RetryTimer& round_trip(std::size_t more) noexcept { return round_trips_[more != 0 ? 1 : 0]; }
   [[nodiscard]] RetryTimer& round_trip(const ClientChannel& channel) noexcept {
-    return round_trips_[channel.request.fragments > 1 ? 1 : 0];
+    return round_trip(channel.request.fragments - std::size_t{1});
   }
 
   void begin_query(Time now) noexcept;

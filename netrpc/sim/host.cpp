@@ -23,7 +23,7 @@ SimHost::~SimHost() { crash(); }
 EthernetAddress SimHost::ethernet_address() const noexcept {
   const std::uint32_t ip = options_.address.value;  // locally administered
   const auto byte = [ip](int shift) { return static_cast<std::uint8_t>(ip >> shift); };
-  return {{0x02, 0x00, byte(24), byte(16), byte(8), byte(0)}};
+  return {{0x02, card_, byte(24), byte(16), byte(8), byte(0)}};
 }
 
 void SimHost::on_boot(std::function<void(SimHost&)> compose) {

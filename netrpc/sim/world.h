@@ -93,6 +93,8 @@ class SimHost {
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
   [[nodiscard]] HostAddress address() const noexcept { return options_.address; }
   [[nodiscard]] EthernetAddress ethernet_address() const noexcept;
+  /// From now on it has another one, which ARP knows at once. What is sent to the one before is lost.
+  void change_ethernet_address() noexcept { ++card_; }
   [[nodiscard]] std::uint32_t segment() const noexcept { return options_.segment; }
   /// What its lives have told whoever runs them (HostOptions::notice).
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return notices_; }
@@ -150,6 +152,7 @@ class SimHost {
   Time rate_since_here_{};  ///< and what the host's clock showed then.
   Time paused_until_{};
   std::uint32_t lives_ = 0;
+  std::uint8_t card_ = 0;  ///< A byte of its Ethernet address.
   std::vector<std::string> notices_;
   std::uint32_t group_ = 0;  ///< Hosts of different groups do not hear each other.
   std::function<void(SimHost&)> compose_;

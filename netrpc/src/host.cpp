@@ -31,7 +31,7 @@ void Peers::heard(HostAddress host, BootId boot_id) {
 
 void Peers::forget(HostAddress host) noexcept {
   boots_.unbind({hash_seed_, host});
-  if (mtus_.unbind({hash_seed_, host})) path_changed();
+  if (mtus_.unbind({hash_seed_, host})) path_changed(host);
 }
 
 std::size_t Peers::mtu(HostAddress host) noexcept {
@@ -43,15 +43,47 @@ std::size_t Peers::mtu(HostAddress host) noexcept {
 void Peers::set_mtu(HostAddress host, std::size_t mtu) noexcept {
   mtu = std::max(mtu, kLeastMtu);
   if (std::size_t* const known = mtus_.resolve({hash_seed_, host})) {
-    if (std::exchange(*known, mtu) != mtu) ++path_changes_;
+    if (std::exchange(*known, mtu) != mtu) path_changed(host);
     return;
   }
   if (mtus_.size() >= kMost) return;
   try {
     mtus_.bind({hash_seed_, host}, mtu);
-    ++path_changes_;
+    path_changed(host);
   } catch (const std::bad_alloc&) {  // as if it had not said so
   }
+}
+
+std::uint32_t Peers::path_changes(HostAddress host) noexcept {
+  if (!host.known()) return path_changes_;
+  const std::uint32_t* const own = of_one_.resolve({hash_seed_, host});
+  return own == nullptr ? of_all_ : *own;
+}
+
+/// What cannot be remembered of one host is said of all.
+void Peers::path_changed(HostAddress host) noexcept {
+  if (!host.known() || of_one_.size() >= kMost) return path_changed();
+  ++path_changes_;
+  if (std::uint32_t* const own = of_one_.resolve({hash_seed_, host})) {
+    *own = path_changes_;
+    return;
+  }
+  try {
+    of_one_.bind({hash_seed_, host}, path_changes_);
+  } catch (const std::bad_alloc&) {
+    path_changed();
+  }
+}
+
+void Peers::path_changed() noexcept {
+  of_all_ = ++path_changes_;
+  of_one_.clear();
+}
+
+bool PathChanges::noticed_of(Peers& peers, HostAddress host) noexcept {
+  const std::uint32_t before = of_host_;
+  look(peers, host);
+  return of_host_ != before;
 }
 
 void Engine::outside(Host& host, const std::function<void()>& procedure) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "lrpc/netrpc/clock.h"
@@ -60,23 +61,32 @@ class RetryTimer {
     if (!disturbed_) [[likely]]
       return;
     doubled_ = in_a_row_ = 0;
-    if (lost_lately_ != 0) --lost_lately_;
+    if (lost_lately_ != 0 && --lost_lately_ == 0) losses_ = 0;
     disturbed_ = lost_lately_ != 0;
+  }
+  /// A packet of an exchange has been lost; it is known which one was answered.
+  constexpr void lost() noexcept {
+    disturbed_ = true;
+    if (losses_ == 0) lost_before_ = lost_lately_;
+    if (losses_ < kMostLosses) ++losses_;
+    lost_lately_ = kMemory;
   }
   /// An exchange has ended in which something was sent twice: which copy was answered is not known, so it measures
   /// nothing (Karn). It is taken for a loss. Many in a row are taken for a longer round trip: the timeout is doubled
   /// until one can be measured. Not after each: on a wire that loses some packets each caller would make the others
   /// wait.
   constexpr void ambiguous() noexcept {
-    disturbed_ = true;
-    lost_lately_ = kMemory;
+    lost();
     if (++in_a_row_ < kRun) return;
     in_a_row_ = 0;
     if (doubled_ < kMostDoubled) ++doubled_;
   }
   /// What was sent again had not been lost: the peer has said so, or has answered both copies. The exchange took
-  /// `took`: the timeout is doubled until it covers that, and stays so until something can be measured.
-  constexpr void needless(Duration took) noexcept {
+  /// `took`: the timeout is doubled until it covers that, and stays so until something can be measured. `no_loss`:
+  /// it has been ambiguous() before, and was taken for a loss. When none of those is left, none has been.
+  constexpr void needless(Duration took, bool no_loss = false) noexcept {
+    if (no_loss && losses_ != 0 && --losses_ == 0)
+      lost_lately_ = static_cast<std::uint8_t>(std::max(lost_before_ - (kMemory - lost_lately_), 0));
     disturbed_ = true;
     in_a_row_ = 0;
     while (doubled_ < kMostDoubled && timeout() <= took) ++doubled_;
@@ -107,6 +117,7 @@ class RetryTimer {
   /// there the wait for the calm floor would cost more than short timers do.
   static constexpr std::uint8_t kMemory = 64;
   static constexpr std::uint8_t kRun = 8;
+  static constexpr std::uint8_t kMostLosses = 255;
   static constexpr std::uint8_t kMostDoubled = 14;  ///< From a timeout of 30 us to one of half a second.
   Duration initial_;
   Duration lossy_;
@@ -117,6 +128,20 @@ class RetryTimer {
   std::uint8_t doubled_ = 0;
   std::uint8_t in_a_row_ = 0;
   std::uint8_t lost_lately_ = 0;
+  std::uint8_t lost_before_ = 0;  ///< What it was before the first of the losses that are counted.
+  std::uint8_t losses_ = 0;       ///< Exchanges that are taken for losses, since there was none lately.
+};
+
+/// The last call of a channel in which something was sent again, perhaps in vain: a second reply to it shows that.
+struct Repeated {
+  std::uint32_t sequence = 0;
+  std::uint32_t life = 0;  ///< The server's.
+  std::size_t more = 0;    ///< Packets beyond the first of request and reply.
+  Duration took{};         ///< Zero: there was none, or it has been made use of.
+
+  [[nodiscard]] bool is(std::uint32_t of_sequence, std::uint32_t of_life) const noexcept {
+    return took != Duration::zero() && sequence == of_sequence && life == of_life;
+  }
 };
 
 }  // namespace lrpc::netrpc

@@ -73,6 +73,29 @@ TEST(RetryTimerTest, covers_what_was_sent_again_in_vain_until_something_is_measu
   EXPECT_EQ(timer.timeout(), 500us);
 }
 
+TEST(RetryTimerTest, what_was_only_late_is_not_taken_for_a_loss) {
+  RetryTimer timer = measured();
+  for (int i = 0; i < 3; ++i) {  // of three callers
+    timer.ambiguous();
+    timer.ambiguous();
+    timer.needless(30us, true);
+    timer.needless(30us, true);
+    timer.sample(20us);
+    EXPECT_EQ(timer.timeout(), 500us);
+  }
+  timer.ambiguous();  // a loss
+  timer.ambiguous();
+  timer.needless(30us, true);
+  timer.sample(20us);
+  EXPECT_EQ(timer.timeout(), 50us);
+  for (int i = 0; i < 64; ++i) timer.sample(20us);
+  EXPECT_EQ(timer.timeout(), 500us);
+  timer.ambiguous();
+  timer.needless(30us, true);
+  timer.sample(20us);
+  EXPECT_EQ(timer.timeout(), 500us) << "the loss is long ago";
+}
+
 TEST(RetryTimerTest, never_waits_longer_than_the_longest_pause) {
   RetryTimer timer(5s, 2s, 3s, 1s);
   EXPECT_EQ(timer.timeout(), 1s);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "netrpc/src/way.h"
 #include "netrpc/vip/choice.h"
 #include "netrpc/vip/virtual_protocol.h"
 
@@ -16,7 +17,6 @@ class VipProtocol;
 class VipSession final : public VirtualSession {
  public:
   using VirtualSession::VirtualSession;
-  ~VipSession() override;
 
   /// The one test: does it fit the Ethernet, if that is there?
   Errc push(Message message) noexcept override {
@@ -47,10 +47,9 @@ class VipSession final : public VirtualSession {
   void look_at_ethernet() noexcept;
   void follow_ethernet() noexcept;
 
-  SessionRef ethernet_;
-  SessionRef ip_;
+  Way ethernet_{*this};
+  Way ip_{*this};
   std::size_t ethernet_bound_ = 0;  ///< Messages shorter than this go over the Ethernet; 0: none.
-  std::uint32_t path_changes_ = 0;  ///< When that was asked.
   Time avoid_until_{};              ///< The Ethernet has failed: not before then.
   bool proven_ = false;             ///< The peer has sent over the Ethernet: it speaks VIP, whatever a table says.
 };
@@ -78,28 +77,20 @@ class VipProtocol final : public VirtualProtocol {
   const Duration avoid_;
 };
 
-VipSession::~VipSession() {
-  keep(ethernet_, {});
-  keep(ip_, {});
-}
-
 VipProtocol& VipSession::vip() const noexcept { return static_cast<VipProtocol&>(protocol()); }
 
 void VipSession::ask_bound() {
-  path_changes_ = vip().host().peers().path_changes();
   control::MaximumMessage maximum;
   if (control::ask(*ethernet_, maximum) != Errc::ok) maximum.size = vip().ways().ethernet_maximum();
   ethernet_bound_ = maximum.size + 1;
 }
 
 inline void VipSession::look_at_ethernet() noexcept {
-  if (path_changes_ == vip().host().peers().path_changes()) [[likely]]
-    return;
-  follow_ethernet();
+  if (ethernet_.changed()) [[unlikely]]
+    follow_ethernet();
 }
 
 void VipSession::follow_ethernet() noexcept {
-  path_changes_ = vip().host().peers().path_changes();
   if (ethernet_bound_ != 0 && !proven_ && !vip().ways().speaks(peer(), key().protocol)) ethernet_bound_ = 0;
   if (ethernet_bound_ != 0) {
     ask_bound();
@@ -109,7 +100,7 @@ void VipSession::follow_ethernet() noexcept {
 }
 
 void VipSession::use_ethernet(SessionRef session) {
-  keep(ethernet_, std::move(session));
+  ethernet_.take(std::move(session));
   ask_bound();
 }
 
@@ -117,18 +108,17 @@ Errc VipSession::choose() {
   if (!peer().known()) return Errc::ok;  // bound to the Ethernet session that it came by
   const Ways& ways = vip().ways();
   if (ethernet_bound_ == 0 && vip().host().now() >= avoid_until_ && ways.local(peer(), key().protocol)) {
-    auto opened = ways.ethernet.open(vip(), participants());
+    auto opened = ways.ethernet.open(vip(), Way::by_host(participants()));
     if (opened && !ways.taken(**opened, peer())) use_ethernet(std::move(*opened));
   }
   if (ip_ || Ways::advertised(high()) < ethernet_bound_) return Errc::ok;
-  auto opened = ways.ip.open(vip(), participants());
-  if (opened) keep(ip_, std::move(*opened));
-  return opened || ethernet_bound_ != 0 ? Errc::ok : opened.code();
+  const Errc opened = ip_.open(ways.ip, participants());
+  return opened == Errc::ok || ethernet_bound_ != 0 ? Errc::ok : opened;
 }
 
 void VipSession::attach(Session& lower) {
   if (&lower.protocol() != &vip().ways().ethernet) {
-    keep(ip_, SessionRef(&lower));
+    ip_.take(SessionRef(&lower));
     return;
   }
   proven_ = true;
@@ -145,9 +135,7 @@ void VipSession::ethernet_failed() noexcept {
 Errc VipSession::push_over_ip(Message message) noexcept {
   if (!ip_) {
     if (!peer().known()) return ethernet_bound_ != 0 ? Errc::message_too_long : Errc::host_unreachable;
-    auto opened = vip().ways().ip.open(vip(), participants());
-    if (!opened) return opened.code();
-    keep(ip_, std::move(*opened));
+    if (const Errc outcome = ip_.open(vip().ways().ip, participants()); outcome != Errc::ok) return outcome;
   }
   return ip_->push(std::move(message));
 }

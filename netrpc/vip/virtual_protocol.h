@@ -23,14 +23,6 @@ class VirtualSession : public CachedSession {
   /// Messages arrive through `lower`: it belongs to this session from now on.
   virtual void attach(Session& lower) = 0;
 
- protected:
-  /// Lets go of what `kept` holds and keeps `session` (or nothing) instead.
-  void keep(SessionRef& kept, SessionRef session) noexcept {
-    if (kept && kept->above == this) kept->above = nullptr;
-    kept = std::move(session);
-    if (kept) kept->above = this;
-  }
-
  private:
   friend class VirtualProtocol;
   /// By which it was found before the peer's host was known. Without an Ethernet address: it always was, or is not yet.

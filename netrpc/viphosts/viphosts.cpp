@@ -64,6 +64,10 @@ class VipHostsProtocol final : public Protocol {
   void release(const EthernetAddress& ethernet, HostAddress host) noexcept;
   void forget(HostAddress host) noexcept;
   void forget_expired();
+  void expire_after(Duration pause) {
+    expire_due_ = host().now() + pause;
+    host().events().schedule(expire_, pause);
+  }
 
   Protocol& ethernet_;
   const VipHostsOptions options_;
@@ -75,6 +79,7 @@ class VipHostsProtocol final : public Protocol {
   Map<EthernetKey, HostAddress> by_ethernet_;
   Event say_;
   Event expire_;
+  Time expire_due_{};
 };
 
 constexpr ParticipantSet enabled() { return {protocol_numbers::kVipHosts, {}, {}}; }
@@ -173,9 +178,9 @@ void VipHostsProtocol::believe(Session& lower, const Advertisement& said, const 
   const Duration lifetime = std::min<Duration>(std::chrono::milliseconds(said.lifetime_ms), kLongest);
   const bool reached_otherwise = fresh || entry->ethernet != ethernet || entry->said.protocols != said.protocols;
   table_.bind(key(said.host), Entry{ethernet, host().now() + lifetime, said});
-  if (reached_otherwise) host().peers().path_changed();
+  if (reached_otherwise) host().peers().path_changed(said.host);
   by_ethernet_.bind(key(ethernet), said.host);
-  if (!expire_.waiting()) host().events().schedule(expire_, lifetime);
+  if (!expire_.waiting() || host().now() + lifetime < expire_due_) expire_after(lifetime);
   // Who is new knows nothing of this host yet. At most one answer for each entry made, and none to an answer.
   if (!(fresh || came_back) || (said.flags & kAnswerMe) == 0) return;
   say(lower, 0);
@@ -192,7 +197,7 @@ void VipHostsProtocol::forget(HostAddress host) noexcept {
   if (entry == nullptr) return;
   release(entry->ethernet, host);
   table_.unbind(key(host));
-  this->host().peers().path_changed();
+  this->host().peers().path_changed(host);
 }
 
 void VipHostsProtocol::forget_expired() {
@@ -209,7 +214,7 @@ void VipHostsProtocol::forget_expired() {
   });
   for (const HostAddress host : gone) forget(host);
   // Not for each entry by itself: what has expired is not believed anyway.
-  if (!table_.empty()) host().events().schedule(expire_, std::max<Duration>(next - now, 1s));
+  if (!table_.empty()) expire_after(std::max<Duration>(next - now, 1s));
 }
 
 Errc VipHostsProtocol::control(control::Request& request) noexcept {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "netrpc/src/way.h"
 #include "netrpc/vip/virtual_protocol.h"
 
 namespace lrpc::netrpc {
@@ -28,7 +29,6 @@ class VipSizeProtocol;
 class VipSizeSession final : public vip::VirtualSession {
  public:
   using VirtualSession::VirtualSession;
-  ~VipSizeSession() override;
 
   Errc push(Message message) noexcept override {
     used = true;
@@ -49,21 +49,19 @@ class VipSizeSession final : public vip::VirtualSession {
   [[nodiscard]] Errc push_small(Message message) noexcept;
   [[nodiscard]] Errc push_shrinking(Message message) noexcept;
   [[nodiscard]] Errc push_slowly(Message message) noexcept;
-  void use_small(SessionRef session);
+  void ask_bound();
   /// Where paths have changed the small way may be another one, and carry less, or more.
   void look_at_small() noexcept;
   void follow_small() noexcept;
   /// The next message asks again which way small ones go.
   void forget_small() noexcept {
     small_bound_ = 0;
-    keep(small_, {});
+    small_.leave();
   }
 
-  SessionRef small_;
-  SessionRef large_;
-  SessionRef heard_;             ///< Another way by which small messages arrive: VIPaddr enables the Ethernet and IP.
+  Way small_{*this};  ///< VIPaddr enables the Ethernet and IP: messages may arrive by both.
+  Way large_{*this};
   std::size_t small_bound_ = 0;  ///< Messages shorter than this go through small_; 0: it is not open.
-  std::uint32_t path_changes_ = 0;  ///< When that was asked.
   bool passive_ = false;
 };
 
@@ -103,54 +101,34 @@ class VipSizeProtocol final : public vip::VirtualProtocol {
   }
 };
 
-VipSizeSession::~VipSizeSession() {
-  keep(small_, {});
-  keep(large_, {});
-  keep(heard_, {});
-}
-
 VipSizeProtocol& VipSizeSession::vipsize() const noexcept { return static_cast<VipSizeProtocol&>(protocol()); }
 
 inline void VipSizeSession::look_at_small() noexcept {
-  if (path_changes_ == vipsize().host().peers().path_changes()) [[likely]]
-    return;
-  follow_small();
+  if (small_.changed()) [[unlikely]]
+    follow_small();
 }
 
 void VipSizeSession::follow_small() noexcept {
-  path_changes_ = vipsize().host().peers().path_changes();
   if (!small_) return;
-  SessionRef way = small_;
-  if (peer().known()) {
-    auto opened = vipsize().small.open(vipsize(), participants());
-    if (opened) way = std::move(*opened);
-  }
-  use_small(std::move(way));
+  // Where nothing leads there now it stays with the one it has.
+  if (peer().known()) (void)small_.open(vipsize().small, participants());
+  ask_bound();
 }
 
-void VipSizeSession::use_small(SessionRef session) {
-  path_changes_ = vipsize().host().peers().path_changes();
-  small_bound_ = uncut(*session) + 1;
-  if (heard_ == session) keep(heard_, {});
-  keep(small_, std::move(session));
-}
+void VipSizeSession::ask_bound() { small_bound_ = uncut(*small_) + 1; }
 
 Errc VipSizeSession::open_small() {
   if (small_) return Errc::ok;
   if (!peer().known()) return Errc::host_unreachable;
-  auto opened = vipsize().small.open(vipsize(), participants());
-  if (!opened) return opened.code();
-  use_small(std::move(*opened));
+  if (const Errc outcome = small_.open(vipsize().small, participants()); outcome != Errc::ok) return outcome;
+  ask_bound();
   return Errc::ok;
 }
 
 Errc VipSizeSession::open_large() {
   if (large_) return Errc::ok;
   if (!peer().known()) return Errc::message_too_long;  // only the session that it came by leads there
-  auto opened = vipsize().large.open(vipsize(), participants());
-  if (!opened) return opened.code();
-  keep(large_, std::move(*opened));
-  return Errc::ok;
+  return large_.open(vipsize().large, participants());
 }
 
 /// Who opens gets both. Who was only spoken to opens what it needs when it answers: most peers send small messages
@@ -165,13 +143,12 @@ Errc VipSizeSession::choose() {
 void VipSizeSession::attach(Session& lower) {
   if (!small_ && !large_) passive_ = true;
   if (&lower.protocol() == &vipsize().large) {
-    keep(large_, SessionRef(&lower));
+    large_.take(SessionRef(&lower));
   } else if (!small_) {
-    use_small(SessionRef(&lower));
-  } else if (small_.get() != &lower) {
-    keep(heard_, SessionRef(&lower));
+    small_.take(SessionRef(&lower));
+    ask_bound();
   } else {
-    lower.above = this;
+    small_.hear(lower);
   }
 }
 

@@ -101,6 +101,53 @@ TEST_F(Negotiation, hosts_without_a_cipher_in_common_get_nothing_and_both_say_wh
   }
 }
 
+TEST_F(Negotiation, hosts_without_a_cipher_in_common_try_again_now_and_then_and_say_it_once) {
+  start_with("chacha20-poly1305", "aes256-gcm");
+  if (IsSkipped()) return;
+  for (int i = 0; i < 20; ++i) {
+    send(0, "there");
+    run();
+  }
+  EXPECT_EQ(arrived(1, Type::hello).size(), 2U) << "one handshake, whose first HELLO had no challenge";
+  run(5s);
+  for (int i = 0; i < 20; ++i) {
+    send(0, "there");
+    run();
+  }
+  EXPECT_EQ(arrived(1, Type::hello).size(), 3U);
+  EXPECT_EQ(notices(0).size(), 1U);
+  EXPECT_EQ(notices(1).size(), 1U);
+}
+
+TEST_F(Negotiation,
+       that_there_is_no_cipher_in_common_is_not_said_any_more_of_a_host_that_is_silent_or_has_another_key) {
+  const auto no_cipher = [this] {
+    const Shepherd inside((*net)[0].monitor());
+    control::SharesKey shares{.host = net->address(1)};
+    EXPECT_EQ(control::ask(*stacks[0].auth, shares), Errc::ok);
+    return shares.no_cipher;
+  };
+  for (const bool silent : {true, false}) {
+    start_with("chacha20-poly1305", "aes256-gcm");
+    if (IsSkipped()) return;
+    send(0, "there");
+    run(6s);
+    EXPECT_TRUE(no_cipher());
+    if (silent) {
+      stacks[1].tap->on_arrival = [](std::string&) { return false; };
+      send(0, "there");
+      run(60s);
+      stacks[1].tap->on_arrival = nullptr;
+    } else {
+      files[0]->write("* " + generate_key());
+      const Shepherd inside((*net)[0].monitor());
+      control::Request again = control::RereadKeys{};
+      EXPECT_EQ(stacks[0].auth->control(again), Errc::ok);
+    }
+    EXPECT_FALSE(no_cipher());
+  }
+}
+
 TEST_F(Negotiation, who_has_not_the_key_cannot_take_a_cipher_away) {
   start_with("best", "best");
   if (IsSkipped()) return;

@@ -66,6 +66,14 @@ TEST(ChannelTimeoutTest, callers_that_lose_packets_do_not_make_each_other_wait_b
   EXPECT_EQ(timer.timeout(0, {}), 50us);
 }
 
+TEST(ChannelTimeoutTest, a_layer_below_that_has_measured_nothing_is_given_the_time_that_it_says) {
+  RoundTripTimer timer(50ms, 50us, 1s);
+  for (int i = 0; i < 100; ++i) timer.sample(20us, 0);
+  for (int i = 0; i < 100; ++i) timer.sample(120us, 10);
+  EXPECT_GE(timer.timeout(10, {.smoothed = {}, .retransmission_timeout = 5ms}), 10ms);
+  EXPECT_LT(timer.timeout(10, {.smoothed = 50us, .retransmission_timeout = 5ms}), 5ms);
+}
+
 TEST(ChannelTimeoutTest, a_procedure_that_becomes_slow_is_asked_about_once_and_then_given_its_time) {
   ChannelPair pair;
   pair.expect_ok("warm");
@@ -108,6 +116,47 @@ TEST(ChannelTimeoutTest, a_reply_to_each_copy_tells_that_the_first_one_was_only_
   for (int i = 0; i < 20; ++i) late_call();
   EXPECT_EQ(retransmissions(), at_first);
   EXPECT_EQ(pair.executions("late"), 21U);
+}
+
+TEST(ChannelTimeoutTest, a_reply_that_was_only_late_leaves_the_timeout_of_a_link_that_loses_nothing) {
+  ChannelPair pair;
+  const auto timeout = [&pair] {
+    control::Request request = control::RoundTrip{};
+    EXPECT_EQ(pair.session->control(request), Errc::ok);
+    return std::get<control::RoundTrip>(request).retransmission_timeout;
+  };
+  for (int i = 0; i < 100; ++i) pair.expect_ok("warm");
+  EXPECT_EQ(timeout(), 500us);
+  TestCall late;
+  pair.call(late, "late");
+  pair.wire.pass(600us);
+  EXPECT_EQ(pair.wire.packets.size(), 2U) << "it is sent again";
+  pair.wire.deliver_all();
+  EXPECT_EQ(late.outcome, Errc::ok);
+  pair.expect_ok("next");
+  EXPECT_EQ(timeout(), 500us);
+}
+
+TEST(ChannelTimeoutTest, a_second_reply_of_another_life_or_to_another_call_tells_nothing) {
+  ChannelPair pair;
+  for (int i = 0; i < 100; ++i) pair.expect_ok("warm");
+  TestCall late;
+  pair.call(late, "late");
+  pair.wire.pass(600us);
+  pair.wire.deliver_next();
+  pair.wire.deliver_next();
+  pair.wire.deliver_next();
+  ASSERT_TRUE(late.done());
+  PacketWire::Packet forged = pair.wire.take();
+  ASSERT_EQ(forged.flags(), channel_flags::kReply);
+  ChannelHeader header = forged.header();
+  ++header.boot_id;
+  header.encode(reinterpret_cast<std::byte*>(forged.bytes.data()));
+  pair.wire.deliver(forged);
+  pair.expect_ok("next");
+  control::Request request = control::RoundTrip{};
+  ASSERT_EQ(pair.session->control(request), Errc::ok);
+  EXPECT_LT(std::get<control::RoundTrip>(request).retransmission_timeout, 500us) << "it is still taken for a loss";
 }
 
 /// As in lrpc-netd's own graphs.

@@ -71,6 +71,17 @@ class Devices : public testing::TestWithParam<Parameters> {
       kept_.push_back(opened.value());
       session_ = kept_.back().get();
     });
+    if (device() == "ETH") wait_for_arp();
+  }
+  /// Until then the first messages wait, and those behind them are lost.
+  void wait_for_arp() {
+    EXPECT_TRUE(testing_lrpc::eventually([&] {
+      a_->wait([] { return false; }, std::chrono::milliseconds(1));
+      control::Request request = control::Resolve{kB, {}};
+      Errc outcome = Errc::ok;
+      a_->inside([&] { outcome = device_a_->control(request); });
+      return outcome == Errc::ok;
+    }));
   }
   Message message(std::size_t size, std::uint8_t first = 0) {
     Message made(a_->operator*().pool());

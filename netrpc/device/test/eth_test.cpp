@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "device_addresses.h"
 #include "eventually.h"
+#include "netrpc/arp/neighbours.h"
 #include "netrpc/eth/eth.h"
 #include "netrpc/ip/ip.h"
 #include "netrpc/test_support/real_host.h"
@@ -46,6 +48,7 @@ class EthLink : public testing::Test {
   std::optional<Namespace> right_;
   std::unique_ptr<RealHost> a_;
   Protocol* eth_ = nullptr;
+  SessionRef distant_;
 };
 
 TEST_F(EthLink, a_host_on_the_link_is_resolved_both_ways) {
@@ -66,6 +69,86 @@ TEST_F(EthLink, nobody_waits_for_a_host_to_be_resolved_and_the_paths_change_when
     return (*a_)->peers().path_changes() != before;
   }));
   EXPECT_EQ(resolve(kB, ethernet), Errc::ok);
+}
+
+TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer) {
+  RealHost host(*left_, EngineKind::automatic, "host");
+  std::unique_ptr<Asker> asker;
+  std::unique_ptr<Neighbours> neighbours;
+  std::promise<void> free;  // until then the kernel, as it were, is held up by somebody who changes links
+  std::promise<void> held;
+  EthernetAddress ethernet;
+  host.inside([&] {
+    auto link = find_interface("left");
+    ASSERT_TRUE(link);
+    asker = std::move(Asker::make(*host, host.engine())).value();
+    neighbours = std::move(Neighbours::make(*host, host.engine(), *asker, link.value().index)).value();
+    ASSERT_TRUE(asker->ask([&free, &held](rtnetlink::Requests&) {
+      held.set_value();
+      free.get_future().wait();
+      return Asker::Answer();
+    }));
+  });
+  held.get_future().wait();
+  host.inside([&] {
+    EXPECT_EQ(neighbours->resolve(kB, ethernet), Errc::host_unreachable);
+    EXPECT_TRUE(neighbours->may_answer(kB));
+    HostAddress unknown;
+    EXPECT_EQ(neighbours->resolve_reverse({{2, 0, 0, 0, 0, 9}}, unknown), Errc::host_unreachable);
+  });
+  free.set_value();
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    host.wait([] { return false; }, std::chrono::milliseconds(10));
+    Errc outcome = Errc::host_unreachable;
+    host.inside([&] { outcome = neighbours->resolve(kB, ethernet); });
+    return outcome == Errc::ok;
+  }));
+  EXPECT_TRUE(ethernet.known());
+  host.inside([&] {
+    neighbours.reset();
+    asker.reset();
+  });
+}
+
+TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
+  RealHost b(*right_, EngineKind::automatic, "b");
+  Talker* listener = nullptr;
+  b.inside([&] {
+    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
+    listener = &b.keep(std::make_unique<Talker>(*b, false));
+    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
+  });
+  a_->start(1);
+  a_->inside([&] {
+    ParticipantSet participants{240, {}, {}};
+    participants.remote.host = kB;
+    auto opened = eth_->open(a_->keep(std::make_unique<Talker>(**a_, false)), participants);
+    ASSERT_TRUE(opened) << opened.error().message();
+    distant_ = opened.value();
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(distant_->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+    EXPECT_FALSE(distant_->participants().remote.ethernet.known()) << "it was known already";
+  });
+  EXPECT_TRUE(b.wait([&] { return listener->received == 16; }));
+  a_->inside([&] { distant_ = {}; });
+}
+
+TEST_F(EthLink, a_session_to_a_host_that_cannot_be_on_the_link_refuses_messages_as_soon_as_that_is_known) {
+  left_->ip("route add default via 10.0.0.2");
+  a_->inside([&] {
+    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
+    ParticipantSet participants{240, {}, {}};
+    participants.remote.host = {0xc0000202};  // behind a gateway
+    auto opened = eth_->open(talker, participants);
+    ASSERT_TRUE(opened) << opened.error().message();
+    distant_ = opened.value();
+  });
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    Errc outcome = Errc::ok;
+    a_->inside([&] { outcome = distant_->push(Message::make(a_->operator*().pool(), 60)); });
+    return outcome == Errc::host_unreachable;
+  }));
+  a_->inside([&] { distant_ = {}; });
 }
 
 TEST_F(EthLink, hosts_behind_a_gateway_and_silent_ones_are_not_on_the_link) {
@@ -143,6 +226,24 @@ TEST_F(EthLink, an_address_that_changes_in_lost_news_is_asked_for_again) {
     }));
     ++last;
   }
+}
+
+TEST_F(EthLink, when_news_is_lost_the_paths_have_changed_for_who_was_told_that_a_host_does_not_answer) {
+  EthernetAddress ethernet;
+  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // nobody is there
+  const std::uint32_t before = (*a_)->peers().path_changes();
+  const std::string file = testing::TempDir() + "lost." + std::to_string(::getpid());
+  {
+    std::ofstream batch(file);  // more than the kernel keeps for a socket
+    for (int i = 0; i < 1000; ++i)
+      batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
+  }
+  left_->ip("-batch " + file);
+  ::unlink(file.c_str());
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    return (*a_)->peers().path_changes() != before;
+  }));
 }
 
 TEST_F(EthLink, a_broadcast_reaches_everybody_who_listens) {

@@ -77,6 +77,9 @@ Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, 
   if (Status sound = shim::check_span("BrokerOptions::keepalive", options.keepalive); !sound) return sound.error();
   if (Status sound = shim::check_span("BrokerOptions::silence", options.silence); !sound) return sound.error();
   if (Status sound = shim::check_span("BrokerOptions::forget", options.forget); !sound) return sound.error();
+  // A host that is not asked in time has nothing to answer, and would count as silent though it lives.
+  if (!(options.silence == kNoLimit) && options.keepalive >= options.silence)
+    return Error{Errc::invalid_argument, "BrokerOptions::keepalive must be less than silence, unless that is kNoLimit"};
   // The clock can tell no more than some centuries.
   for (std::chrono::milliseconds* const span : {&options.keepalive, &options.silence, &options.forget})
     *span = std::min<std::chrono::milliseconds>(*span, std::chrono::hours(24 * 365));

@@ -133,5 +133,26 @@ TEST_F(SilentHosts, to_which_there_is_no_way_are_told_of_what_is_left_of_a_limit
   network_.tamper({});
 }
 
+TEST_F(SilentHosts, that_nobody_asks_keep_their_bindings_however_long_they_are_idle_and_out_of_reach) {
+  idle_.reset();
+  used_.reset();
+  here_->stop_broker();
+  BrokerOptions options;
+  options.keepalive = options.silence = lrpc::kNoLimit;
+  options.now = [time = time_] { return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(*time)); };
+  here_->start_broker(options);
+  const int told = told_idle_;
+  auto client = Conformance::Client::import("files@10.0.0.2", watching(told_idle_));
+  ASSERT_TRUE(client) << client.error().message();
+  go_on(1h);
+  network_.block();
+  auto call = client->start().Add(40, 2);
+  const int before = network_.waiting;
+  EXPECT_TRUE(eventually([&] { return network_.waiting >= before + 3; })) << "it is tried again";
+  network_.join();
+  EXPECT_EQ(call.finish().value(), 42);
+  EXPECT_EQ(told_idle_, told);
+}
+
 }  // namespace
 }  // namespace testing_netpath

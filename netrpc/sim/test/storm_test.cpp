@@ -211,6 +211,31 @@ mrpc  = M_RPC over vip;
   }
 }
 
+/// Hosts are forgotten in partitions and heard again after them, so that sessions follow the paths to and fro.
+TEST(StormTableTest, calls_keep_their_promises_while_paths_change_all_the_time) {
+  const std::string_view stack = R"(
+eth      = ETH;
+ip       = IP;
+hosts    = VIPHOSTS(lifetime = 20ms) over eth;
+vipaddr  = VIPADDR over eth, ip, hosts;
+fragment = FRAGMENT over vipaddr;
+vipsize  = VIPSIZE over vipaddr, fragment;
+channel  = CHANNEL over vipsize;
+select   = SELECT over channel;
+)";
+  for (const std::uint64_t seed : seeds({9})) {
+    StormOptions options = bad_weather(seed);
+    options.hosts = 20;
+    options.calls /= 4;
+    const StormReport report = run(options, stack);
+    EXPECT_GT(report.answered, report.calls / 2) << "seed " << seed;
+    for (const std::string& violation : report.violations)
+      EXPECT_TRUE(violation.find("hosts keeps 0 sessions") != std::string::npos ||
+                  violation.find("eth keeps 1 sessions and 0 records") != std::string::npos)
+          << violations(report, options, stack);
+  }
+}
+
 /// All hosts open to each other while they hear from each other, and no Ethernet tells whose an address is.
 TEST(StormStrangersTest, calls_keep_their_promises_where_nobody_knows_whose_an_ethernet_address_is) {
   for (const std::size_t which : {0U, 1U}) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/channel/channel.h"
 #include "netrpc/sim/test_hosts.h"
+#include "netrpc/vip/test/vip_host.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -96,6 +98,71 @@ TEST(VipAddr, its_optimum_is_what_goes_uncut_either_way) {
   control::OptimumMessage optimum;
   ASSERT_EQ(control::ask(*a.vipaddr, optimum), Errc::ok);
   EXPECT_EQ(optimum.size, 1480U);
+}
+
+/// CHANNEL on VIPaddr, whose Ethernet does not resolve anybody for now.
+struct CallingHost {
+  explicit CallingHost(SimHost& on)
+      : machine(on),
+        ethernet(on.add<Gauge>(on.ethernet())),
+        vipaddr(make_vipaddr(on.host(), "vipaddr", ethernet, on.ip())),
+        channel(make_channel(on.host(), "channel", *vipaddr, {.max_message = 1000})),
+        sink(on.add<SinkProtocol>()) {
+    ethernet.resolves = false;
+    const Shepherd inside(machine.monitor());
+    EXPECT_TRUE(channel->open_enable(sink, SimHosts::anyone()));
+  }
+  ~CallingHost() {
+    const Shepherd inside(machine.monitor());
+    channel.reset();
+  }
+  SessionRef open(const ParticipantSet& to) {
+    const Shepherd inside(machine.monitor());
+    auto opened = channel->open(sink, to);
+    EXPECT_TRUE(opened);
+    return *opened;
+  }
+  void close(SessionRef& session) {
+    const Shepherd inside(machine.monitor());
+    session = {};
+  }
+  SimHost& machine;
+  Gauge& ethernet;
+  std::unique_ptr<Protocol> vipaddr;
+  std::unique_ptr<Protocol> channel;
+  SinkProtocol& sink;
+};
+
+TEST(VipAddr, every_channel_over_it_is_served_also_those_that_are_opened_when_arp_has_answered) {
+  SimHosts net(2);
+  CallingHost a(net[0]), b(net[1]);
+  const auto expect_call = [&](const SessionRef& channel, const char* when) {
+    TestCall call;
+    {
+      const Shepherd inside(net[0].monitor());
+      channel->call(net.message(0, "call"), call, {});
+    }
+    net.world.run_for(6s);
+    EXPECT_TRUE(call.done()) << when;
+    EXPECT_EQ(call.outcome, Errc::ok) << when;
+  };
+  SessionRef first = a.open(net.to(1));
+  expect_call(first, "over IP");
+  a.ethernet.resolves = true;
+  SessionRef second = a.open(net.to(1));
+  expect_call(second, "beside a channel over IP");
+  a.close(first);
+  a.close(second);
+  net.world.run_for(20s);
+  first = a.open(net.to(1));
+  expect_call(first, "after a channel over IP");
+  a.close(first);
+  net.world.run_for(300s);
+  EXPECT_EQ(a.ethernet.pushed, 0);
+  first = a.open(net.to(1));
+  expect_call(first, "when that is forgotten");
+  EXPECT_GT(a.ethernet.pushed, 0);
+  a.close(first);
 }
 
 }  // namespace

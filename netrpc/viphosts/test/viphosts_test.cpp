@@ -341,5 +341,20 @@ TEST(VipHosts, vip_advertises_what_it_hears) {
   EXPECT_FALSE(b.believes(net.address(0), 240));
 }
 
+TEST(VipHosts, a_host_that_is_believed_for_a_shorter_time_than_those_before_is_forgotten_in_time) {
+  SimHosts net(2);
+  TableHost a(net[0]);
+  SinkProtocol& liar = net[1].add<SinkProtocol>("liar");
+  net.world.run_for(10ms);
+  inject(net, liar, advertisement({0x0a000063}, 60'000));
+  inject(net, liar, advertisement({0x0a000064}, 500));
+  net.world.run_for(10ms);
+  EXPECT_EQ(a.statistics().state, 2U);
+  const std::uint32_t before = net[0].host().peers().path_changes({0x0a000064});
+  net.world.run_for(3s);
+  EXPECT_EQ(a.statistics().state, 1U);
+  EXPECT_NE(net[0].host().peers().path_changes({0x0a000064}), before) << "who speaks to it has to look for another way";
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc

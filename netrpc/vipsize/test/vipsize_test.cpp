@@ -144,6 +144,43 @@ TEST_P(VipSize, nothing_is_left_in_any_layer_after_idle_state_was_dropped) {
   }
 }
 
+TEST_P(VipSize, a_peer_that_was_heard_is_answered_where_it_is_after_its_ethernet_address_has_changed) {
+  b.enable();
+  const SessionRef session = open(a, 1);
+  for (const std::size_t size : {10U, 5000U}) EXPECT_EQ(push(a, session, size), Errc::ok);
+  net.world.run_for(10ms);
+  ASSERT_EQ(b.sink->sessions.size(), 1U);
+  a.machine.change_ethernet_address();
+  {
+    const Shepherd inside(b.machine.monitor());
+    b.machine.host().peers().path_changed(net.address(0));
+  }
+  for (const std::size_t size : {10U, 5000U}) EXPECT_EQ(push(b, b.sink->sessions[0], size), Errc::ok);
+  net.world.run_for(10ms);
+  EXPECT_EQ(a.sink->received.size(), 2U);
+}
+
+TEST_P(VipSize, the_way_to_a_peer_is_not_looked_for_again_when_that_to_another_one_changes) {
+  const SessionRef session = open(a, 1);
+  EXPECT_EQ(push(a, session, 10), Errc::ok);
+  a.machine.change_ethernet_address();  // whoever opens a device's session anew is told another one's
+  b.machine.change_ethernet_address();
+  const auto sessions = [&] { return StackHost::statistics(a.machine.ethernet()).sessions; };
+  const std::size_t before = sessions();
+  {
+    const Shepherd inside(a.machine.monitor());
+    a.machine.host().peers().path_changed(net.address(2));
+  }
+  EXPECT_EQ(push(a, session, 10), Errc::ok);
+  EXPECT_EQ(sessions(), before);
+  {
+    const Shepherd inside(a.machine.monitor());
+    a.machine.host().peers().path_changed(net.address(1));
+  }
+  EXPECT_EQ(push(a, session, 10), Errc::ok);
+  EXPECT_EQ(sessions(), before + (GetParam() == 1 ? 1 : 0));
+}
+
 TEST_P(VipSize, what_does_not_fit_a_link_that_has_shrunk_goes_through_fragment) {
   b.enable();
   const SessionRef session = open(a, 1);

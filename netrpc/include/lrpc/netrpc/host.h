@@ -56,11 +56,15 @@ class Peers {
   /// `host` has said so. A lie costs only who tells it: what is sent to it goes in smaller packets, of kLeastMtu at
   /// least, or no larger than they would be anyway.
   void set_mtu(HostAddress host, std::size_t mtu) noexcept;
-  /// Changes whenever an MTU does, or the way by which a host is reached: who has opened a session below, or asked how
-  /// much goes uncut there, does so again then. A peer that brings it about often costs each message some look-ups.
+  /// Another number whenever any of the following has happened: for who only wants to know whether to ask more.
   [[nodiscard]] std::uint32_t path_changes() const noexcept { return path_changes_; }
-  /// The own link carries more or less than before, or a host is reached another way.
-  void path_changed() noexcept { ++path_changes_; }
+  /// Another number whenever `host` is reached another way, its MTU has changed, or that of all hosts may have. Not
+  /// known: the same for any host.
+  [[nodiscard]] std::uint32_t path_changes(HostAddress host) noexcept;
+  /// `host` is reached another way.
+  void path_changed(HostAddress host) noexcept;
+  /// All hosts may be: the own link carries more or less than before, for example.
+  void path_changed() noexcept;
   /// What every host receives in one datagram (RFC 791).
   static constexpr std::size_t kLeastMtu = 576;
   /// For as long as the graph lives.
@@ -72,7 +76,29 @@ class Peers {
   Map<HostKey, BootId> boots_;
   Map<HostKey, std::size_t> mtus_;
   std::uint32_t path_changes_ = 0;
+  std::uint32_t of_all_ = 0;            ///< What it was when the paths of all hosts had changed,
+  Map<HostKey, std::uint32_t> of_one_;  ///< and, since then, when those of one had.
   std::vector<Rebooted> watchers_;
+};
+
+/// Notices that the paths to one host have changed. Whoever has opened a session below, or asked how much goes uncut
+/// there, does so again then. A peer that brings it about often costs each message to it some look-ups.
+class PathChanges {
+ public:
+  /// Whether they have since this was asked last. One comparison, as long as no path has changed at all.
+  [[nodiscard]] bool noticed(Peers& peers, HostAddress host) noexcept {
+    return seen_ != peers.path_changes() && noticed_of(peers, host);
+  }
+  /// What has happened until now is known already.
+  void look(Peers& peers, HostAddress host) noexcept {
+    seen_ = peers.path_changes();
+    of_host_ = peers.path_changes(host);
+  }
+
+ private:
+  [[nodiscard]] bool noticed_of(Peers& peers, HostAddress host) noexcept;
+  std::uint32_t seen_ = 0;
+  std::uint32_t of_host_ = 0;
 };
 
 /// Drives a graph: makes messages arrive and events run. The real one waits on io_uring, the simulated one runs the

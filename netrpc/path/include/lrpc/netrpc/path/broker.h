@@ -45,7 +45,8 @@ struct BrokerOptions {
   /// other hosts. Called on any thread.
   std::function<bool()> short_of_memory = [] { return false; };
   /// How often a host to which paths lead is told that they are still in use, and asked whether they still lead
-  /// anywhere. Over zero, as the next two. kNoLimit: never.
+  /// anywhere. Over zero, as the next two, and less than `silence`: whoever is not asked does not answer. kNoLimit:
+  /// never; then `silence` is kNoLimit, too.
   std::chrono::milliseconds keepalive{10'000};
   /// A path ends when its host has not answered for so long, whether it is in use or not. The transport's own patience
   /// with a host that is silent during a call is to be the same. kNoLimit: it does not end for silence.
