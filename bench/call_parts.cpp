@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "bench_loopback.h"
-#include "lrpc/shim/gates.h"
+#include "lrpc/shim/call/gates.h"
 
 namespace lrpc::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "interrupt.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::bench {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "child.h"
-#include "lrpc/client/binding.h"
+#include "lrpc/client/import/binding.h"
 
 namespace lrpc::bench {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/result.h"
 #include "placement.h"
 

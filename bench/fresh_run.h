@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "histogram.h"
-#include "lrpc/client/binding.h"
+#include "lrpc/client/import/binding.h"
 #include "placement.h"
 #include "ticks.h"
 

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "child.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "bench_loopback.h"
-#include "call_path.h"
+#include "call/call_path.h"
 #include "plain_procedures.h"
 
 namespace {

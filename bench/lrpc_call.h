@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "contender.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "placement.h"
 
 namespace lrpc::bench {

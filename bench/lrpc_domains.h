@@ -5,7 +5,7 @@
 #include <string>
 
 #include "child.h"
-#include "lrpc/client/binding.h"
+#include "lrpc/client/import/binding.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/result.h"
 #include "placement.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "child.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 #include "naive.h"
 
 namespace lrpc::bench {

@@ -12,7 +12,7 @@
 #include "contender.h"
 #include "histogram.h"
 #include "hog.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "matrix_cell.h"
 #include "ticks.h"
 

@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "lrpc/shim/fd.h"
-#include "netrpc/auth/keys.h"
+#include "lrpc/shim/system/fd.h"
+#include "netrpc/protocols/auth/keys.h"
 
 namespace lrpc::bench {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lrpc/netrpc/address.h"
-#include "lrpc/shim/fd.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::bench {
 

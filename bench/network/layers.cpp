@@ -5,7 +5,7 @@
 
 #include "alternate.h"
 #include "auth_stack.h"
-#include "netrpc/auth/aes_gcm.h"
+#include "netrpc/protocols/auth/aes_gcm.h"
 #include "open_sessions.h"
 #include "session.h"
 #include "sim_pair.h"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "alternate.h"
-#include "lrpc/shim/daemon_descriptors.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
 #include "session.h"
 #include "sim_pair.h"
 #include "udp_ports.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "child.h"
-#include "lrpc/client/binding.h"
+#include "lrpc/client/import/binding.h"
 #include "placement.h"
 #include "private_directory.h"
 #include "wire_pair.h"

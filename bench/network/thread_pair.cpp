@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "lrpc/shim/futex.h"
+#include "lrpc/shim/system/futex.h"
 
 namespace lrpc::bench {
 namespace {

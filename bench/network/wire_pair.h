@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "bare_sockets.h"
-#include "netrpc/engine/uring_engine.h"
+#include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/namespaces.h"
 #include "placement.h"
 #include "stack_client.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ledger.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 #include "process_info.h"
 
 namespace lrpc::storm {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "breakpoint.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::storm {
 namespace {

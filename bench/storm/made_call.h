@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ledger.h"
-#include "lrpc/client/binding.h"
+#include "lrpc/client/import/binding.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::storm {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lrpc/client/binding.h"
+#include "lrpc/client/import/binding.h"
 
 namespace lrpc::storm {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "netrpc/auth/keys.h"
+#include "netrpc/protocols/auth/keys.h"
 
 namespace lrpc::bench {
 namespace {

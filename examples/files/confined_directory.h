@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "lrpc/shim/fd.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace files {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "lrpc/shim/fd.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::shim {
 

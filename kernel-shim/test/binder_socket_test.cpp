@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::shim {
 namespace {

@@ -1,4 +1,4 @@
-#include "lrpc/shim/peer_socket.h"
+#include "lrpc/shim/binder/peer_socket.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,13 +9,13 @@
 #include <memory>
 #include <vector>
 
-#include "aside.h"
+#include "binder/aside.h"
+#include "binder/take_in.h"
 #include "eventually.h"
-#include "lrpc/shim/bell.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/growth.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/growth.h"
 #include "slow_to_close.h"
-#include "take_in.h"
 
 namespace lrpc::shim {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/value.h"
+#include "lrpc/shim/call/value.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc {
 namespace {

@@ -1,5 +1,5 @@
 // Which memory that a peer sends may be mapped.
-#include "sealed_memory.h"
+#include "system/sealed_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

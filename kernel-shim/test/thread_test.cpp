@@ -1,4 +1,4 @@
-#include "lrpc/shim/thread.h"
+#include "lrpc/shim/system/thread.h"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-#include "lrpc/shim/watcher.h"
+#include "lrpc/shim/system/watcher.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -6,7 +6,7 @@
 #include <future>
 #include <memory>
 
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::shim {
 namespace {

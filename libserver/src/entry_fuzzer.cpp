@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "call_path.h"
-#include "lrpc/shim/packed_image.h"
-#include "served_binding.h"
+#include "call/call_path.h"
+#include "call/served_binding.h"
+#include "lrpc/shim/call/packed_image.h"
 
 namespace lrpc::fuzz {
 namespace {

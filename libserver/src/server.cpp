@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "call_path.h"
-#include "domain.h"
-#include "lrpc/shim/cancellation.h"
-#include "stack.h"
+#include "call/call_path.h"
+#include "call/stack.h"
+#include "clerk/domain.h"
+#include "lrpc/shim/system/cancellation.h"
 
 namespace lrpc {
 namespace {

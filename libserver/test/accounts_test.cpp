@@ -1,5 +1,5 @@
 // What a user may have of a server.
-#include "accounts.h"
+#include "quota/accounts.h"
 
 #include <gtest/gtest.h>
 

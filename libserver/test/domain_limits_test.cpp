@@ -6,7 +6,7 @@
 #include <future>
 #include <vector>
 
-#include "domain.h"
+#include "clerk/domain.h"
 #include "users.h"
 
 namespace lrpc::server {

@@ -1,5 +1,5 @@
 // Who may have how many E-stacks.
-#include "estack_shares.h"
+#include "estacks/estack_shares.h"
 
 #include <gtest/gtest.h>
 

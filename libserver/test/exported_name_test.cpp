@@ -1,5 +1,5 @@
 // The states of a name that a server exports.
-#include "exported_name.h"
+#include "clerk/exported_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // The server's policies, by a clock of the test's own.
 #include <gtest/gtest.h>
 
-#include "estack_policy.h"
-#include "poller_policy.h"
+#include "estacks/estack_policy.h"
+#include "poller/poller_policy.h"
 
 namespace lrpc::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "domain.h"
+#include "clerk/domain.h"
 #include "lrpc/shim/no_limit.h"
 
 namespace lrpc::server {

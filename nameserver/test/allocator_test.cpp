@@ -1,12 +1,12 @@
 // The processor allocator's policy, on simulated domains and a simulated machine: time is ticks.
-#include "allocator.h"
+#include "allocator/allocator.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <map>
 
-#include "machine_load.h"
+#include "allocator/machine_load.h"
 
 namespace lrpc::nameserver {
 namespace {

@@ -1,5 +1,5 @@
 // The policy of a daemon, read again: what is said, and in force, after every SIGHUP.
-#include "daemon_policy.h"
+#include "daemon/daemon_policy.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // One conformance suite for every back end of the event loop.
-#include "event_loop.h"
+#include "loop/event_loop.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <iterator>
 #include <thread>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver {

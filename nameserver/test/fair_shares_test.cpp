@@ -1,11 +1,11 @@
 // How what a nameserver has is shared, among users who take what they can get.
-#include "fair_shares.h"
+#include "quota/fair_shares.h"
 
 #include <gtest/gtest.h>
 
-#include "daemon_limits.h"
-#include "unread.h"
-#include "user_accounts.h"
+#include "daemon/daemon_limits.h"
+#include "quota/unread.h"
+#include "quota/user_accounts.h"
 
 namespace lrpc::nameserver {
 namespace {

@@ -1,5 +1,5 @@
 // The socket's file: made, replaced, refused, removed.
-#include "listen_socket.h"
+#include "loop/listen_socket.h"
 
 #include <fcntl.h>
 #include <signal.h>

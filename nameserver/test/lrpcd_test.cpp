@@ -13,7 +13,7 @@
 #include <list>
 
 #include "daemon.h"
-#include "lrpc/shim/allocator_page.h"
+#include "lrpc/shim/binder/allocator_page.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

@@ -1,5 +1,5 @@
 // Patterns of names.
-#include "name_pattern.h"
+#include "policy/name_pattern.h"
 
 #include <fnmatch.h>
 #include <gtest/gtest.h>

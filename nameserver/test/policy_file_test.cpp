@@ -7,8 +7,8 @@
 
 #include <fstream>
 
+#include "quota/user_accounts.h"
 #include "test_peer.h"
-#include "user_accounts.h"
 
 namespace lrpc::nameserver::test {
 namespace {

@@ -12,9 +12,9 @@
 #include <fstream>
 
 #include "attempts.h"
-#include "daemon_sandbox.h"
-#include "event_loop.h"
-#include "lrpc/shim/fd.h"
+#include "daemon/daemon_sandbox.h"
+#include "loop/event_loop.h"
+#include "lrpc/shim/system/fd.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {

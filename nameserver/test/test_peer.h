@@ -18,7 +18,7 @@
 
 #include "eventually.h"
 #include "lrpc/nameserver.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::nameserver::test {
 

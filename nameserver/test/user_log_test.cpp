@@ -1,5 +1,5 @@
 // What is written of a user who makes the nameserver talk without end, and of the others.
-#include "user_log.h"
+#include "quota/user_log.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "lrpc/shim/identifier.h"
+#include "lrpc/shim/system/identifier.h"
 
 namespace lrpc::netrpc {
 

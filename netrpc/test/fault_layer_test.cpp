@@ -1,5 +1,5 @@
 // FAULT: over a simulated Ethernet, and over calls.
-#include "netrpc/fault/fault.h"
+#include "netrpc/protocols/fault/fault.h"
 
 #include <gtest/gtest.h>
 

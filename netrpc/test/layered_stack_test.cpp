@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <deque>
 
-#include "netrpc/channel/channel.h"
-#include "netrpc/fault/fault.h"
-#include "netrpc/fragment/fragment.h"
-#include "netrpc/mrpc/mrpc.h"
-#include "netrpc/null/null.h"
-#include "netrpc/select/select.h"
+#include "netrpc/protocols/channel/channel.h"
+#include "netrpc/protocols/fault/fault.h"
+#include "netrpc/protocols/fragment/fragment.h"
+#include "netrpc/protocols/mrpc/mrpc.h"
+#include "netrpc/protocols/null/null.h"
+#include "netrpc/protocols/select/select.h"
+#include "netrpc/protocols/trace/trace.h"
+#include "netrpc/protocols/user/user.h"
 #include "netrpc/sim/test_hosts.h"
-#include "netrpc/trace/trace.h"
-#include "netrpc/user/user.h"
 
 namespace lrpc::netrpc {
 namespace {

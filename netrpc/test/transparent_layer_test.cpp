@@ -6,8 +6,8 @@
 
 #include "fake_calls.h"
 #include "layer_pair.h"
-#include "netrpc/null/null.h"
-#include "netrpc/trace/trace.h"
+#include "netrpc/protocols/null/null.h"
+#include "netrpc/protocols/trace/trace.h"
 
 namespace lrpc::netrpc {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "fake_calls.h"
-#include "netrpc/user/user.h"
+#include "netrpc/protocols/user/user.h"
 
 namespace lrpc::netrpc {
 namespace {

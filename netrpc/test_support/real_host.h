@@ -9,7 +9,7 @@
 
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
-#include "netrpc/engine/uring_engine.h"
+#include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/namespaces.h"
 
 namespace lrpc::netrpc::test {

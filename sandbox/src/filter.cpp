@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::sandbox {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::sandbox {
 namespace {

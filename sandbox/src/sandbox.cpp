@@ -13,7 +13,7 @@
 
 #include "landlock.h"
 #include "lrpc/sandbox/filter.h"
-#include "lrpc/shim/processor.h"
+#include "lrpc/shim/system/processor.h"
 #include "system_calls.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

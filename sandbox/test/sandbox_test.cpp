@@ -25,7 +25,7 @@
 #include <thread>
 
 #include "attempts.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::sandbox::test {
 namespace {

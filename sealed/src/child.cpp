@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "filter.h"
-#include "lrpc/shim/bell.h"
-#include "lrpc/shim/trap.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/trap/trap.h"
 
 namespace lrpc::sealed {
 namespace {

@@ -15,7 +15,7 @@
 #include <cerrno>
 
 #include "lrpc/sandbox/filter.h"
-#include "lrpc/shim/trap.h"
+#include "lrpc/shim/trap/trap.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)  // Linux 5.19

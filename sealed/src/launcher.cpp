@@ -12,7 +12,7 @@
 
 #include "environment.h"
 #include "filter.h"
-#include "lrpc/shim/trap.h"
+#include "lrpc/shim/trap/trap.h"
 #include "program.h"
 
 namespace lrpc::sealed {

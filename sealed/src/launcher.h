@@ -8,8 +8,8 @@
 
 #include "child.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/fd.h"
 #include "supervisor.h"
 
 namespace lrpc::sealed {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lrpc/shim/fd.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::sealed {
 

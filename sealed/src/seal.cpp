@@ -8,7 +8,7 @@
 
 #include "filter.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/bell.h"
+#include "lrpc/shim/binder/bell.h"
 
 namespace lrpc {
 namespace {

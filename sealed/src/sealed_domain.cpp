@@ -9,7 +9,7 @@
 
 #include "launcher.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/thread.h"
+#include "lrpc/shim/system/thread.h"
 
 namespace lrpc {
 

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-#include "generator.h"
+#include "emit/generator.h"
 #include "lrpc/command_line.h"
 
 namespace {

@@ -1,8 +1,8 @@
-#include "checker.h"
+#include "layout/checker.h"
 
 #include <gtest/gtest.h>
 
-#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/call/pdl.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen {

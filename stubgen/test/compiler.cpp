@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "emit.h"
+#include "emit/emit.h"
 #include "test_support.h"
 
 namespace lrpc::stubgen::test {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generator.h"
+#include "emit/generator.h"
 
 namespace lrpc::stubgen::test {
 

@@ -1,4 +1,4 @@
-#include "parser.h"
+#include "language/parser.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "generator.h"
-#include "source.h"
+#include "emit/generator.h"
+#include "language/source.h"
 
 namespace lrpc::stubgen::test {
 

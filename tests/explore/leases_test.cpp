@@ -9,8 +9,8 @@
 #include "standard.h"
 // Then what it is to be compiled with.
 #include "kernel.h"
-#include "libclient/src/astack_list.cpp"
-#include "lrpc/client/astack_list.h"
+#include "libclient/src/supply/astack_list.cpp"
+#include "lrpc/client/supply/astack_list.h"
 #include "programs.h"
 
 namespace testing_lrpc {

@@ -12,7 +12,7 @@
 #include "standard.h"
 // Then what it is to be compiled with. The fence that is the processor's own instruction is one that the explorer
 // knows, too.
-#include "lrpc/shim/processor.h"
+#include "lrpc/shim/system/processor.h"
 
 namespace lrpc::shim {
 inline void explored_full_fence(std::source_location where = std::source_location::current()) {
@@ -21,9 +21,9 @@ inline void explored_full_fence(std::source_location where = std::source_locatio
 }  // namespace lrpc::shim
 #define full_fence explored_full_fence
 
-#include "kernel-shim/src/gates.cpp"
-#include "libserver/src/call_path.h"
-#include "lrpc/shim/asymmetric_fence.h"
+#include "kernel-shim/src/call/gates.cpp"
+#include "libserver/src/call/call_path.h"
+#include "lrpc/shim/system/asymmetric_fence.h"
 
 #include "programs.h"
 

@@ -15,9 +15,9 @@
 
 #include "conformance_service.h"
 #include "holdings.h"
-#include "lrpc/shim/bell.h"
-#include "lrpc/shim/gates.h"
-#include "lrpc/shim/growth.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/call/gates.h"
 #include "raw_binding.h"
 
 namespace testing_lrpc {

@@ -9,7 +9,7 @@
 #include "conformance_service.h"
 #include "length.h"
 #include "lrpc/client.h"
-#include "lrpc/shim/allocator_page.h"
+#include "lrpc/shim/binder/allocator_page.h"
 #include "world.h"
 
 namespace testing_lrpc {

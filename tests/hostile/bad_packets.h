@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "garbage.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "raw_binding.h"
 
 namespace testing_lrpc {

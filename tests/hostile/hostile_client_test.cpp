@@ -14,7 +14,7 @@
 #include "garbage.h"
 #include "gates.h"
 #include "length.h"
-#include "lrpc/shim/gates.h"
+#include "lrpc/shim/call/gates.h"
 #include "raw_binding.h"
 #include "world.h"
 

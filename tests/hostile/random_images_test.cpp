@@ -12,7 +12,7 @@
 #include "conformance_service.h"
 #include "garbage.h"
 #include "length.h"
-#include "lrpc/client/call.h"
+#include "lrpc/client/call/call.h"
 
 namespace testing_lrpc {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "conformance.types.h"
-#include "lrpc/shim/gates.h"
+#include "lrpc/shim/call/gates.h"
 
 namespace testing_lrpc {
 

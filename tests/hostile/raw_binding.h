@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/region.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/region.h"
 
 namespace testing_lrpc {
 

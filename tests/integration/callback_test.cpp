@@ -10,7 +10,7 @@
 #include "chatter_service.h"
 #include "conformance_service.h"
 #include "eventually.h"
-#include "lrpc/shim/bell.h"
+#include "lrpc/shim/binder/bell.h"
 #include "world.h"
 
 namespace testing_lrpc {

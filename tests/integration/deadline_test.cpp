@@ -11,7 +11,7 @@
 
 #include "gates.h"
 #include "limits_service.h"
-#include "lrpc/shim/gates.h"
+#include "lrpc/shim/call/gates.h"
 
 namespace testing_lrpc {
 namespace {

@@ -7,7 +7,7 @@
 #include "conformance_service.h"
 #include "eventually.h"
 #include "held_calls.h"
-#include "lrpc/shim/caller_policy.h"
+#include "lrpc/shim/call/caller_policy.h"
 
 namespace testing_lrpc {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace testing_lrpc {
 

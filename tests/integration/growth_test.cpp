@@ -12,8 +12,8 @@
 #include "gates.h"
 #include "holdings.h"
 #include "length.h"
-#include "lrpc/client/completion_queue.h"
-#include "lrpc/client/pending.h"
+#include "lrpc/client/call/pending.h"
+#include "lrpc/client/wait/completion_queue.h"
 #include "world.h"
 
 namespace testing_lrpc {

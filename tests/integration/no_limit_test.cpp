@@ -5,9 +5,9 @@
 #include <string>
 
 #include "limits_service.h"
-#include "lrpc/client/completion_queue.h"
+#include "lrpc/client/wait/completion_queue.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/no_limit.h"
 #include "world.h"
 

@@ -8,8 +8,8 @@
 
 #include "eventually.h"
 #include "gates.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/region.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/region.h"
 #include "settles.h"
 #include "tasks_service.h"
 

@@ -10,9 +10,9 @@
 
 #include "eventually.h"
 #include "gates.h"
-#include "lrpc/shim/asymmetric_fence.h"
-#include "lrpc/shim/caller_policy.h"
-#include "lrpc/shim/processor.h"
+#include "lrpc/shim/call/caller_policy.h"
+#include "lrpc/shim/system/asymmetric_fence.h"
+#include "lrpc/shim/system/processor.h"
 #include "refused_membarrier.h"
 #include "settles.h"
 #include "tasks_service.h"

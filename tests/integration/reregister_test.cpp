@@ -19,7 +19,7 @@
 #include "eventually.h"
 #include "world.h"
 
-#include "../../libserver/src/answer_time.h"
+#include "../../libserver/src/clerk/answer_time.h"
 
 namespace testing_lrpc {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lrpc/server.h"
-#include "lrpc/shim/bell.h"
+#include "lrpc/shim/binder/bell.h"
 #include "mortal_test.h"
 
 namespace testing_lrpc {

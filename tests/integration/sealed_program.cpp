@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "conformance.client.h"
-#include "lrpc/client/call.h"
-#include "lrpc/shim/region.h"
-#include "lrpc/shim/trap.h"
+#include "lrpc/client/call/call.h"
+#include "lrpc/shim/call/region.h"
+#include "lrpc/shim/trap/trap.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "conformance_service.h"
 #include "eventually.h"
 #include "held_calls.h"
-#include "lrpc/shim/gates.h"
+#include "lrpc/shim/call/gates.h"
 
 namespace testing_lrpc {
 namespace {

@@ -20,9 +20,9 @@
 #include "eventually.h"
 #include "length.h"
 #include "lrpc/sealed.h"
-#include "lrpc/shim/bell.h"
-#include "lrpc/shim/growth.h"
-#include "lrpc/shim/trap.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/trap/trap.h"
 #include "trap_world.h"
 
 namespace testing_lrpc {

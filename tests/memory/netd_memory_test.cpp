@@ -23,8 +23,8 @@
 #include "eventually.h"
 #include "faulty_process.h"
 #include "lrpc/server.h"
-#include "lrpc/shim/fd.h"
-#include "netrpc/fragment/header.h"
+#include "lrpc/shim/system/fd.h"
+#include "netrpc/protocols/fragment/header.h"
 #include "world.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/host.h"
-#include "netrpc/engine/uring_engine.h"
+#include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/namespaces.h"
 
 namespace testing_wires {

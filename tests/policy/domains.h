@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "estack_policy.h"
-#include "lrpc/shim/caller_policy.h"
+#include "estacks/estack_policy.h"
+#include "lrpc/shim/call/caller_policy.h"
 #include "machine.h"
-#include "poller_policy.h"
+#include "poller/poller_policy.h"
 
 namespace lrpc::simulated {
 

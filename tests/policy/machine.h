@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/distrust.h"
+#include "lrpc/shim/call/distrust.h"
 
 namespace lrpc::simulated {
 

@@ -22,7 +22,7 @@
 #include <thread>
 #include <utility>
 
-#include "lrpc/shim/fd.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace testing_lrpc {
 

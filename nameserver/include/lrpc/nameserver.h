@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "lrpc/nameserver/policy.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::nameserver {

@@ -11,7 +11,7 @@
 #include "daemon_sandbox.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "netrpc/src/graph_check.h"
 
 namespace lrpc::netd {

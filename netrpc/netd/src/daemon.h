@@ -12,7 +12,7 @@
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "lrpc/sandbox.h"
-#include "netrpc/engine/uring_engine.h"
+#include "netrpc/devices/engine/uring_engine.h"
 #include "network_service.h"
 
 namespace lrpc::netd {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::netd {
 

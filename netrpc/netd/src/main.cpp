@@ -23,10 +23,10 @@
 #include "lrpc/command_line.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/reserve.h"
-#include "lrpc/shim/daemon_descriptors.h"
-#include "lrpc/shim/fd.h"
-#include "netrpc/auth/keys.h"
-#include "netrpc/device/interface.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/shim/system/fd.h"
+#include "netrpc/devices/device/interface.h"
+#include "netrpc/protocols/auth/keys.h"
 #include "netrpc/src/graph_check.h"
 
 namespace {

@@ -9,8 +9,8 @@
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "netrpc/device/interface.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "netrpc/devices/device/interface.h"
 
 namespace lrpc::netd {
 

@@ -16,8 +16,8 @@
 
 #include "attempts.h"
 #include "daemon_sandbox.h"
-#include "lrpc/shim/restricted_ring.h"
-#include "netrpc/engine/uring_engine.h"
+#include "lrpc/shim/system/restricted_ring.h"
+#include "netrpc/devices/engine/uring_engine.h"
 #include "two_machines.h"
 
 namespace lrpc::netd::test {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "netrpc/auth/aes_gcm.h"
+#include "netrpc/protocols/auth/aes_gcm.h"
 #include "run.h"
 
 namespace lrpc::netd::test {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lrpc/server.h"
-#include "lrpc/shim/identifier.h"
+#include "lrpc/shim/system/identifier.h"
 #include "path_service.h"
 #include "served_hosts.h"
 

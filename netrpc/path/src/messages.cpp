@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstring>
 
-#include "lrpc/shim/little_endian.h"
+#include "lrpc/shim/system/little_endian.h"
 
 namespace lrpc::netpath {
 namespace {

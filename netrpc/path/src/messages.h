@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 
 namespace lrpc::netpath {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "lrpc/server/run.h"
-#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/call/call_word.h"
 
 namespace lrpc::netpath {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lrpc/server/run.h"
-#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/call/call_word.h"
 
 namespace lrpc::netpath {
 namespace {

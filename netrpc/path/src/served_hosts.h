@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "lrpc/client/raw_binding.h"
+#include "lrpc/client/import/raw_binding.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "messages.h"
 

@@ -12,7 +12,7 @@
 
 #include "length.h"
 #include "lrpc/netrpc/map.h"
-#include "netrpc/auth/keys.h"
+#include "netrpc/protocols/auth/keys.h"
 #include "netrpc/sim/storm.h"
 #include "netrpc/sim/storm_stacks.h"
 

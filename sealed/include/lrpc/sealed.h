@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "lrpc/client/binding.h"
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/pdl.h"
+#include "lrpc/client/import/binding.h"
+#include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc {
 

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "core.h"
 #include "input.h"
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "pretence.h"
+#include "registry/core.h"
 
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
 

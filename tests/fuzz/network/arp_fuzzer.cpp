@@ -3,7 +3,7 @@
 #include <array>
 
 #include "input.h"
-#include "netrpc/arp/arp_packet.h"
+#include "netrpc/devices/arp/arp_packet.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lrpc::netrpc;

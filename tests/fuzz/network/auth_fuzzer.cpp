@@ -14,9 +14,9 @@
 
 #include "fuzz_device.h"
 #include "input.h"
-#include "netrpc/auth/header.h"
-#include "netrpc/auth/keys.h"
-#include "netrpc/auth/protocol.h"
+#include "netrpc/protocols/auth/header.h"
+#include "netrpc/protocols/auth/keys.h"
+#include "netrpc/protocols/auth/protocol.h"
 #include "steps.h"
 
 namespace lrpc::netrpc::fuzz {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "input.h"
-#include "netrpc/ip/header.h"
+#include "netrpc/devices/ip/header.h"
 
 namespace lrpc::netrpc {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "input.h"
-#include "netrpc/arp/rtnetlink.h"
-#include "netrpc/link/link_state.h"
+#include "netrpc/devices/arp/rtnetlink.h"
+#include "netrpc/devices/link/link_state.h"
 
 namespace lrpc::netrpc {
 namespace {

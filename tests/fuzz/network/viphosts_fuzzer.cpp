@@ -8,8 +8,8 @@
 #include "fuzz_device.h"
 #include "input.h"
 #include "lrpc/netrpc/session_cache.h"
-#include "netrpc/viphosts/header.h"
-#include "netrpc/viphosts/viphosts.h"
+#include "netrpc/protocols/viphosts/header.h"
+#include "netrpc/protocols/viphosts/viphosts.h"
 #include "steps.h"
 
 namespace lrpc::netrpc::fuzz {

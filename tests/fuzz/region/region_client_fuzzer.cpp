@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "input.h"
-#include "lrpc/shim/bell.h"
-#include "lrpc/shim/gates.h"
-#include "lrpc/shim/growth.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/call/gates.h"
 #include "raw_binding.h"
 #include "region_writes.h"
 #include "watchful_service.h"

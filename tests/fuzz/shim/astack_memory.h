@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "lrpc/shim/pdl.h"
-#include "lrpc/shim/region.h"
+#include "lrpc/shim/call/pdl.h"
+#include "lrpc/shim/call/region.h"
 
 namespace lrpc::fuzz {
 

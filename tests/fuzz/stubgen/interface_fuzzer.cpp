@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "generator.h"
+#include "emit/generator.h"
 #include "input.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);

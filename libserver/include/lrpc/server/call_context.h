@@ -13,10 +13,10 @@
 
 #include "lrpc/server/callback_port.h"
 #include "lrpc/server/handle_table.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/call_word.h"
-#include "lrpc/shim/limits.h"
-#include "lrpc/shim/value.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/call/limits.h"
+#include "lrpc/shim/call/value.h"
 
 namespace lrpc {
 

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <utility>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/peer_socket.h"
+#include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc::server {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lrpc/server/call_context.h"
-#include "lrpc/shim/handover.h"
+#include "lrpc/shim/system/handover.h"
 
 namespace lrpc::server {
 

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "lrpc/server/call_context.h"
-#include "lrpc/shim/pdl.h"
-#include "lrpc/shim/value.h"
+#include "lrpc/shim/call/pdl.h"
+#include "lrpc/shim/call/value.h"
 
 namespace lrpc::fuzz {
 

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "lrpc/shim/call_word.h"
+#include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/call/step.h"
 #include "lrpc/shim/result.h"
-#include "lrpc/shim/step.h"
 
 namespace lrpc {
 class CallContext;

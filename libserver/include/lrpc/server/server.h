@@ -12,11 +12,11 @@
 #include <string_view>
 
 #include "lrpc/server/call_context.h"
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
-#include "lrpc/shim/thread.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/thread.h"
 
 namespace lrpc {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lrpc/shim/binder_protocol.h"
-#include "lrpc/shim/region.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/region.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::nameserver {

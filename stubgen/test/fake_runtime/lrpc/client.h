@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lrpc/client/stub.h"
+#include "lrpc/client/call/stub.h"
 
 namespace lrpc {
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/shim/call_word.h"
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
 
 namespace lrpc {
 

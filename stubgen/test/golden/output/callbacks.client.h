@@ -16,8 +16,8 @@
 #include <lrpc/client.h>
 #include <lrpc/server.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "callbacks.types.h"
 
 namespace c::d::Callbacks {
@@ -142,7 +142,7 @@ struct Entry {
 
 }  // namespace Callback
 
-/// What the stubs of Copy do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Copy do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Copy_outcome {
   using Result_ = lrpc::Result<std::uint64_t, Cancelled>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, true};
@@ -171,7 +171,7 @@ struct Copy_outcome {
   }
 };
 
-/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};

@@ -18,8 +18,8 @@
 #include <lrpc/client.h>
 #include <lrpc/server.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "callbacks.types.h"
 
 namespace c::d::Callbacks {
@@ -30,7 +30,7 @@ namespace c::d::Callbacks {
 /// What a client that copies is told and asked.
 namespace Callback {
 
-/// What the stubs of Progress do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Progress do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Progress_outcome {
   using Result_ = lrpc::Result<void, Cancelled>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
@@ -52,7 +52,7 @@ struct Progress_outcome {
   }
 };
 
-/// What the stubs of Confirm do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Confirm do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Confirm_outcome {
   using Result_ = lrpc::Result<ConfirmResults>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 1, false, true};
@@ -81,7 +81,7 @@ struct Confirm_outcome {
   }
 };
 
-/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Stop do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Stop_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};

@@ -13,13 +13,13 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "files.types.h"
 
 namespace Files {
 
-/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};
@@ -30,7 +30,7 @@ struct Null_outcome {
   }
 };
 
-/// What the stubs of Add do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Add do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Add_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -47,7 +47,7 @@ struct Add_outcome {
   }
 };
 
-/// What the stubs of BigIn do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of BigIn do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct BigIn_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 1, false, false};
@@ -61,7 +61,7 @@ struct BigIn_outcome {
   }
 };
 
-/// What the stubs of BigInOut do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of BigInOut do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct BigInOut_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 1, false, false};
@@ -83,7 +83,7 @@ struct BigInOut_outcome {
   }
 };
 
-/// What the stubs of Open do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Open do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Open_outcome {
   using Result_ = lrpc::Result<OpenResults, NotFound>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 2, false, false};
@@ -118,7 +118,7 @@ struct Open_outcome {
   }
 };
 
-/// What the stubs of Write do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Write do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Write_outcome {
   using Result_ = lrpc::Result<Cardinal>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 3, true, false};
@@ -142,7 +142,7 @@ struct Write_outcome {
   }
 };
 
-/// What the stubs of Read do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Read do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Read_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{6, 3, false, true};
@@ -167,7 +167,7 @@ struct Read_outcome {
   }
 };
 
-/// What the stubs of Close do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Close do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Close_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{7, 0, false, false};

@@ -15,8 +15,8 @@
 
 #include <lrpc/server.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "files.types.h"
 
 namespace Files {

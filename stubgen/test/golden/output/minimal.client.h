@@ -13,13 +13,13 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "minimal.types.h"
 
 namespace Minimal {
 
-/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Null do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Null_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 0, false, false};

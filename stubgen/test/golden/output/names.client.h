@@ -13,13 +13,13 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "names.types.h"
 
 namespace Names {
 
-/// What the stubs of Locals do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Locals do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Locals_outcome {
   using Result_ = lrpc::Result<LocalsResults, error>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 2, true, false};
@@ -87,7 +87,7 @@ struct Locals_outcome {
   }
 };
 
-/// What the stubs of Derived do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Derived do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Derived_outcome {
   using Result_ = lrpc::Result<DerivedResults>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 1, false, false};
@@ -199,7 +199,7 @@ struct Derived_outcome {
   }
 };
 
-/// What the stubs of export_name do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of export_name do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct export_name_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -226,7 +226,7 @@ struct export_name_outcome {
   }
 };
 
-/// What the stubs of raise do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of raise do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct raise_outcome {
   using Result_ = lrpc::Result<std::int32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
@@ -242,7 +242,7 @@ struct raise_outcome {
   }
 };
 
-/// What the stubs of Errc do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Errc do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Errc_outcome {
   using Result_ = lrpc::Result<std::int32_t, error>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 0, false, false};
@@ -262,7 +262,7 @@ struct Errc_outcome {
   }
 };
 
-/// What the stubs of procedure do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of procedure do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct procedure_outcome {
   using Result_ = lrpc::Result<std::int32_t, error>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 0, false, true};

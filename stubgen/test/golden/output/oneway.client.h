@@ -13,13 +13,13 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "oneway.types.h"
 
 namespace Oneway {
 
-/// What the stubs of Log do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Log do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Log_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
@@ -43,7 +43,7 @@ struct Log_outcome {
   }
 };
 
-/// What the stubs of Store do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Store do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Store_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 2, true, true};
@@ -63,7 +63,7 @@ struct Store_outcome {
   }
 };
 
-/// What the stubs of Tick do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Tick do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Tick_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -74,7 +74,7 @@ struct Tick_outcome {
   }
 };
 
-/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Count_outcome {
   using Result_ = lrpc::Result<std::uint64_t>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};

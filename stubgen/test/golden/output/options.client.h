@@ -13,13 +13,13 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "options.types.h"
 
 namespace a::b::Options {
 
-/// What the stubs of Default do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Default do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Default_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 2, true, false};
@@ -39,7 +39,7 @@ struct Default_outcome {
   }
 };
 
-/// What the stubs of Larger do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Larger do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Larger_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 3, true, false};
@@ -59,7 +59,7 @@ struct Larger_outcome {
   }
 };
 
-/// What the stubs of Smaller do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Smaller do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Smaller_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 1, true, true};
@@ -90,7 +90,7 @@ struct Smaller_outcome {
   }
 };
 
-/// What the stubs of Small do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Small do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Small_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
@@ -110,7 +110,7 @@ struct Small_outcome {
   }
 };
 
-/// What the stubs of Fixed do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Fixed do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Fixed_outcome {
   using Result_ = lrpc::Result<std::array<std::byte, 9000>>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 4, false, false};
@@ -129,7 +129,7 @@ struct Fixed_outcome {
   }
 };
 
-/// What the stubs of Shared do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Shared do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Shared_outcome {
   using Result_ = lrpc::Result<lrpc::String<8000>>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 2, true, false};

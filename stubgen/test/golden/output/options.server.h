@@ -15,8 +15,8 @@
 
 #include <lrpc/server.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "options.types.h"
 
 namespace a::b::Options {

@@ -13,13 +13,13 @@
 
 #include <lrpc/client.h>
 
-#include "lrpc/shim/fd.h"
-#include "lrpc/shim/variable.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/call/variable.h"
 #include "types.types.h"
 
 namespace lrpc_test::conformance::Types {
 
-/// What the stubs of Integers do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Integers do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Integers_outcome {
   using Result_ = lrpc::Result<IntegersResults>;
   static constexpr lrpc::client::CallSite kProcedure_{0, 1, false, false};
@@ -52,7 +52,7 @@ struct Integers_outcome {
   }
 };
 
-/// What the stubs of Floats do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Floats do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Floats_outcome {
   using Result_ = lrpc::Result<float>;
   static constexpr lrpc::client::CallSite kProcedure_{1, 0, false, false};
@@ -73,7 +73,7 @@ struct Floats_outcome {
   }
 };
 
-/// What the stubs of Bits do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Bits do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Bits_outcome {
   using Result_ = lrpc::Result<BitsResults>;
   static constexpr lrpc::client::CallSite kProcedure_{2, 0, false, false};
@@ -98,7 +98,7 @@ struct Bits_outcome {
   }
 };
 
-/// What the stubs of Enums do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Enums do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Enums_outcome {
   using Result_ = lrpc::Result<EnumsResults>;
   static constexpr lrpc::client::CallSite kProcedure_{3, 0, false, false};
@@ -137,7 +137,7 @@ struct Enums_outcome {
   }
 };
 
-/// What the stubs of Ranges do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Ranges do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Ranges_outcome {
   using Result_ = lrpc::Result<Percent>;
   static constexpr lrpc::client::CallSite kProcedure_{4, 0, false, false};
@@ -178,7 +178,7 @@ struct Ranges_outcome {
   }
 };
 
-/// What the stubs of Records do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Records do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Records_outcome {
   using Result_ = lrpc::Result<Outer>;
   static constexpr lrpc::client::CallSite kProcedure_{5, 4, false, false};
@@ -212,7 +212,7 @@ struct Records_outcome {
   }
 };
 
-/// What the stubs of Arrays do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Arrays do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Arrays_outcome {
   using Result_ = lrpc::Result<ArraysResults>;
   static constexpr lrpc::client::CallSite kProcedure_{6, 2, false, false};
@@ -286,7 +286,7 @@ struct Arrays_outcome {
   }
 };
 
-/// What the stubs of InPlace do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of InPlace do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct InPlace_outcome {
   using Result_ = lrpc::Result<std::uint32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{7, 1, false, false};
@@ -312,7 +312,7 @@ struct InPlace_outcome {
   }
 };
 
-/// What the stubs of Text do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Text do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Text_outcome {
   using Result_ = lrpc::Result<TextResults>;
   static constexpr lrpc::client::CallSite kProcedure_{8, 5, true, false};
@@ -359,7 +359,7 @@ struct Text_outcome {
   }
 };
 
-/// What the stubs of Upper do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Upper do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Upper_outcome {
   using Result_ = lrpc::Result<lrpc::String<10>>;
   static constexpr lrpc::client::CallSite kProcedure_{9, 0, false, false};
@@ -386,7 +386,7 @@ struct Upper_outcome {
   }
 };
 
-/// What the stubs of Bytes do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Bytes do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Bytes_outcome {
   using Result_ = lrpc::Result<std::uint64_t>;
   static constexpr lrpc::client::CallSite kProcedure_{10, 5, true, false};
@@ -451,7 +451,7 @@ struct Bytes_outcome {
   }
 };
 
-/// What the stubs of Echo do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Echo do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Echo_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{11, 5, true, false};
@@ -481,7 +481,7 @@ struct Echo_outcome {
   }
 };
 
-/// What the stubs of BytesInPlace do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of BytesInPlace do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct BytesInPlace_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{12, 5, true, false};
@@ -517,7 +517,7 @@ struct BytesInPlace_outcome {
   }
 };
 
-/// What the stubs of OutParameters do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of OutParameters do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct OutParameters_outcome {
   using Result_ = lrpc::Result<OutParametersResults>;
   static constexpr lrpc::client::CallSite kProcedure_{13, 0, false, false};
@@ -543,7 +543,7 @@ struct OutParameters_outcome {
   }
 };
 
-/// What the stubs of Start do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Start do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Start_outcome {
   using Result_ = lrpc::Result<Session, Busy, Refused>;
   static constexpr lrpc::client::CallSite kProcedure_{14, 3, false, false};
@@ -567,7 +567,7 @@ struct Start_outcome {
   }
 };
 
-/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Count do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Count_outcome {
   using Result_ = lrpc::Result<std::uint32_t>;
   static constexpr lrpc::client::CallSite kProcedure_{15, 0, false, false};
@@ -583,7 +583,7 @@ struct Count_outcome {
   }
 };
 
-/// What the stubs of Swap do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Swap do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Swap_outcome {
   using Result_ = lrpc::Result<Session>;
   static constexpr lrpc::client::CallSite kProcedure_{16, 0, false, false};
@@ -600,7 +600,7 @@ struct Swap_outcome {
   }
 };
 
-/// What the stubs of MakeCursor do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of MakeCursor do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct MakeCursor_outcome {
   using Result_ = lrpc::Result<Cursor>;
   static constexpr lrpc::client::CallSite kProcedure_{17, 0, false, false};
@@ -616,7 +616,7 @@ struct MakeCursor_outcome {
   }
 };
 
-/// What the stubs of Fail do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Fail do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Fail_outcome {
   using Result_ = lrpc::Result<void, Busy>;
   static constexpr lrpc::client::CallSite kProcedure_{18, 0, false, false};
@@ -630,7 +630,7 @@ struct Fail_outcome {
   }
 };
 
-/// What the stubs of Throw do with its A-stack; the steps around that are in lrpc/client/stub.h.
+/// What the stubs of Throw do with its A-stack; the steps around that are in lrpc/client/call/stub.h.
 struct Throw_outcome {
   using Result_ = lrpc::Result<void>;
   static constexpr lrpc::client::CallSite kProcedure_{19, 0, false, false};

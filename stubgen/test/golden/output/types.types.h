@@ -9,9 +9,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "lrpc/shim/pdl.h"
+#include "lrpc/shim/call/pdl.h"
 #include "lrpc/shim/result.h"
-#include "lrpc/shim/value.h"
+#include "lrpc/shim/call/value.h"
 
 namespace lrpc_test::conformance::Types {
 

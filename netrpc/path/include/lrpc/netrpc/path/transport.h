@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "lrpc/shim/binder_protocol.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::netpath {

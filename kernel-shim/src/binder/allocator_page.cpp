@@ -1,0 +1,64 @@
+#include "lrpc/shim/binder/allocator_page.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "system/sealed_memory.h"
+
+namespace lrpc::shim {
+namespace {
+
+/// Puts a mapping in the place of another, for all threads at once: the kernel changes one for the other with its lock
+/// on the address space held, and who faults in between waits for it. The system call itself, because tools that watch
+/// mmap take it for a write to every byte, which others must not make at the same time.
+bool map_over(void* at, int flags, int fd) noexcept {
+  return ::syscall(SYS_mmap, at, kAllocatorPageSize, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) != -1;
+}
+
+}  // namespace
+
+CountersCopy copy_counters(const AllocatorCounters& counters) noexcept {
+  return {.hits = counters.hits.load(std::memory_order_relaxed),
+          .misses = counters.misses.load(std::memory_order_relaxed),
+          .hot_calls = counters.hot_calls.load(std::memory_order_relaxed),
+          .evictions = counters.evictions.load(std::memory_order_relaxed),
+          .wants_poller = counters.wants_poller.load(std::memory_order_relaxed) != 0,
+          .polling = counters.polling.load(std::memory_order_relaxed) != 0};
+}
+
+Result<UniqueFd> create_allocator_page() { return create_sealed_memory("lrpc-allocator", kAllocatorPageSize); }
+
+AllocatorPageMapping::AllocatorPageMapping() noexcept : page_(&unmapped_), owner_(getpid()) {
+  void* zeros = mmap(nullptr, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (zeros == MAP_FAILED) return;
+  (void)madvise(zeros, kAllocatorPageSize, MADV_DONTFORK);
+  page_ = static_cast<AllocatorPage*>(zeros);
+}
+
+AllocatorPageMapping::~AllocatorPageMapping() {
+  if (page_ != &unmapped_ && here()) munmap(page_, kAllocatorPageSize);
+}
+
+bool AllocatorPageMapping::here() const noexcept { return owner_ == getpid(); }
+
+Status AllocatorPageMapping::put(UniqueFd fd) {
+  if (page_ == &unmapped_) return Error{Errc::system_error, "there was no memory to map a page"};
+  if (Status good = check_sealed_memory(fd.get(), kAllocatorPageSize, "the allocator's page"); !good) return good;
+  if (!map_over(page_, MAP_SHARED, fd.get())) {
+    const int err = errno;
+    put_zeros();  // MAP_FIXED may have unmapped what was there
+    return system_error("mmap of an allocator's page", err);
+  }
+  (void)madvise(page_, kAllocatorPageSize, MADV_DONTFORK);
+  return {};  // fd closes here
+}
+
+void AllocatorPageMapping::put_zeros() noexcept {
+  if (page_ == &unmapped_) return;
+  if (map_over(page_, MAP_PRIVATE | MAP_ANONYMOUS, -1)) (void)madvise(page_, kAllocatorPageSize, MADV_DONTFORK);
+}
+
+}  // namespace lrpc::shim

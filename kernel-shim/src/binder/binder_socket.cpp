@@ -1,0 +1,327 @@
+// Binder messages over AF_UNIX SOCK_SEQPACKET sockets: sending, receiving, and finding the nameserver.
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "control_message.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "take_in.h"
+
+namespace lrpc::shim {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// For what is being closed of the same peer's. Who binds waits for that peer anyway.
+constexpr milliseconds kIntakeTime{50};
+/// The clock can tell no more than some centuries.
+constexpr milliseconds kLongestWait = std::chrono::hours(24 * 365);
+
+/// Room for the control messages that this side is ready to take: credentials, and one descriptor more than it takes,
+/// so that too many are told from too few free ones. The kernel drops and closes what does not fit and says so
+/// (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
+struct ControlBuffer {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred))> bytes{};
+};
+
+/// Waits for `events` until `deadline` (none: for ever). False when the time is over.
+Result<bool> wait_ready(int socket, short events, std::optional<Clock::time_point> deadline) {
+  for (;;) {
+    int wait_ms = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000'000));
+    }
+    pollfd entry{socket, events, 0};
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) return true;
+    if (ready == 0 && wait_ms < 1'000'000'000) return false;
+    if (ready < 0 && errno != EINTR) return system_error("poll", errno);
+  }
+}
+
+Error send_error(int err) {
+  switch (err) {
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN: return {Errc::peer_gone, "the peer has closed its socket"};
+    case EPERM: return {Errc::not_permitted, "the peer takes no descriptors"};
+    case EAGAIN: return {Errc::limit_reached, "the peer does not read: its socket is full"};
+    case EMSGSIZE:
+      return system_error("sendmsg: the message does not fit the socket's buffer (net.core.wmem_default)", err);
+    case ETOOMANYREFS: return system_error("sendmsg: too many descriptors of this user are in flight", err);
+    default: return system_error("sendmsg", err);
+  }
+}
+
+/// Takes the descriptors and credentials out of what recvmsg delivered. All descriptors end up in `message`.
+void take_control(msghdr& header, BinderMessage& message) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
+    for_each_descriptor(*control, [&](int number, bool sent) {
+      UniqueFd fd(number);
+      if (sent) message.fds.push_back(std::move(fd));
+    });
+    if (const auto sender = credentials_in(*control))
+      message.sender = Credentials{sender->pid, sender->uid, sender->gid};
+  }
+}
+
+/// What recvmsg delivered, checked and decoded. `envelope` holds the descriptors: they close with it on failure.
+Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> packet, int flags, BinderMessage envelope) {
+  if (envelope.fds.size() > kMaxBinderFds) {
+    return Error{Errc::bad_message, "bad binder message: more than " + std::to_string(kMaxBinderFds) + " descriptors"};
+  }
+  if ((flags & MSG_TRUNC) != 0) return Error{Errc::bad_message, "bad binder message: too long"};
+  // The buffer has room for more than kMaxBinderFds, so what did not come had no free descriptor here.
+  const bool fds_lost = (flags & MSG_CTRUNC) != 0;
+  // Zero bytes are the end of file, but also an empty packet; only a packet has anything attached to it.
+  if (packet.empty() && envelope.fds.empty() && !fds_lost)
+    return Error{Errc::peer_gone, "the peer has closed its socket"};
+  auto message = decode(packet);
+  if (!message) return message.error();
+  message->fds_lost = fds_lost;
+  if (!fds_lost) message->fds = std::move(envelope.fds);
+  message->sender = envelope.sender;
+  return std::optional<BinderMessage>(std::move(*message));
+}
+
+/// Fills in the address; false if the path is too long for one.
+bool unix_address(std::string_view path, sockaddr_un& address) noexcept {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path || path.find('\0') != std::string_view::npos) return false;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return true;
+}
+
+/// Why a nameserver's socket could not be used, for a person.
+std::string why_not(int err) {
+  switch (err) {
+    case ENOENT: return "no such socket";
+    case ECONNREFUSED: return "nobody listens there, a nameserver that died left it behind";
+    case EACCES:
+    case EPERM: return "this user may not connect to it";
+    case EPROTOTYPE: return "it is a socket of another kind, not a nameserver's";
+    case ENAMETOOLONG: return "the path is too long for a socket";
+    case EAGAIN: return "it does not take connections: its queue is full";
+    default: return ::strerrordesc_np(err) != nullptr ? ::strerrordesc_np(err) : "errno " + std::to_string(err);
+  }
+}
+
+/// Connects to one path; the errno if that fails. A nameserver that takes no connection, for 5 s or at once, counts as
+/// not there.
+Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
+  sockaddr_un address{};
+  if (!unix_address(path, address)) {
+    err = ENAMETOOLONG;
+    return Errc::no_nameserver;
+  }
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
+  if (!socket) return system_error("socket", errno);
+  const timeval bound{5, 0};
+  if (wait) ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+  int result = 0;
+  do {
+    result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) {
+    err = errno;
+    return Errc::no_nameserver;
+  }
+  const timeval unbounded{0, 0};
+  const int blocking = 0;
+  if (wait) {
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unbounded, sizeof unbounded);
+  } else {
+    ::ioctl(socket.get(), FIONBIO, &blocking);
+  }
+  return socket;
+}
+
+std::string_view environment(const char* name) noexcept {
+  const char* value = ::secure_getenv(name);
+  return value != nullptr ? value : std::string_view();
+}
+
+/// Sends, waiting until `deadline` (none: for ever) for the socket to take it, or not at all.
+Status send(int socket, const BinderMessage& message, bool wait, std::optional<Clock::time_point> deadline) {
+  if (message.fds.size() > kMaxBinderFds) {
+    return Error{Errc::invalid_argument, "more than " + std::to_string(kMaxBinderFds) + " descriptors in one message"};
+  }
+  auto bytes = encode(message);
+  if (!bytes) return bytes.error();
+
+  iovec part{bytes->data(), bytes->size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  ControlBuffer control;
+  std::array<int, kMaxBinderFds> fds{};
+  std::ranges::transform(message.fds, fds.begin(), &UniqueFd::get);
+  attach(header, control.bytes, std::span(fds).first(message.fds.size()));
+  for (;;) {
+    if (::sendmsg(socket, &header, MSG_NOSIGNAL | (wait && !deadline ? 0 : MSG_DONTWAIT)) >= 0) return {};
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN || !wait) return send_error(errno);
+    auto ready = wait_ready(socket, POLLOUT, deadline);
+    if (!ready) return ready.error();
+    if (!*ready) return send_error(EAGAIN);
+  }
+}
+
+}  // namespace
+
+Status send_message(int socket, const BinderMessage& message, bool wait) {
+  return send(socket, message, wait, std::nullopt);
+}
+
+Status send_message(int socket, const BinderMessage& message, milliseconds timeout) {
+  return send(socket, message, true, Clock::now() + std::min<milliseconds>(timeout, kLongestWait));
+}
+
+namespace {
+
+bool passes_credentials(int socket) noexcept {
+  int on = 0;
+  socklen_t size = sizeof on;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, &size) == 0 && on != 0;
+}
+
+/// One attempt: what there is, an error, or in `err` why there is nothing.
+using Received = Result<std::optional<BinderMessage>>;
+
+Received receive_now(int socket, Attachments attachments, int how, int& err) {
+  // How long it is, if there is one: most messages are a thousandth of what one may be. Nothing attached is received.
+  const bool none = attachments == Attachments::none;
+  const bool credentials = none && passes_credentials(socket);
+  const Peeked next = peek(socket, {}, MSG_TRUNC | how, credentials);
+  err = errno;
+  if (next.size < 0) return std::optional<BinderMessage>();
+  // The same message is there for us to take: where there is nothing to bring nobody else reads.
+  if (none && next.laden) {
+    return Error{Errc::bad_message, "bad binder message: it brings descriptors, where there are none to bring"};
+  }
+  const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(next.size), 1, kMaxBinderMessage);
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
+  iovec part{buffer.get(), room};
+  ControlBuffer control;
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = !none ? control.bytes.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;
+  BinderMessage envelope;
+  if (next.laden) envelope.fds.reserve(kMaxBinderFds + 1);  // before they are ours, so that none is lost
+  const ssize_t received = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | how);
+  err = errno;
+  if (received < 0) return std::optional<BinderMessage>();
+  err = 0;
+  take_control(header, envelope);
+  return open_packet({buffer.get(), static_cast<std::size_t>(received)}, header.msg_flags, std::move(envelope));
+}
+
+Received take_in_now(int socket, const Stranger& stranger, int& err) {
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kMaxBinderMessage);
+  Intake intake = take_in(socket, {buffer.get(), kMaxBinderMessage}, stranger, kIntakeTime);
+  err = intake.err;
+  if (err == ENOBUFS) return Error{Errc::limit_reached, "too much of what this peer has sent is still being closed"};
+  if (intake.size < 0) return std::optional<BinderMessage>();
+  err = 0;
+  BinderMessage envelope;
+  if (intake.sender) envelope.sender = Credentials{intake.sender->pid, intake.sender->uid, intake.sender->gid};
+  if (intake.fds_refused) return Error{Errc::bad_message, "bad binder message: it brings what nobody could want"};
+  const int flags = (intake.cut ? MSG_TRUNC : 0) | (intake.fds_lost ? MSG_CTRUNC : 0);
+  auto opened = open_packet({buffer.get(), static_cast<std::size_t>(intake.size)}, flags, std::move(envelope));
+  if (opened && *opened) {
+    (*opened)->fds = std::move(intake.fds);
+  } else {
+    close_strangers(std::move(intake.fds), stranger);
+  }
+  return opened;
+}
+
+}  // namespace
+
+Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::milliseconds timeout,
+                                                     Attachments attachments, const Stranger& stranger) {
+  const bool bounded = !(timeout == kNoLimit);
+  const bool taken_in = attachments == Attachments::taken_in;
+  std::optional<Clock::time_point> deadline;
+  if (bounded) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
+  bool was_reset = false;
+  for (;;) {
+    int err = 0;
+    auto received = taken_in ? take_in_now(socket, stranger, err)
+                             : receive_now(socket, attachments, bounded ? MSG_DONTWAIT : 0, err);
+    if (!received || *received) return received;
+    if (err == EINTR) continue;
+    // A peer that closes with our messages unread resets the socket; its own last words are still behind the error.
+    if (err == ECONNRESET && !std::exchange(was_reset, true)) continue;
+    if (err == ECONNRESET) return Error{Errc::peer_gone, "the peer has closed its socket"};
+    if (err != EAGAIN) return system_error("recvmsg", err);
+    if (!bounded && !taken_in) return std::optional<BinderMessage>();
+    auto ready = wait_ready(socket, POLLIN, deadline);
+    if (!ready) return ready.error();
+    if (!*ready) return std::optional<BinderMessage>();
+  }
+}
+
+Stranger stranger_at(int socket) {
+  const auto peer = peer_credentials(socket);
+  return peer ? Stranger{peer->uid} : Stranger{};
+}
+
+void close_strangers(std::vector<UniqueFd> fds, const Stranger& stranger) noexcept {
+  for (UniqueFd& fd : fds) {
+    if (fd) close_aside(std::move(fd), stranger);
+  }
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
+  return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+bool is_socket_pair_end(int fd) noexcept {
+  const auto option = [fd](int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+  };
+  return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_SEQPACKET && option(SO_ACCEPTCONN) == 0;
+}
+
+std::vector<std::string> nameserver_sockets() {
+  if (const auto path = environment("LRPC_SOCKET"); !path.empty()) return {std::string(path)};
+  std::vector<std::string> paths;
+  if (const auto directory = environment("XDG_RUNTIME_DIR"); !directory.empty()) {
+    paths.push_back(std::string(directory) + "/lrpc/lrpcd.sock");
+  }
+  paths.emplace_back("/run/lrpc/lrpcd.sock");
+  return paths;
+}
+
+Result<UniqueFd> connect_nameserver(std::string_view path, bool wait) {
+  const std::vector<std::string> paths = path.empty() ? nameserver_sockets() : std::vector{std::string(path)};
+  std::string tried;
+  for (const std::string& candidate : paths) {
+    int err = 0;
+    auto socket = connect_to(candidate, wait, err);
+    if (socket || socket.code() != Errc::no_nameserver) return socket;
+    tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
+  }
+  return Error{Errc::no_nameserver,
+               "no nameserver answers; tried " + tried + "; start one with `lrpcd` (or set LRPC_SOCKET)"};
+}
+
+}  // namespace lrpc::shim

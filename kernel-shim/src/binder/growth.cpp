@@ -1,0 +1,117 @@
+#include "lrpc/shim/binder/growth.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/little_endian.h"
+#include "small_message.h"
+
+namespace lrpc::shim {
+namespace {
+
+enum class Kind : std::uint8_t { request = 1, answer = 2 };
+constexpr std::size_t kLongest = 8;  // one more than either has, so that a longer one is seen
+
+std::string encode(const GrowthRequest& request) {
+  std::string bytes;
+  append_number(bytes, static_cast<std::uint8_t>(Kind::request));
+  append_number(bytes, request.astack_class);
+  append_number(bytes, request.place);
+  append_number(bytes, request.count);
+  return bytes;
+}
+
+std::string encode_answer(std::uint16_t count, Errc refusal) {
+  std::string bytes;
+  append_number(bytes, static_cast<std::uint8_t>(Kind::answer));
+  append_number(bytes, count);
+  append_number(bytes, static_cast<std::uint16_t>(refusal));
+  return bytes;
+}
+
+Status send_on_line(int line, const std::string& bytes, int fd) {
+  if (send_small(line, std::as_bytes(std::span(bytes)), fd)) return {};
+  if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::peer_gone, "the line has hung up"};
+  return system_error("a message on a line", errno);
+}
+
+}  // namespace
+
+Result<UniqueFd> ask_for_growth(int bell, const GrowthRequest& request) {
+  auto ends = make_socket_pair();
+  if (!ends) return ends.error();
+  if (Status written = send_on_line(ends->first.get(), encode(request), -1); !written) return written.error();
+  const Status asked = offer_on_bell(bell, BellMessage::grow, ends->second.get(), std::chrono::milliseconds(0));
+  if (!asked) return asked.error();
+  return std::move(ends->first);
+}
+
+Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience,
+                                                   const Stranger& server) {
+  pollfd entry{line, POLLIN, 0};
+  if (poll(&entry, 1, static_cast<int>(patience.count())) <= 0) return std::optional<GrowthAnswer>();
+  auto received = receive_small(line, kLongest, "line", PeerSocket::Made::here, server);
+  if (!received) return received.error();
+  if (!received->has_value()) return std::optional<GrowthAnswer>();
+  // A region is a memfd: whatever else there can be is a socket.
+  const bool is_socket = (*received)->fd && is_socket_pair_end((*received)->fd.get());
+  if (is_socket) PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, server).reset();
+  ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
+  GrowthAnswer answer;
+  bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::answer));
+  answer.count = bytes.number<std::uint16_t>();
+  answer.refusal = static_cast<Errc>(bytes.number<std::uint16_t>());
+  bytes.check((answer.count == 0) == (answer.refusal != Errc::ok));
+  if (!bytes.done()) return Error{Errc::bad_message, "not an answer to a request for A-stacks"};
+  if ((*received)->fds_lost) return Error{Errc::limit_reached, "out of descriptors: a secondary region needs two"};
+  if ((*received)->fds_refused || is_socket || static_cast<bool>((*received)->fd) != (answer.count != 0)) {
+    return Error{Errc::bad_message, "a secondary region is one descriptor"};
+  }
+  answer.region = std::move((*received)->fd);
+  return std::optional<GrowthAnswer>(std::move(answer));
+}
+
+Result<GrowthRequest> take_growth_request(int line, const Stranger& client) {
+  auto received = receive_small(line, kLongest, "line", PeerSocket::Made::by_peer, client);
+  if (!received) return received.error();
+  if (!received->has_value()) return Error{Errc::bad_message, "a line without a request"};
+  const bool attached = (*received)->fd || (*received)->fds_refused || (*received)->fds_lost;
+  PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, client).reset();
+  ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
+  GrowthRequest request;
+  bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::request));
+  request.astack_class = bytes.number<std::uint16_t>();
+  request.place = bytes.number<std::uint16_t>();
+  request.count = bytes.number<std::uint16_t>();
+  bytes.check(request.count != 0 && request.place < kMostSecondaryRegions && !attached);
+  if (!bytes.done()) return Error{Errc::bad_message, "not a request for A-stacks"};
+  return request;
+}
+
+Status grant_growth(int line, std::uint16_t count, int region) {
+  return send_on_line(line, encode_answer(count, Errc::ok), region);
+}
+
+void refuse_growth(int line, Errc why) noexcept {
+  const std::string answer = encode_answer(0, why);  // too short for an allocation
+  (void)send_small(line, std::as_bytes(std::span(answer)), -1);
+}
+
+AStackClass class_that_fits(AStackClass declared, std::uint16_t count, std::uint64_t most_bytes) {
+  declared.count = std::min(count, kMostAStacksInSecondary);
+  for (; declared.count != 0; declared.count = static_cast<std::uint16_t>(declared.count / 2)) {
+    const auto layout = RegionLayout::of({&declared, 1});
+    if (layout && layout->size() <= most_bytes) break;
+  }
+  return declared;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,145 @@
+// Who is at the other end: the kernel's word on a peer, and whether the two sides' interfaces agree.
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/identifier.h"
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59  // Linux 4.13
+#endif
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // Linux 6.5; Debian 12's headers are older
+#endif
+
+namespace lrpc::shim {
+namespace {
+
+Error peer_gone() { return {Errc::peer_gone, "the peer's process is no more"}; }
+
+/// True if the other end of the socket is closed everywhere.
+bool hung_up(int socket) noexcept {
+  pollfd entry{socket, 0, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+std::string version_of(const InterfaceId& interface) {
+  return std::string(interface.name) + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (std::size_t i = 0; i < text.size(); ++i) text[text.size() - 1 - i] = kDigits[value >> (4 * i) & 0xf];
+  return text;
+}
+
+}  // namespace
+
+Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
+  const std::string both = "wanted is " + version_of(wanted) + ", exported is " + version_of(exported);
+  if (wanted.name != exported.name) {
+    return Error{Errc::interface_mismatch,
+                 both + ": import the name of a server that exports " + std::string(wanted.name)};
+  }
+  if (wanted.major != exported.major) {
+    return Error{Errc::version_mismatch, both +
+                                             ": another major version is another interface; rebuild the client against "
+                                             "the server's .lrpc file"};
+  }
+  if (exported.minor < wanted.minor) {
+    return Error{Errc::version_mismatch, both + ": the server is older than the client; update the server"};
+  }
+  if (wanted.hash != exported.hash) {
+    return Error{Errc::hash_mismatch, both + ", but their declarations differ (hash " + hexadecimal(wanted.hash) +
+                                          " here, " + hexadecimal(exported.hash) +
+                                          " there): generate both sides from the same .lrpc file"};
+  }
+  return {};
+}
+
+Result<Credentials> peer_credentials(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return system_error("SO_PEERCRED", errno);
+  return Credentials{peer.pid, peer.uid, peer.gid};
+}
+
+ClientCredentials ClientCredentials::of(const Credentials& who, const std::optional<std::vector<gid_t>>& told) {
+  ClientCredentials client{who};
+  if (!told) return client;
+  client.groups_known = told->size() <= kMostGroups ? GroupsKnown::all : GroupsKnown::first;
+  client.groups.assign(told->begin(), told->begin() + static_cast<std::ptrdiff_t>(std::min(told->size(), kMostGroups)));
+  return client;
+}
+
+std::optional<std::vector<gid_t>> peer_groups(int socket) {
+  std::vector<gid_t> groups(16);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const bool told = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) == 0;
+    if (!told && errno != ERANGE) break;
+    groups.resize(size / sizeof(gid_t));  // what there are, or what room they take
+    if (told) return groups;
+  }
+  return std::nullopt;
+}
+
+Result<UniqueFd> peer_pidfd(int socket) {
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return UniqueFd(fd);
+  switch (errno) {
+    case ENOPROTOOPT: return peer_pidfd_by_pid(socket);
+    case EINVAL:  // a peer that was already reaped, on kernels that have no better word for it
+    case ENODATA:
+    case ESRCH: return peer_gone();
+    default: return system_error("SO_PEERPIDFD", errno);
+  }
+}
+
+Result<UniqueFd> peer_pidfd_by_pid(int socket) {
+  auto peer = peer_credentials(socket);
+  if (!peer) return peer.error();
+  if (peer->pid <= 0) return Error{Errc::not_supported, "the peer is in a pid namespace that this process cannot see"};
+  auto pidfd = open_pidfd(peer->pid);
+  if (!pidfd) return pidfd;
+  // Only after the open: a peer that has not hung up by now had not when we opened, so the pid was still its own.
+  if (hung_up(socket)) return peer_gone();
+  return pidfd;
+}
+
+Result<UniqueFd> open_pidfd(pid_t pid) {
+  const long fd = ::syscall(SYS_pidfd_open, pid, 0U);
+  if (fd >= 0) return UniqueFd(static_cast<int>(fd));
+  if (errno == ESRCH) return peer_gone();
+  return system_error("pidfd_open", errno);
+}
+
+Nonce make_nonce() {
+  Nonce nonce{};
+  for (;;) {
+    // Up to 256 bytes come whole or not at all (random(7)).
+    if (::getrandom(nonce.data(), nonce.size(), 0) == static_cast<ssize_t>(nonce.size())) return nonce;
+    if (errno != EINTR) std::abort();  // no randomness: a guessable nonce would be worse than the end
+  }
+}
+
+std::uint64_t make_identifier() {
+  std::uint64_t identifier = 0;
+  while (identifier == 0) {
+    const Nonce random = make_nonce();
+    std::memcpy(&identifier, random.data(), sizeof identifier);
+  }
+  return identifier;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,88 @@
+#include "lrpc/shim/binder/peer_socket.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+
+#include "control_message.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+
+namespace lrpc::shim {
+namespace {
+
+/// More than a queue holds.
+constexpr int kMostMessages = 100'000;
+
+/// Takes everything out of a socketpair's end that is shut down and that nobody else reads from. False: there is a
+/// message with descriptors, and it is still there; or this is something else.
+bool read_out(int socket) noexcept {
+  if (!is_socket_pair_end(socket)) return false;
+  // Credentials tell a packet of no bytes from the end, which has none.
+  constexpr int kOn = 1;
+  (void)::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &kOn, sizeof kOn);
+  bool was_reset = false;
+  for (int i = 0; i < kMostMessages; ++i) {
+    std::byte byte{};
+    const Peeked next = peek(socket, {&byte, 1}, MSG_DONTWAIT, true);
+    if (next.size < 0) {
+      if (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))) continue;
+      return false;
+    }
+    if (next.laden) return false;
+    if (!next.carries) return true;
+    (void)::recv(socket, &byte, 1, MSG_DONTWAIT);
+  }
+  return false;
+}
+
+}  // namespace
+
+PeerSocket::PeerSocket(UniqueFd fd, Made made, Stranger stranger) noexcept
+    : fd_(std::move(fd)), made_(made), owner_(::getpid()), stranger_(std::move(stranger)) {}
+
+PeerSocket& PeerSocket::operator=(PeerSocket&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::move(other.fd_);
+    made_ = other.made_;
+    owner_ = other.owner_;
+    stranger_ = std::move(other.stranger_);
+  }
+  return *this;
+}
+
+void PeerSocket::take_nothing() noexcept {
+  if (fd_) (void)::shutdown(fd_.get(), SHUT_RD);
+}
+
+void PeerSocket::hang_up() noexcept {
+  if (fd_ && owner_ == ::getpid()) (void)::shutdown(fd_.get(), SHUT_RDWR);
+}
+
+void PeerSocket::reset() noexcept {
+  if (!fd_) return;
+  const NoCancellation never;
+  Stranger stranger = std::move(stranger_);
+  const bool ours = owner_ == ::getpid();
+  hang_up();  // from here on nothing is added
+  if (!ours || (made_ == Made::here && read_out(fd_.get()))) {
+    fd_.reset();
+    return;
+  }
+  close_aside(std::move(fd_), std::move(stranger));
+}
+
+bool refuse_descriptors(int socket) noexcept {
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS
+  constexpr int kNever = 0;
+  return ::setsockopt(socket, SOL_SOCKET, kPassRights, &kNever, sizeof kNever) == 0;
+}
+
+UniqueFd PeerSocket::release() noexcept {
+  stranger_ = {};
+  return std::move(fd_);
+}
+
+}  // namespace lrpc::shim

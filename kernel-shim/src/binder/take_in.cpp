@@ -1,0 +1,215 @@
+#include "take_in.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <semaphore>
+#include <utility>
+
+#include "aside.h"
+#include "control_message.h"
+#include "lrpc/shim/trap/trap.h"
+
+namespace lrpc::shim {
+namespace {
+
+constexpr std::size_t kMostInMessage = 253;  // SCM_MAX_FD
+
+/// Nothing here asks the file's own driver, which could wait: the kernel looks at what kind of file it is.
+bool is_wanted(int fd) noexcept {
+  return is_socket_pair_end(fd) || ::fcntl(fd, F_GET_SEALS) >= 0 || is_seccomp_listener(fd);
+}
+
+/// One message's control data, at most: all descriptors, credentials, a pidfd, a security label.
+struct Control {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostInMessage * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) +
+                                        CMSG_SPACE(sizeof(int)) + 512> bytes;
+};
+
+/// The thread that receives.
+class Porter {
+ public:
+  Porter(int socket, int handover, std::span<std::byte> room, Stranger stranger)
+      : socket_(socket), handover_(handover), room_(room), stranger_(std::move(stranger)) {
+    numbers_.reserve(2 * (kMostInMessage + 1));
+  }
+
+  void run(Table table) noexcept;
+  Intake wait() noexcept {
+    received_.acquire();
+    return std::move(intake_);
+  }
+  /// Afterwards the porter has no copy of what was taken.
+  void let_go(bool taken) noexcept {
+    kept_ = taken;
+    taken_.release();
+    if (taken) closed_.acquire();
+  }
+  [[nodiscard]] bool handed_over() const noexcept { return handed_over_; }
+
+ private:
+  bool fetch_sockets() noexcept;
+  void work() noexcept;
+  ssize_t receive(msghdr& header, int flags) noexcept;
+  void look_at(const cmsghdr& control) noexcept;
+  bool hand_over() noexcept;
+
+  int socket_;
+  int handover_;  ///< Negative: this process is out of descriptors.
+  std::span<std::byte> room_;
+  Stranger stranger_;
+  Intake intake_;
+  std::vector<int> numbers_;  ///< All that came, in this thread's table; ~ of those that nobody sent.
+  std::size_t first_ = 0;     ///< Of them: of the message itself, behind those of a look at it.
+  bool handed_over_ = false;
+  bool kept_ = false;  ///< The other thread has a copy of all that is to be closed here.
+  std::binary_semaphore received_{0};
+  std::binary_semaphore taken_{0};
+  std::binary_semaphore closed_{0};
+};
+
+/// Copies the two sockets from the process's table into the thread's own, which is empty.
+bool Porter::fetch_sockets() noexcept {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const auto copy = [&process](int fd) { return static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)); };
+  socket_ = copy(socket_);
+  if (handover_ >= 0) handover_ = copy(handover_);
+  return socket_ >= 0;
+}
+
+void Porter::look_at(const cmsghdr& control) noexcept {
+  if (const auto sender = credentials_in(control)) intake_.sender = sender;
+  for_each_descriptor(control, [this](int number, bool sent) {
+    if (numbers_.size() < numbers_.capacity()) numbers_.push_back(sent ? number : ~number);
+  });
+}
+
+ssize_t Porter::receive(msghdr& header, int flags) noexcept {
+  const ssize_t size = ::recvmsg(socket_, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
+  if (size < 0) return size;
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) look_at(*one);
+  return size;
+}
+
+void Porter::work() noexcept {
+  Control control;
+  iovec data{room_.data(), room_.size()};
+  const auto header_now = [&] {
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = control.bytes.size();
+    return header;
+  };
+  if (rlimit limit{}; ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < kLeastDescriptors) {
+    // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away.
+    msghdr looked = header_now();
+    if (receive(looked, MSG_PEEK) >= 0 && ((looked.msg_flags & MSG_CTRUNC) != 0 || numbers_.size() > kMaxBinderFds)) {
+      intake_.err = ENOBUFS;
+      return;
+    }
+    first_ = numbers_.size();
+  }
+  msghdr header = header_now();
+  intake_.size = receive(header, 0);
+  if (intake_.size < 0) {
+    intake_.err = errno;
+    return;
+  }
+  intake_.cut = (header.msg_flags & MSG_TRUNC) != 0;
+  intake_.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
+  std::size_t sent = 0;
+  for (std::size_t i = first_; i < numbers_.size(); ++i) {
+    if (numbers_[i] < 0) continue;
+    ++sent;
+    intake_.fds_refused |= !is_wanted(numbers_[i]);
+  }
+  intake_.fds_refused |= sent > kMaxBinderFds;
+  if (sent != 0 && !intake_.fds_refused && !intake_.fds_lost) handed_over_ = hand_over();
+}
+
+/// Sends what is wanted to the process's own table.
+bool Porter::hand_over() noexcept {
+  std::array<int, kMaxBinderFds> wanted{};
+  std::size_t count = 0;
+  for (std::size_t i = first_; i < numbers_.size(); ++i) {
+    if (numbers_[i] >= 0) wanted[count++] = numbers_[i];
+  }
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int))> control{};
+  char byte = 0;
+  iovec data{&byte, 1};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  attach(header, control, std::span(wanted).first(count));
+  if (handover_ >= 0 && ::sendmsg(handover_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return true;
+  intake_.fds_lost = true;
+  return false;
+}
+
+void Porter::run(Table table) noexcept {
+  const bool apart = table == Table::own;
+  if (table == Table::none || (apart && !fetch_sockets())) {
+    intake_.err = ENOSYS;
+  } else {
+    work();
+  }
+  std::optional<HeldUp> held_up;
+  if (intake_.fds_refused || intake_.fds_lost) held_up.emplace(stranger_.user);  // before anybody else is received
+  received_.release();
+  taken_.acquire();  // what has been taken is not closed by us, and what has not is not closed by anybody else
+  if (!kept_ && !held_up) held_up.emplace(stranger_.user);
+  for (const int number : numbers_) UniqueFd(number < 0 ? ~number : number).reset();
+  if (apart) (void)::syscall(SYS_close_range, 0U, ~0U, 0);
+  stranger_.account.reset();
+  closed_.release();
+}
+
+/// Takes what the porter has handed over, as many as there are.
+bool take_over(int handover, std::vector<UniqueFd>& fds) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxBinderFds * sizeof(int))> control{};
+  char byte = 0;
+  iovec data{&byte, 1};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  if (::recvmsg(handover, &header, MSG_CMSG_CLOEXEC) != 1) return false;
+  if (const cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr) {
+    for_each_descriptor(*rights, [&](int number, bool) { fds.emplace_back(number); });
+  }
+  if ((header.msg_flags & MSG_CTRUNC) == 0) return true;
+  fds.clear();  // the porter still has them
+  return false;
+}
+
+}  // namespace
+
+Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger, std::chrono::milliseconds patience) {
+  const auto handover = make_socket_pair();
+  const int there = handover ? handover->second.get() : -1;
+  Intake intake;
+  for (const bool apart : {true, false}) {
+    std::vector<UniqueFd> fds;
+    fds.reserve(kMaxBinderFds);
+    const auto porter = std::make_shared<Porter>(socket, there, room, stranger);
+    if (!run_aside(
+            stranger.user, [porter](Table table) { porter->run(table); }, patience, apart))
+      return {.err = ENOBUFS};
+    intake = porter->wait();
+    if (porter->handed_over() && !take_over(handover->first.get(), fds)) intake.fds_lost = true;
+    porter->let_go(!intake.fds_refused && !intake.fds_lost);
+    intake.fds = std::move(fds);
+    if (intake.err != ENOSYS) break;  // nothing has been received: once more, in the process's own table
+  }
+  return intake;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,26 @@
+#include "lrpc/shim/system/daemon_descriptors.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace lrpc::shim {
+
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void close_inherited(int keep) noexcept {
+  constexpr unsigned kFirst = 3;
+  const auto close = [](unsigned first, unsigned last) {
+    if (first <= last) (void)::syscall(SYS_close_range, first, last, 0U);
+  };
+  if (keep < static_cast<int>(kFirst)) return close(kFirst, ~0U);
+  close(kFirst, static_cast<unsigned>(keep) - 1);
+  close(static_cast<unsigned>(keep) + 1, ~0U);
+}
+
+}  // namespace lrpc::shim

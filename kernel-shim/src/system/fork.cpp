@@ -1,0 +1,77 @@
+#include "lrpc/shim/system/fork.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <set>
+
+namespace lrpc::shim {
+namespace {
+
+struct Dropped {
+  std::mutex mutex;
+  std::multiset<int> fds;
+  std::multiset<int> of_parent;  ///< In a child: what was replaced there, and is nobody's affair any more.
+};
+
+/// Never destroyed: watchers in static storage may outlive any static.
+Dropped& dropped() {
+  static Dropped& all = *new Dropped;  // NOLINT: leaked on purpose, see above
+  return all;
+}
+
+int unconnected() noexcept { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
+
+/// Not close alone: whoever owns the number in the child may close it once more, or use it.
+void replace_all(const std::multiset<int>& fds) noexcept {
+  int nobody = unconnected();
+  const bool spare = nobody >= 0;
+  for (const int fd : fds) {
+    if (::fcntl(fd, F_GETFD) < 0) continue;
+    if (nobody >= 0) {
+      (void)::dup3(nobody, fd, O_CLOEXEC);
+      continue;
+    }
+    ::close(fd);  // out of descriptors: now there is one
+    nobody = unconnected();
+    if (nobody < 0 || nobody == fd) continue;
+    (void)::dup3(nobody, fd, O_CLOEXEC);
+    ::close(nobody);
+    nobody = fd;
+  }
+  if (spare) ::close(nobody);
+}
+
+void before_fork() { dropped().mutex.lock(); }
+void after_fork_in_parent() { dropped().mutex.unlock(); }
+/// Nothing is allocated or freed: an allocator that does not know of forks may be locked by a thread that is not here.
+void after_fork_in_child() {
+  replace_all(dropped().fds);
+  dropped().of_parent.merge(dropped().fds);
+  dropped().mutex.unlock();
+}
+
+}  // namespace
+
+void know_of_forks() {
+  static const int registered =
+      ((void)dropped(), pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child));
+  (void)registered;
+}
+
+void drop_in_fork_children(int fd) {
+  know_of_forks();
+  const std::lock_guard lock(dropped().mutex);
+  dropped().of_parent.clear();
+  dropped().fds.insert(fd);
+}
+
+void keep_in_fork_children(int fd) noexcept {
+  const std::lock_guard lock(dropped().mutex);
+  if (const auto found = dropped().fds.find(fd); found != dropped().fds.end()) dropped().fds.erase(found);
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,93 @@
+#include "lrpc/shim/system/futex.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+namespace lrpc::shim {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the futex half is the first half of the word");
+
+timespec monotonic_after(std::chrono::nanoseconds limit) noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto total = std::chrono::nanoseconds(now.tv_nsec) + limit;
+  now.tv_sec += static_cast<time_t>(total.count() / 1'000'000'000);
+  now.tv_nsec = static_cast<long>(total.count() % 1'000'000'000);
+  return now;
+}
+
+Wake wait(void* word, int op, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) noexcept {
+  timespec until{};
+  const timespec* deadline = nullptr;
+  if (limit.count() >= 0) {
+    until = monotonic_after(limit);  // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time
+    deadline = &until;
+  }
+  if (syscall(SYS_futex, word, op, expected, deadline, nullptr, bits) == 0) return Wake::woken;
+  switch (errno) {
+    case EAGAIN: return Wake::changed;
+    case ETIMEDOUT: return Wake::timed_out;
+    default: return Wake::interrupted;
+  }
+}
+
+}  // namespace
+
+Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleeper who,
+                std::chrono::nanoseconds limit) noexcept {
+  return wait(&word, FUTEX_WAIT_BITSET, expected, static_cast<std::uint32_t>(who), limit);
+}
+
+int futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept {
+  const long woken =
+      syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, static_cast<std::uint32_t>(who));
+  return woken < 0 ? 0 : static_cast<int>(woken);
+}
+
+Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept {
+  std::array<futex_waitv, kMostFutexWaits> list{};
+  const std::size_t count = std::min(waits.size(), list.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    list[i].val = waits[i].expected;
+    list[i].uaddr = reinterpret_cast<std::uintptr_t>(waits[i].word);
+    list[i].flags = FUTEX_32 | (waits[i].shared ? 0U : static_cast<std::uint32_t>(FUTEX_PRIVATE_FLAG));
+  }
+  timespec until{};
+  timespec* deadline = nullptr;
+  if (limit.count() >= 0) {
+    until = monotonic_after(limit);
+    deadline = &until;
+  }
+  if (syscall(SYS_futex_waitv, list.data(), count, 0U, deadline, CLOCK_MONOTONIC) >= 0) return Wake::woken;
+  switch (errno) {
+    case EAGAIN: return Wake::changed;
+    case ETIMEDOUT: return Wake::timed_out;
+    case EINTR: return Wake::interrupted;
+    default: {
+      const timespec nap{0, 1'000'000};
+      clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+      return Wake::interrupted;
+    }
+  }
+}
+
+Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                        std::chrono::nanoseconds limit) noexcept {
+  return wait(&word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, FUTEX_BITSET_MATCH_ANY, limit);
+}
+
+int futex_wake_private(std::atomic<std::uint32_t>& word, int count) noexcept {
+  const long woken = syscall(SYS_futex, &word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, nullptr, nullptr, 0);
+  return woken < 0 ? 0 : static_cast<int>(woken);
+}
+
+}  // namespace lrpc::shim

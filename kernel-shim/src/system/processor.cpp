@@ -1,0 +1,87 @@
+#include "lrpc/shim/system/processor.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace lrpc::shim {
+namespace {
+
+struct Calibration {
+  std::uint64_t ticks_per_us = 1;
+  std::uint32_t polls_per_us = 1;
+  double ns_per_tick = 1;
+  // Read together.
+  std::uint64_t tick = 0;
+  std::chrono::steady_clock::time_point time;
+};
+
+Calibration calibrate() noexcept {
+  using Clock = std::chrono::steady_clock;
+  // The shortest of a few tries: a try that was switched out is longer, never shorter.
+  Calibration best;
+  auto shortest = std::chrono::nanoseconds::max();
+  constexpr std::uint32_t kPolls = 2000;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = Clock::now();
+    const std::uint64_t first = ticks();
+    for (std::uint32_t n = 0; n < kPolls; ++n) poll_delay();
+    const std::uint64_t last = ticks();
+    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
+    if (took >= shortest || took.count() <= 0) continue;
+    shortest = took;
+    const auto ns = static_cast<std::uint64_t>(took.count());
+    best.tick = first;
+    best.time = begin;
+    best.ns_per_tick = static_cast<double>(ns) / static_cast<double>(std::max<std::uint64_t>(1, last - first));
+    best.ticks_per_us = std::max<std::uint64_t>(1, (last - first) * 1000 / ns);
+    best.polls_per_us = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPolls * 1000ULL / ns));
+  }
+  return best;
+}
+
+const Calibration& calibration() noexcept {
+  static const Calibration measured = calibrate();
+  return measured;
+}
+
+}  // namespace
+
+std::uint64_t ticks_per_microsecond() noexcept { return calibration().ticks_per_us; }
+std::uint32_t polls_per_microsecond() noexcept { return calibration().polls_per_us; }
+double nanoseconds_per_tick() noexcept { return calibration().ns_per_tick; }
+
+double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept {
+  const Calibration& then = calibration();
+  return rate_between(then.ns_per_tick, std::chrono::nanoseconds(now - then.time).count(), then.tick, tick);
+}
+
+double rate_between(double first, std::int64_t ns, std::uint64_t from, std::uint64_t to) noexcept {
+  if (ns <= 0 || to <= from) return first;
+  const double rate = static_cast<double>(ns) / static_cast<double>(to - from);
+  return rate > first * (1 - kRateTolerance) && rate < first * (1 + kRateTolerance) ? rate : first;
+}
+
+std::uint64_t thread_microseconds() noexcept {
+  timespec used{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) != 0) return 0;
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(used.tv_nsec) / 1'000;
+}
+
+std::uint64_t involuntary_switches() noexcept {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_nivcsw) : 0;
+}
+
+bool move_to_processor(std::uint16_t processor) noexcept {
+  if (!is_processor(processor)) return false;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,149 @@
+#include "lrpc/shim/system/thread.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "lrpc/shim/system/cancellation.h"
+
+namespace lrpc::shim {
+namespace {
+
+/// Owns the attributes of one thread to be.
+class Attributes {
+ public:
+  explicit Attributes(const Thread::Options& options) noexcept {
+    pthread_attr_init(&attributes_);
+    if (options.stack_size != 0) {
+      const std::size_t least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
+      set(pthread_attr_setstacksize(&attributes_, whole_pages(std::max(options.stack_size, least))));
+    }
+    if (options.guard_size != 0) set(pthread_attr_setguardsize(&attributes_, whole_pages(options.guard_size)));
+  }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  ~Attributes() { pthread_attr_destroy(&attributes_); }
+
+  [[nodiscard]] int error() const noexcept { return error_; }
+  [[nodiscard]] const pthread_attr_t* get() const noexcept { return &attributes_; }
+
+ private:
+  void set(int error) noexcept {
+    if (error_ == 0) error_ = error;
+  }
+  static std::size_t whole_pages(std::size_t size) noexcept {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return size / page * page + (size % page != 0 ? page : 0);
+  }
+
+  pthread_attr_t attributes_;
+  int error_ = 0;
+};
+
+}  // namespace
+
+Status schedule_this_thread(const Scheduling& scheduling) {
+  static constexpr int kPolicies[] = {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE, SCHED_FIFO, SCHED_RR};
+  const auto policy = static_cast<std::size_t>(scheduling.policy);
+  if (policy >= std::size(kPolicies)) return Error{Errc::invalid_argument, "there is no such scheduling policy"};
+  sched_param parameters{};
+  parameters.sched_priority = scheduling.priority;
+  int err = 0;
+  if (sched_setscheduler(0, kPolicies[policy], &parameters) != 0) err = errno;
+  // On Linux niceness is a thread's.
+  if (err == 0 && policy < 2 && setpriority(PRIO_PROCESS, 0, scheduling.nice) != 0) err = errno;
+  if (err == EPERM || err == EACCES) {
+    return Error{Errc::not_permitted,
+                 "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
+  }
+  if (err == EINVAL) return Error{Errc::invalid_argument, "the scheduling policy has no such priority"};
+  if (err != 0) return system_error("sched_setscheduler", err);
+  return {};
+}
+
+Status can_schedule(const Scheduling& scheduling) {
+  struct Attempt {
+    const Scheduling& scheduling;
+    Status outcome;
+  } attempt{scheduling, {}};
+  Thread thread;
+  Status started = thread.start(
+      {.name = "lrpc-probe"},
+      [](void* argument) -> void* {
+        auto& mine = *static_cast<Attempt*>(argument);
+        mine.outcome = schedule_this_thread(mine.scheduling);
+        return nullptr;
+      },
+      &attempt);
+  if (!started) return started;
+  thread.join();
+  return attempt.outcome;
+}
+
+namespace {
+
+/// A thread names itself: naming another one is writing a file in /proc, which a sandbox may not let it.
+struct NamedBody {
+  std::array<char, 16> name{};  ///< A copy: the caller's may be gone when the thread begins.
+  Thread::Body body = nullptr;
+  void* argument = nullptr;
+};
+
+/// All but those that a thread brings upon itself: blocked, such a one ends the process past the program's handler.
+sigset_t signals_to_block() noexcept {
+  sigset_t sent;
+  sigfillset(&sent);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&sent, fault);
+  return sent;
+}
+
+void* run_named(void* argument) {
+  const std::unique_ptr<NamedBody> given(static_cast<NamedBody*>(argument));
+  pthread_setname_np(pthread_self(), given->name.data());
+  return given->body(given->argument);
+}
+
+}  // namespace
+
+Status Thread::start(const Options& options, Body body, void* argument) {
+  std::unique_ptr<NamedBody> named(new (std::nothrow) NamedBody{.body = body, .argument = argument});
+  if (named == nullptr) return system_error("pthread_create", ENOMEM);
+  std::string_view(options.name).copy(named->name.data(), named->name.size() - 1);
+  const Attributes attributes(options);
+  int err = attributes.error();
+  if (err == 0) {
+    // A thread inherits the mask.
+    const sigset_t sent = signals_to_block();
+    sigset_t before;
+    pthread_sigmask(SIG_SETMASK, &sent, &before);
+    err = pthread_create(&thread_, attributes.get(), &run_named, named.get());
+    if (err == 0) (void)named.release();  // the thread's
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  if (err != 0) return system_error("pthread_create", err);
+  running_ = true;
+  return {};
+}
+
+void Thread::join() noexcept {
+  const NoCancellation never;  // pthread_join(3) is a cancellation point
+  pthread_join(thread_, nullptr);
+  running_ = false;
+}
+
+void Thread::detach() noexcept {
+  pthread_detach(thread_);
+  running_ = false;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,269 @@
+#include "lrpc/shim/system/watcher.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/fork.h"
+#include "lrpc/shim/system/thread.h"
+
+namespace lrpc::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Before something is tried again for which there was no memory.
+constexpr std::chrono::milliseconds kMemoryPause{1};
+
+}  // namespace
+
+struct Watcher::Task::Work {
+  using Queue = std::multimap<Clock::time_point, std::shared_ptr<Work>>;
+
+  explicit Work(std::function<void()> function) : run(std::move(function)) {
+    Queue made;
+    place = made.extract(made.emplace(Clock::time_point(), nullptr));
+  }
+
+  const std::function<void()> run;
+  // Under the watcher's lock.
+  Queue::node_type place;  ///< In the queue, while it is not posted.
+  Queue::iterator posted;  ///< Where it is, while it is.
+};
+
+struct Watcher::Impl {
+  using Work = Task::Work;
+  struct Watch {
+    int fd;
+    Callback callback;
+  };
+
+  explicit Impl(const char* name) : name_(name), owner_(getpid()) { know_of_forks(); }
+
+  Status start_locked();
+  static void* thread_main(void* self);
+  void run();
+  void drain_wakeups() const {
+    eventfd_t count = 0;
+    (void)eventfd_read(wakeup_.get(), &count);
+  }
+  void wake() const { (void)eventfd_write(wakeup_.get(), 1); }
+  int run_due_work(std::unique_lock<std::mutex>& lock);
+  void post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept;
+  void dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events);
+
+  static constexpr Id kWakeupId = 0;
+
+  const std::string name_;
+  const pid_t owner_;
+  std::mutex mutex_;
+  std::condition_variable idle_;  ///< Signalled when the running callback has ended.
+  UniqueFd epoll_;
+  UniqueFd wakeup_;
+  std::map<Id, std::shared_ptr<Watch>> watches_;
+  Work::Queue work_;
+  Id next_id_ = 1;
+  Id running_ = 0;  ///< The watch whose callback runs now.
+  bool stop_ = false;
+  Thread thread_;
+  std::atomic<std::thread::id> thread_id_{};  ///< Set by the thread itself.
+};
+
+Status Watcher::Impl::start_locked() {
+  if (thread_.running()) return {};
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) return system_error("epoll_create1", errno);
+  wakeup_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wakeup_) return system_error("eventfd", errno);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeupId;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) return system_error("epoll_ctl", errno);
+  return thread_.start({.name = name_.c_str()}, &Impl::thread_main, this);
+}
+
+void* Watcher::Impl::thread_main(void* self) {
+  const NoCancellation never;  // whoever learns of this thread: it is not the program's
+  static_cast<Impl*>(self)->run();
+  return nullptr;
+}
+
+int Watcher::Impl::run_due_work(std::unique_lock<std::mutex>& lock) {
+  while (!work_.empty()) {
+    const auto now = Clock::now();
+    auto first = work_.begin();
+    if (first->first > now) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(first->first - now);
+      return static_cast<int>(std::min<std::int64_t>(left.count(), 60'000));
+    }
+    Work::Queue::node_type place = work_.extract(first);
+    std::shared_ptr<Work> work = std::move(place.mapped());
+    work->place = std::move(place);
+    lock.unlock();
+    bool again = false;
+    try {
+      work->run();
+    } catch (const std::bad_alloc&) {
+      again = true;
+    }
+    if (again) {
+      lock.lock();
+      post_locked(work, Clock::now() + kMemoryPause);
+      lock.unlock();
+    }
+    work = nullptr;  // what it holds may use this watcher in its destructor
+    lock.lock();
+  }
+  return -1;
+}
+
+void Watcher::Impl::post_locked(const std::shared_ptr<Work>& work, Clock::time_point when) noexcept {
+  if (work->place.empty()) {
+    if (work->posted->first <= when) return;
+    work->place = work_.extract(work->posted);
+  }
+  work->place.key() = when;
+  work->place.mapped() = work;
+  work->posted = work_.insert(std::move(work->place));
+  wake();
+}
+
+void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uint32_t events) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;  // unwatched after epoll_wait had returned it
+  auto watch = found->second;
+  running_ = id;
+  lock.unlock();
+  try {
+    watch->callback(
+        {.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+  } catch (const std::bad_alloc&) {
+    std::this_thread::sleep_for(kMemoryPause);
+  }
+  watch.reset();  // the last, if it was unwatched meanwhile: what it holds may use this watcher in its destructor
+  lock.lock();
+  running_ = 0;
+  idle_.notify_all();
+}
+
+void Watcher::Impl::run() {
+  thread_id_.store(std::this_thread::get_id());
+  std::array<epoll_event, 16> events{};
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const int timeout = run_due_work(lock);
+    if (stop_) break;
+    lock.unlock();
+    const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+    lock.lock();
+    for (int i = 0; i < count && !stop_; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.u64 == kWakeupId) {
+        drain_wakeups();
+      } else {
+        dispatch(lock, event.data.u64, event.events);
+      }
+    }
+  }
+}
+
+Watcher::Watcher(const char* thread_name) : impl_(std::make_unique<Impl>(thread_name)) {}
+
+Watcher::~Watcher() {
+  if (inert()) {
+    // A fork child: the thread is not ours to join, and its mutex may be held by nobody that exists.
+    (void)impl_.release();
+    return;
+  }
+  {
+    std::lock_guard lock(impl_->mutex_);
+    impl_->stop_ = true;
+    if (impl_->thread_.running()) impl_->wake();
+  }
+  if (impl_->thread_.running()) impl_->thread_.join();
+  for (const auto& [id, watch] : impl_->watches_) keep_in_fork_children(watch->fd);
+}
+
+Result<Watcher::Id> Watcher::watch(int fd, Callback callback, For what) {
+  if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  const auto made = std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)});  // outlives the lock
+  std::lock_guard lock(impl_->mutex_);
+  if (Status started = impl_->start_locked(); !started) return started.error();
+  const Id id = impl_->next_id_++;
+  drop_in_fork_children(fd);
+  int err = ENOMEM;
+  try {
+    impl_->watches_.emplace(id, made);
+    epoll_event event{};
+    event.events = what == For::news ? EPOLLIN | EPOLLRDHUP : 0;  // EPOLLHUP in any case
+    event.data.u64 = id;
+    err = epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
+  } catch (const std::bad_alloc&) {
+  }
+  if (err != 0) {
+    impl_->watches_.erase(id);
+    keep_in_fork_children(fd);
+    return system_error("epoll_ctl", err);
+  }
+  return id;
+}
+
+void Watcher::unwatch(Id id) {
+  if (id == 0 || inert()) return;
+  std::shared_ptr<Impl::Watch> ended;  // goes after the lock: what it holds may use this watcher in its destructor
+  std::unique_lock lock(impl_->mutex_);
+  if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) {
+    ended = std::move(found->second);
+    impl_->watches_.erase(found);
+    (void)epoll_ctl(impl_->epoll_.get(), EPOLL_CTL_DEL, ended->fd, nullptr);
+    keep_in_fork_children(ended->fd);
+  }
+  // Even if it is gone already: its callback may have unwatched itself and still be running.
+  if (!on_watcher_thread()) impl_->idle_.wait(lock, [&] { return impl_->running_ != id; });
+}
+
+Watcher::Task::Task(std::function<void()> work) : work_(std::make_shared<Work>(std::move(work))) {}
+
+Status Watcher::post(std::function<void()> work, std::uint32_t delay_ms) {
+  if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  const Task once(std::move(work));
+  std::lock_guard lock(impl_->mutex_);
+  if (Status started = impl_->start_locked(); !started) return started;
+  impl_->post_locked(once.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
+  return {};
+}
+
+bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept {
+  if (inert() || task.work_ == nullptr) return false;
+  try {
+    std::lock_guard lock(impl_->mutex_);
+    if (!impl_->start_locked()) return false;
+    impl_->post_locked(task.work_, Clock::now() + std::chrono::milliseconds(delay_ms));
+    return true;
+  } catch (const std::bad_alloc&) {  // what start_locked() has to say
+    return false;
+  }
+}
+
+bool Watcher::on_watcher_thread() const noexcept { return impl_->thread_id_.load() == std::this_thread::get_id(); }
+
+bool Watcher::inert() const noexcept { return impl_->owner_ != getpid(); }
+
+}  // namespace lrpc::shim

@@ -1,0 +1,119 @@
+// The trap gate, the client's half: the trap itself, and the binding that a sealed program finds in its descriptors.
+#include "lrpc/shim/trap/trap.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace lrpc::shim {
+namespace {
+
+/// A mapping for as long as it is read.
+class Mapping {
+ public:
+  Mapping(int fd, std::size_t size) noexcept
+      : memory_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0)), size_(size) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (*this) munmap(memory_, size_);
+  }
+  explicit operator bool() const noexcept { return memory_ != MAP_FAILED; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(memory_), size_};
+  }
+
+ private:
+  void* memory_;
+  std::size_t size_;
+};
+
+Error not_one() {
+  return {Errc::bad_message, std::string(kSealedVariable) + " does not name a binding that was left to this program"};
+}
+
+/// Four numbers with colons between them; false if it is anything else.
+bool parse(const std::string& text, std::array<int, 4>& numbers) noexcept {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0 && (at == end || *at++ != ':')) return false;
+    const auto parsed = std::from_chars(at, end, numbers[i]);
+    if (parsed.ec != std::errc() || numbers[i] < 0) return false;
+    at = parsed.ptr;
+  }
+  return at == end;
+}
+
+}  // namespace
+
+std::array<std::uint64_t, 2> in_registers(const Nonce& nonce) noexcept {
+  std::array<std::uint64_t, 2> halves{};
+  static_assert(sizeof halves == sizeof nonce);
+  std::memcpy(halves.data(), nonce.data(), sizeof halves);
+  return halves;
+}
+
+long trap(const TrapRegisters& registers) noexcept {
+  const long result = syscall(kTrapNumber, registers.binding[0], registers.binding[1], registers.procedure,
+                              registers.astack, registers.generation);
+  return result == -1 ? -errno : result;
+}
+
+Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, const Bound& bound) {
+  auto request = encode({.request = 0, .body = granted, .fds = {}});
+  if (!request) return request.error();
+  auto answer = encode({.request = 0, .body = bound, .fds = {}});
+  if (!answer) return answer.error();
+  SealedDescription description;
+  description.memory = UniqueFd(memfd_create("lrpc-binding", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!description.memory) return system_error("memfd_create", errno);
+  const int fd = description.memory.get();
+  for (const auto* part : {&*request, &*answer}) {
+    if (write(fd, part->data(), part->size()) != static_cast<ssize_t>(part->size())) {
+      return system_error("writing a binding's description", errno);
+    }
+  }
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+    return system_error("sealing a binding's description", errno);
+  }
+  description.variable = std::to_string(kSealedRegionFd) + ':' + std::to_string(kSealedDescriptionFd) + ':' +
+                         std::to_string(request->size()) + ':' + std::to_string(answer->size());
+  return description;
+}
+
+Result<SealedBinding> read_sealed_binding(const std::string& variable) {
+  std::array<int, 4> numbers{};
+  if (!parse(variable, numbers)) return not_one();
+  // Not ours to close unless they are what they should be: the seals say so, and that the size holds.
+  const int seals = fcntl(numbers[1], F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return not_one();
+  SealedBinding found;
+  found.region = UniqueFd(numbers[0]);
+  const UniqueFd description(numbers[1]);
+  const auto request_size = static_cast<std::size_t>(numbers[2]);
+  const auto bound_size = static_cast<std::size_t>(numbers[3]);
+  // lseek, not fstat: the C library makes that a look-up by name, which a sealed domain may not do.
+  const off_t size = lseek(description.get(), 0, SEEK_END);
+  if (size <= 0 || static_cast<std::size_t>(size) != request_size + bound_size) return not_one();
+  const Mapping mapping(description.get(), request_size + bound_size);
+  if (!mapping) return system_error("mapping a binding's description", errno);
+  auto request = decode(mapping.bytes().first(request_size));
+  auto answer = decode(mapping.bytes().last(bound_size));
+  if (!request || !answer) return not_one();
+  auto* granted = std::get_if<ImportRequest>(&request->body);
+  auto* bound = std::get_if<Bound>(&answer->body);
+  if (granted == nullptr || bound == nullptr) return not_one();
+  found.granted = std::move(*granted);
+  found.bound = std::move(*bound);
+  return found;
+}
+
+}  // namespace lrpc::shim

@@ -1,0 +1,67 @@
+// The remote branch (LRPC §5.1): what a Binding Object with the remote bit set has instead of a region that it shares.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "lrpc/client/call/call.h"
+#include "lrpc/shim/call/linkage.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::client {
+
+class PendingCall;
+
+/// The way of one remote binding's calls, from an A-stack in the client's own memory to the network domain and back.
+/// Owned by the Binding Object. Thread-safe; of one A-stack, only its holder says anything.
+class RemotePath {
+ public:
+  virtual ~RemotePath() = default;
+
+  /// Packs the arguments on the A-stack, has the call made, and unpacks what came back onto the A-stack. Returns the
+  /// call status. Blocks for as long as the procedure runs, at most the binding's call_timeout and what CallScopes leave.
+  [[nodiscard]] virtual std::uint16_t call(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
+  /// The same for a call whose return nobody waits for: when it returns, the network domain has the call. 0, or a
+  /// failure.
+  [[nodiscard]] virtual std::uint16_t send(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
+
+  /// Starts a call. ok, or why nothing was started.
+  [[nodiscard]] virtual Errc start(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
+  /// The call to the network domain that stands for a started one; owned by this. Precondition: started, not finished.
+  [[nodiscard]] virtual PendingCall& started(const shim::LinkageRecord& linkage) noexcept = 0;
+  /// The end of a started call, as of call(); letting it go instead.
+  [[nodiscard]] virtual std::uint16_t finish(shim::LinkageRecord& linkage) noexcept = 0;
+  virtual void drop(shim::LinkageRecord& linkage) noexcept = 0;
+  /// The binding has been let go: no further call is made, and the network domain sees the end. finish() and drop() end
+  /// what was started.
+  virtual void let_go() noexcept = 0;
+
+  /// A secondary region in a place: from now on calls may come with its A-stacks. False: no memory. And its end: nobody
+  /// holds one of them any more.
+  [[nodiscard]] virtual bool grow(std::uint16_t place) noexcept = 0;
+  virtual void shrink(std::uint16_t place) noexcept = 0;
+
+  /// Of the calls from now on. Not while others use the path.
+  virtual void set_call_timeout(std::chrono::milliseconds timeout) noexcept = 0;
+};
+
+/// One outstanding call of a remote binding; otherwise as Call. Generated remote branches are made of this.
+class RemoteCall : public Call {
+ public:
+  RemoteCall(BindingObject& binding, std::uint16_t astack_class) noexcept
+      : Call(binding, astack_class), binding_(binding) {}
+
+  /// 4 and 5 · as Call::transfer(), over the network path.
+  [[nodiscard]] std::uint16_t transfer(std::uint16_t procedure) noexcept {
+    return binding_.remote_path()->call(procedure, linkage());
+  }
+  /// 4 · for a one-way procedure. 0, or a failure.
+  [[nodiscard]] std::uint16_t send(std::uint16_t procedure) noexcept {
+    return binding_.remote_path()->send(procedure, linkage());
+  }
+
+ private:
+  BindingObject& binding_;
+};
+
+}  // namespace lrpc::client

@@ -1,0 +1,112 @@
+// Waiting for many started calls at once: a descriptor that poll(2) understands, callbacks, coroutines.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "lrpc/client/call/pending.h"
+#include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/futex.h"
+#include "lrpc/shim/system/thread.h"
+
+namespace lrpc {
+
+/// Tells which of the watched calls have returned, or may wait no longer (call_timeout, CallScope). Runs what it runs on
+/// the thread that calls run() or wait(). Its helper thread only sleeps on the call words (futex_waitv(2), at most 100 ms
+/// at a time) and makes fd() readable; it starts with the first watched call, blocks signals, and sleeps without end
+/// while nothing is watched. More than 127 calls at a time are looked at every millisecond.
+///
+/// Thread-safe. Must outlive the calls that it watches. In a fork child it does nothing.
+class CompletionQueue {
+ public:
+  /// system_error.
+  static Result<std::unique_ptr<CompletionQueue>> create();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+  ~CompletionQueue();
+
+  /// Readable while a watched call has returned and run() has not been called since. Owned by the queue; only poll it.
+  /// No peer holds it or can make it readable but by its calls' returning.
+  [[nodiscard]] int fd() const noexcept { return ready_fd_.get(); }
+
+  /// Runs `then` once, in run(), when `pending` is ready(); forgotten when it is finished or destroyed before. `then`
+  /// may be empty: then only fd() tells. The call may be moved meanwhile. Never blocks. system_error: no thread was to
+  /// be had.
+  template <class Outcome>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
+  Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
+    return watch_call(pending.call(), std::move(then));
+  }
+  /// Runs what has become ready; how much that was. Never blocks by itself. Makes fd() unreadable first.
+  std::size_t run();
+  /// The same, after waiting at most `limit` for something to become ready: kNoLimit for ever, not at all if it is not
+  /// over zero.
+  std::size_t wait(std::chrono::milliseconds limit);
+
+  /// For PendingCall: it is about to be finished or abandoned.
+  void forget(const client::PendingCall& call) noexcept;
+
+ private:
+  struct Watched {
+    client::BindingObject* binding = nullptr;
+    shim::LinkageRecord* linkage = nullptr;
+    shim::CallWord called;
+    std::function<void()> then;
+    std::chrono::steady_clock::time_point until;  ///< As in the linkage record, which is not touched here.
+    std::shared_ptr<const shim::Cancellations> cancellations;
+    bool ready = false;
+    /// Its place in ready_, until it is there: the thread needs no memory.
+    std::list<const shim::LinkageRecord*> place = std::list<const shim::LinkageRecord*>(1);
+    [[nodiscard]] bool look() const noexcept;
+  };
+
+  explicit CompletionQueue(UniqueFd ready_fd) noexcept;
+  Status watch_call(client::PendingCall& call, std::function<void()> then);
+  static void* thread_main(void* queue);
+  void sleep_on_words();
+  void check_servers() noexcept;
+  [[nodiscard]] bool inert() const noexcept;
+
+  const int owner_;
+  UniqueFd ready_fd_;
+  shim::Thread thread_;
+  std::atomic<std::uint32_t> changed_{0};  ///< Futex word of the thread: counts what it must look at.
+  std::mutex mutex_;  ///< Held by whoever looks at the words: an unwatched one is not touched any more.
+  std::map<const shim::LinkageRecord*, Watched> watched_;
+  std::list<const shim::LinkageRecord*> ready_;  ///< In the order in which they were seen to return.
+  std::vector<shim::FutexWait> waits_;           ///< The thread's own, with room for all.
+  bool stop_ = false;
+};
+
+/// What `co_await` sees of a started call: `auto sum = co_await client.start().Add(1, 2).on(queue);`. The coroutine is
+/// resumed in the queue's run(). If it cannot be watched, the co_await blocks as finish() does.
+template <class Outcome>
+class [[nodiscard]] Finishing {
+ public:
+  Finishing(Pending<Outcome> pending, CompletionQueue& queue) noexcept : pending_(std::move(pending)), queue_(queue) {}
+  [[nodiscard]] bool await_ready() const noexcept { return pending_.ready(); }
+  bool await_suspend(std::coroutine_handle<> coroutine) { return static_cast<bool>(queue_.watch(pending_, coroutine)); }
+  typename Pending<Outcome>::Result await_resume() noexcept { return pending_.finish(); }
+
+ private:
+  Pending<Outcome> pending_;
+  CompletionQueue& queue_;
+};
+
+template <class Outcome>
+Finishing<Outcome> Pending<Outcome>::on(CompletionQueue& queue) && noexcept {
+  return Finishing<Outcome>(std::move(*this), queue);
+}
+
+}  // namespace lrpc

@@ -1,0 +1,236 @@
+// The slow halves of calls that are started now and finished later.
+#include "lrpc/client/call/pending.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "transfer.h"
+#include "transfer_trap.h"
+#include "wait/waiting.h"
+
+namespace lrpc::client {
+
+using shim::AStackHead;
+using shim::CallWord;
+using shim::LinkageRecord;
+using Clock = std::chrono::steady_clock;
+
+lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
+  // A call that was moved from has nothing more to say, whoever it was.
+  if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
+  return refused(error_, reinterpret_cast<const char*>(called_.bits()));  // NOLINT: address_of() has put it there
+}
+
+void PendingCall::take_slow(std::uint16_t astack_class) noexcept {
+  AStackList& list = binding_->astacks(astack_class);
+  const BindingObject::Taken taken = binding_->take_slow(list);
+  linkage_ = taken.record;
+  if (linkage_ == nullptr) {
+    error_ = taken.why_not;
+    return;
+  }
+  list.give_up(*linkage_);  // it may have been this thread's own lease; now it is the call's alone
+}
+
+/// What holds for the call from now on, wherever it is waited for; the procedure is told the same. False: nothing is
+/// left, and it is not to be rung.
+bool PendingCall::limit() noexcept {
+  const CallWord limited = limit_call(*binding_, *linkage_, called_);
+  if (limited == CallWord()) return false;
+  called_ = limited;
+  Clock::time_point until = Clock::time_point::max();
+  if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
+    until = limits->deadline.until();
+    linkage_->cancellations = limits->cancellations();
+  }
+  if (binding_->times_calls()) until = std::min(until, Clock::now() + shim::Deadline::span(binding_->call_timeout()));
+  linkage_->until = until;
+  linkage_->limited = true;
+  return true;
+}
+
+bool PendingCall::given_up(const LinkageRecord& linkage) noexcept {
+  return shim::cancelled(linkage.cancellations.get()) || Clock::now() >= linkage.until;
+}
+
+void PendingCall::forget_limits(LinkageRecord& linkage) noexcept {
+  linkage.limited = false;
+  linkage.cancellations.reset();
+}
+
+bool PendingCall::ring_slow(bool may_block) noexcept {
+  const shim::NoCancellation never;
+  LinkageRecord& linkage = *linkage_;
+  AStackHead& head = *linkage.astack.head;
+  if (binding_->remote()) return ring_remote();  // the call to the network domain is limited
+  if (shim::calling_thread.limits != nullptr || binding_->times_calls()) {
+    if (!limit()) {
+      put_back();
+      error_ = why_over();
+      return false;
+    }
+  }
+  if (binding_->gate() == shim::Gate::none) {
+    if (binding_->inline_server().serve == nullptr) {  // nobody serves it, see set_inline_server()
+      linkage.take_back();                             // never rung
+      put_back();
+      error_ = Errc::call_failed;
+      return false;
+    }
+    shim::ring_exchange(head, called_);
+    return true;
+  }
+  if (binding_->gate() == shim::Gate::trap) {
+    if (!binding_->sealed()) {  // nobody listens yet, see lrpc::seal()
+      linkage.take_back();
+      put_back();
+      error_ = Errc::not_supported;
+      return false;
+    }
+    // The kernel keeps this thread until the call has returned.
+    (void)transfer_trap(*binding_, linkage, called_, false);
+    return true;
+  }
+  if (!may_block && choose_way(*binding_, linkage, false) == shim::CallerPolicy::Way::exchange) return ring_polled();
+  const bool parked = shim::ring_handoff(head, called_);  // T2
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
+    wake_estack(*binding_, linkage);
+  return true;
+}
+
+/// 4 · hands the arguments to the network domain. Nobody polls an A-stack of a remote binding, so every ring comes by
+/// here.
+bool PendingCall::ring_remote() noexcept {
+  const Errc started = binding_->remote_path()->start(called_.procedure(), *linkage_);
+  if (started == Errc::ok) {
+    shim::ring_exchange(*linkage_->astack.head, called_);  // nobody looks at it but wait(), which is to look further
+    return true;
+  }
+  put_back();
+  error_ = started;
+  return false;
+}
+
+bool PendingCall::remote_ready() const noexcept { return binding_->remote_path()->started(*linkage_).ready(); }
+
+/// Executes the call in this thread where that is how the binding's calls are executed: within one thread, or by a trap
+/// (if a hint in the region made us believe in a poller, which a sealed client has not). False: the server's threads
+/// have it.
+bool PendingCall::execute_here() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  const InlineServer& server = binding_->inline_server();
+  const bool traps = binding_->gate() == shim::Gate::trap;
+  if (server.serve == nullptr && !traps) return false;
+  if (binding_->revoked() || answered()) return true;
+  if (traps) {
+    (void)transfer_trap(*binding_, linkage, called_, true);
+  } else {
+    server.serve(server.server, linkage.index);
+  }
+  return true;
+}
+
+/// After a ring by plain store: the hint is off, or says that whoever polls cannot fence for us.
+void PendingCall::look_again() noexcept {
+  const shim::NoCancellation never;
+  if (shim::still_polled(*linkage_->astack.head)) return;
+  if (!execute_here()) wake_estack(*binding_, *linkage_);
+}
+
+/// After a plain store only: for as long as a poller may take. True: the word has changed. False: whoever was believed
+/// to poll does not, and the E-stack has been woken.
+bool PendingCall::poll_for_return() noexcept {
+  LinkageRecord& linkage = *linkage_;
+  CallWord word;
+  if (shim::poll_return(linkage, binding_->exchange_looks(), word)) {
+    return true;
+  }
+  exchange_missed(linkage);
+  wake_estack(*binding_, linkage);
+  return false;
+}
+
+/// An A-stack whose binding has been let go has no list to go back to: put_back() is to go by quarantine().
+void PendingCall::quarantine_if_let_go() noexcept {
+  if (binding_->has_been_let_go()) linkage_->quarantined = true;
+}
+
+std::uint16_t PendingCall::wait_slow() noexcept {
+  const std::uint16_t status = wait_for_status();
+  quarantine_if_let_go();
+  return status;
+}
+
+std::uint16_t PendingCall::wait_for_status() noexcept {
+  const shim::NoCancellation never;
+  LinkageRecord& linkage = *linkage_;
+  AStackHead& head = *linkage.astack.head;
+  if (queue_ != nullptr) stop_watching();
+  if (binding_->forgotten()) {
+    linkage.quarantined = true;
+    return failed(Errc::call_failed);
+  }
+  if (binding_->remote()) return binding_->remote_path()->finish(linkage);
+  if (execute_here()) {
+    const CallWord word = shim::load_word(head);
+    linkage.quarantined = !word.returns(called_);
+    return word.returns(called_) ? word.status() : failed(Errc::call_failed);
+  }
+  if (!ready() && linkage.estack_may_sleep) (void)poll_for_return();
+  return sleep_until_returned(*binding_, linkage);
+}
+
+bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
+  const shim::NoCancellation never;
+  const auto deadline = Clock::now() + std::clamp(limit, std::chrono::nanoseconds(0), kLongestWait);
+  while (!ready()) {
+    LinkageRecord& linkage = *linkage_;
+    AStackHead& head = *linkage.astack.head;
+    if (binding_->remote()) return binding_->remote_path()->started(linkage).wait_for(deadline - Clock::now());
+    if (execute_here()) return ready();
+    if (linkage.estack_may_sleep && poll_for_return()) return true;
+    const auto left = deadline - Clock::now();
+    if (left.count() <= 0) return ready();
+    const Waiting waiting(linkage);
+    const auto bound = waiting.left(std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left));
+    // This thread's own scope ends the wait, not the call.
+    if (bound.count() <= 0 || waiting.cancelled()) return ready();
+    if (sleep_for_return(*binding_, linkage, waiting, bound) != shim::Wake::timed_out) continue;
+    binding_->check_server();
+    overrule_hints(*binding_, head);
+  }
+  return true;
+}
+
+void PendingCall::abandon_rung() noexcept {
+  const shim::NoCancellation never;
+  LinkageRecord& linkage = *linkage_;
+  if (queue_ != nullptr) stop_watching();
+  if (binding_->forgotten()) {  // in a fork child the call is not ours
+    linkage_ = nullptr;
+    return;
+  }
+  if (binding_->remote()) {  // the network domain has a copy of its own
+    binding_->remote_path()->drop(linkage);
+    quarantine_if_let_go();
+    return put_back();
+  }
+  // Only what has returned may go back (T16); until then it stays where nobody takes it.
+  (void)shim::abandon(*linkage.astack.head, linkage.generation());
+  if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr && !binding_->revoked())
+    server.serve(server.server, linkage.index);  // nobody else declines it
+  linkage.quarantined = !shim::load_word(*linkage.astack.head).returns(called_);
+  quarantine_if_let_go();
+  put_back();
+}
+
+void PendingCall::leave_rung() noexcept {
+  (void)execute_here();
+  LinkageRecord& linkage = *std::exchange(linkage_, nullptr);
+  forget_limits(linkage);
+  binding_->quarantine(linkage);
+}
+
+}  // namespace lrpc::client

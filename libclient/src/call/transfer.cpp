@@ -1,0 +1,271 @@
+// The slow half of steps 4 and 5: everything between "no poller answered" and "the result is there or never will be".
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "lrpc/client/call/call.h"
+#include "lrpc/shim/call/step.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "transfer.h"
+#include "transfer_trap.h"
+#include "wait/waiting.h"
+
+namespace lrpc::client {
+namespace {
+
+using shim::AStackHead;
+using shim::CallWord;
+using shim::LinkageRecord;
+using shim::Turn;
+
+using shim::CallerPolicy;
+using shim::Moment;
+using shim::this_moment;
+
+/// Calls between two looks at the thread's scheduling.
+constexpr std::uint32_t kCallsBetweenLooks = 256;
+
+/// The peer wrote something that the protocol has no name for: no call of ours can be trusted to it any more.
+std::uint16_t peer_broke_protocol(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  linkage.quarantined = true;
+  binding.revoke();
+  return failed(Errc::call_failed);
+}
+
+std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (!rung) shim::ring_exchange(head, called);
+  binding.inline_server().serve(binding.inline_server().server, linkage.index);
+  const CallWord word = shim::load_word(head);
+  return word.is(Turn::returned, linkage.generation()) ? word.status() : failed(Errc::call_failed);
+}
+
+/// Whether this thread has a real-time policy: yielding to an ordinary E-stack would then do nothing. Looked up again
+/// now and then, for a policy may change.
+bool is_realtime() noexcept {
+  thread_local std::uint32_t calls = 0;
+  thread_local bool realtime = false;
+  if (calls++ % kCallsBetweenLooks == 0) {
+    const int policy = sched_getscheduler(0);
+    realtime = policy == SCHED_FIFO || policy == SCHED_RR;
+  }
+  return realtime;
+}
+
+/// Whether the binding and the thread let a caller hand its processor over, so that the E-stack gets it without a
+/// wake-up's delay.
+bool may_yield(const BindingObject& binding) noexcept { return binding.gate() != shim::Gate::sleep && !is_realtime(); }
+
+/// Hands the processor over and learns from what comes of it. True if the call has returned.
+bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
+  const std::uint64_t began = shim::ticks();
+  const bool returned = shim::yield_for_return(*linkage.astack.head, linkage.generation(),
+                                               CallerPolicy::kYieldMicroseconds * shim::ticks_per_microsecond(), word);
+  const Moment ended = this_moment();
+  linkage.policy.yielded(returned, ended.since(began), ended);
+  return returned;
+}
+
+/// To whoever waits for it.
+void offer_processor(LinkageRecord& linkage) noexcept {
+  const std::uint64_t ran = shim::thread_microseconds();
+  if (!linkage.policy.offer_due(ran)) return;
+  const std::uint64_t began = shim::ticks();
+  sched_yield();
+  linkage.policy.offered(this_moment().since(began), ran);
+}
+
+}  // namespace
+
+CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkage, bool may_yield) noexcept {
+  const AStackHead& head = *linkage.astack.head;
+  const shim::PolledHint polled(head.polled.load(std::memory_order_relaxed));
+  // Who calls by another gate is not polled for; a hint that says so is a lie.
+  const bool may_exchange = binding.gate() == shim::Gate::adaptive || binding.gate() == shim::Gate::exchange;
+  const CallerPolicy::Way way =
+      linkage.policy.choose({.polled = may_exchange ? polled : shim::PolledHint(),
+                             .estack = shim::EStackHint(head.attached.load(std::memory_order_relaxed)),
+                             .processor = shim::current_processor(),
+                             .now = this_moment()},
+                            may_yield);
+  // A plain store may hide that its E-stack is parked: for as long as a hint is trusted, see wake_estack().
+  if (way == CallerPolicy::Way::exchange) linkage.estack_may_sleep = true;
+  return way;
+}
+
+void exchange_missed(LinkageRecord& linkage) noexcept { linkage.policy.exchange_missed(this_moment()); }
+
+void wake_estack(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  LRPC_STEP("T4");
+  AStackHead& head = *linkage.astack.head;
+  linkage.estack_may_sleep = false;
+  linkage.policy.trust_no_longer();
+  // How many were woken says nothing: a completion queue that sleeps on several words counts for every kind of sleeper.
+  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  // Our exchange of the word comes before this load: an E-stack that detaches clears the hint, then looks at the word.
+  if (head.attached.load(std::memory_order_seq_cst) == 0) binding.ring_bell();
+}
+
+void overrule_hints(const BindingObject& binding, AStackHead& head) noexcept {
+  if (binding.revoked()) return;
+  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  binding.ring_bell();
+}
+
+namespace {
+
+/// The deadline passed, or the call was cancelled: leave the A-stack to the server, or take the result that came at the last moment.
+std::uint16_t abandon_call(LinkageRecord& linkage, const Waiting& waiting) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (!shim::abandon(head, linkage.generation())) {  // T15
+    const CallWord word = shim::load_word(head);
+    if (word.is(Turn::returned, linkage.generation())) return word.status();
+  }
+  linkage.quarantined = true;
+  return failed(waiting.why_over());
+}
+
+}  // namespace
+
+shim::Wake sleep_for_return(const BindingObject& binding, LinkageRecord& linkage, const Waiting& waiting,
+                            std::chrono::nanoseconds limit) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  if (!waiting.cancellable()) return shim::sleep_for_return(head, linkage.generation(), binding.revoked_flag(), limit);
+  // T3 as ever, but on more than one word.
+  shim::FutexWait word{&head.word, 0, true};
+  if (!shim::announce_sleep(head, linkage.generation(), binding.revoked_flag(), word.expected))
+    return shim::Wake::changed;
+  return waiting.sleep<1>({word}, limit);
+}
+
+std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  AStackHead& head = *linkage.astack.head;
+  Waiting waiting(linkage);
+  waiting.at_most(binding.call_timeout());
+  for (;;) {
+    const CallWord word = shim::load_word(head);
+    if (word.is(Turn::returned, linkage.generation())) return word.status();
+    if (binding.revoked() || word.revoked()) {  // the word's: the server says so before our watcher has seen it
+      binding.revoke();
+      linkage.quarantined = true;
+      return failed(Errc::call_failed);
+    }
+    if (!word.is(Turn::called, linkage.generation())) return peer_broke_protocol(binding, linkage);
+    const std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
+    if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage, waiting);
+    if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {
+      binding.check_server();
+      overrule_hints(binding, head);
+    }
+  }
+}
+
+Errc why_over() noexcept { return Waiting().why_over(); }
+
+CallWord limit_call(const BindingObject& binding, LinkageRecord& linkage, CallWord called) noexcept {
+  std::int64_t left = shim::Deadline::kNever;
+  if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
+    left = limits->deadline.left();
+    bool over = false;
+    if (left <= 0) [[unlikely]] {  // by ticks(); the clock has the last word
+      over = limits->deadline.until() <= Waiting::Clock::now();
+      left = 1;
+    }
+    const shim::Cancellations* const cancellations = limits->cancellations().get();
+    if (over || (cancellations != nullptr && shim::cancelled(cancellations))) [[unlikely]] {
+      linkage.take_back();  // never rung
+      return {};
+    }
+  }
+  if (const std::chrono::milliseconds timeout = binding.call_timeout(); binding.times_calls()) {
+    left = std::min(left, shim::Deadline::span(timeout).count());
+  }
+  if (left == shim::Deadline::kNever) return called;
+  linkage.astack.limit->store(static_cast<std::uint64_t>(left),
+                              std::memory_order_relaxed);  // before the ring's release
+  return called.with(CallWord::kLimited);
+}
+
+namespace {
+
+/// 4 and 5 · the exchange gate, where the call path did not take it by itself. True: the call has returned.
+bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
+  shim::ring_exchange(*linkage.astack.head, called);  // T1
+  return shim::poll_return(linkage, binding.exchange_looks(), word);
+}
+
+}  // namespace
+
+std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, CallWord called, bool rung) noexcept {
+  if (!rung && binding.times_calls()) {
+    called = limit_call(binding, linkage, called);  // however it was limited before
+    if (called == CallWord()) return failed(why_over());
+  }
+  const shim::NoCancellation never;
+  if (binding.inline_server().serve != nullptr) return transfer_inline(binding, linkage, called, rung);
+  if (binding.gate() == shim::Gate::trap) return transfer_trap(binding, linkage, called, rung);
+  if (binding.gate() == shim::Gate::none) {  // nobody serves it, see set_inline_server()
+    linkage.take_back();                     // never rung
+    return failed(Errc::call_failed);
+  }
+  AStackHead& head = *linkage.astack.head;
+
+  // Before the ring, while nothing is under way: how to wait. The E-stack is told whether we yield, or would beside it,
+  // for it is to wait for us in the same way.
+  CallWord word;
+  bool yield = false;
+  if (!rung) {
+    const bool may = may_yield(binding);
+    const CallerPolicy::Way way = choose_way(binding, linkage, may);
+    yield = way == CallerPolicy::Way::yield;
+    if (way == CallerPolicy::Way::exchange) {
+      if (may) offer_processor(linkage);
+      if (exchange(binding, linkage, called, word)) return word.status();
+      rung = true;
+    } else if (may && linkage.policy.would_yield(this_moment())) {
+      called = called.with(CallWord::kCallerYields);
+    }
+  }
+  if (rung) exchange_missed(linkage);
+
+  // 4 · ring, and trap only if the transfer needs it.
+  const bool parked = !rung && shim::ring_handoff(head, called);  // T2
+  // Nobody attached: an E-stack may have left without a trace in the word; waking finds that out and rings the bell.
+  if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0)
+    wake_estack(binding, linkage);
+
+  LRPC_STEP("client 5 slow");
+  // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to
+  // yield.
+  if (yield && yield_and_learn(linkage, word)) return word.status();
+  return sleep_until_returned(binding, linkage);
+}
+
+void quarantine_astack(BindingObject& binding, LinkageRecord& linkage) noexcept {
+  binding.astacks(linkage.astack.astack_class).give_up(linkage);
+  binding.quarantine(linkage);
+}
+
+Errc Call::failure(std::uint16_t status) noexcept {
+  const auto code = static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold));
+  switch (code) {
+    case Errc::call_failed:
+    case Errc::call_aborted:
+    case Errc::call_cancelled:
+    case Errc::binding_revoked:
+    case Errc::bad_procedure:
+    case Errc::argument_out_of_range:
+    case Errc::argument_too_long:
+    case Errc::bad_handle:
+    case Errc::exception_escaped:
+    case Errc::bad_result:
+    case Errc::limit_reached:
+    case Errc::not_permitted:
+    case Errc::not_supported:
+    case Errc::invalid_argument: return (status & shim::call_status::kFailed) != 0 ? code : Errc::call_failed;
+    default: return Errc::call_failed;
+  }
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,38 @@
+// What the slow halves of synchronous and of started calls share (transfer.cpp).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "lrpc/client/call/call.h"
+
+namespace lrpc::client {
+
+[[nodiscard]] constexpr std::uint16_t failed(Errc code) noexcept {
+  return static_cast<std::uint16_t>(shim::call_status::kFailed | static_cast<std::uint16_t>(code));
+}
+
+/// How to wait for the call that is to be rung on `linkage` next; `may_yield`: see CallerPolicy::choose().
+[[nodiscard]] shim::CallerPolicy::Way choose_way(const BindingObject& binding, shim::LinkageRecord& linkage,
+                                                 bool may_yield) noexcept;
+/// The poller that the A-stack's hint speaks of did not pick up the call.
+void exchange_missed(shim::LinkageRecord& linkage) noexcept;
+
+/// T4: wakes the A-stack's E-stack if it may sleep. If the hint says that none is associated, the clerk is told.
+void wake_estack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+/// After a bounded sleep on a call that has not returned: wakes its E-stack and tells the clerk, whatever the hints in
+/// the region say: a call must not hang on a hint that its peer has rewritten.
+void overrule_hints(const BindingObject& binding, shim::AStackHead& head) noexcept;
+
+class Waiting;
+
+/// T3: one sleep on the call's word, at most `limit`, that ends also when one of the cancellations comes (T19).
+shim::Wake sleep_for_return(const BindingObject& binding, shim::LinkageRecord& linkage, const Waiting& waiting,
+                            std::chrono::nanoseconds limit) noexcept;
+
+/// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status;
+/// marks the linkage quarantined if the A-stack must not go back.
+[[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
+
+}  // namespace lrpc::client

@@ -1,0 +1,288 @@
+#include "lrpc/client/import/binding_object.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "library.h"
+#include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/processor.h"
+#include "supply/secondary_astacks.h"
+
+namespace lrpc::client {
+namespace {
+
+/// A call that lasts keeps its tail: it is looked after at growing distances, up to this.
+constexpr std::uint32_t kLongestTrimDelayMs = 64'000;
+/// The watcher counts in 32 bits.
+constexpr std::chrono::milliseconds kLongestGrownIdle = std::chrono::hours(24);
+
+}  // namespace
+
+BindingParts::BindingParts() noexcept = default;
+BindingParts::BindingParts(BindingParts&&) noexcept = default;
+BindingParts& BindingParts::operator=(BindingParts&&) noexcept = default;
+BindingParts::~BindingParts() = default;
+
+BindingObject::BindingObject(BindingParts parts)
+    : remote_(parts.remote != nullptr),
+      exchange_looks_(shim::CallerPolicy::kExchangeMicroseconds * shim::polls_per_microsecond()),
+      owner_(getpid()),
+      parts_(std::move(parts)),
+      records_(parts_.region.layout().astack_count()) {
+  (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+  shim::prepare_to_close_aside();
+  quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    records_[i].index = i;
+    records_[i].policy.hold(times_calls());  // so that their calls come by transfer_slow()
+    records_[i].astack = parts_.region.astack(i);
+  }
+  const auto classes = parts_.region.layout().classes();
+  lists_ = std::make_unique<AStackList[]>(classes.size());
+  if (parts_.supply == AStackSupply::grow) {
+    secondary_ = std::make_unique<SecondaryAStacks>(*this);
+    return_ = shim::Watcher::Task([this] { return_unused(); });
+  }
+  const SecondaryRecords* secondary = secondary_ != nullptr ? &secondary_->records() : nullptr;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    lists_[i].fill(records_, classes[i].first_astack, classes[i].declared.count, secondary);
+  }
+}
+
+Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts) {
+  std::unique_ptr<BindingObject> object(new BindingObject(std::move(parts)));
+  if (auto& told = object->parts_.on_revoked) object->news_.call(std::move(told));
+  Library& library = Library::get();
+  {
+    std::lock_guard lock(library.mutex);
+    library.bindings.insert(object.get());
+  }
+  object->parts_.bell.take_nothing();
+  if (object->parts_.watched) {
+    if (Status watching = object->watch(); !watching) return watching.error();
+  }
+  return object;
+}
+
+Status BindingObject::watch() {
+  shim::Watcher& watcher = Library::get().watcher;
+  if (parts_.server_pidfd) {
+    auto watched =
+        watcher.watch(parts_.server_pidfd.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); });
+    if (!watched) return watched.error();
+    pidfd_watch_ = *watched;
+  }
+  // A server can say nothing on the bell but its end.
+  auto watched = watcher.watch(
+      parts_.bell.get(), [this](shim::Watcher::Event event) { watcher_saw_end(event.id); }, shim::Watcher::For::end);
+  if (!watched) return watched.error();
+  bell_watch_ = *watched;
+  return {};
+}
+
+// B20
+void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
+  Library::get().watcher.unwatch(watch);
+  keepers_.fetch_add(1, std::memory_order_relaxed);  // whoever is told may let this go
+  revoke();
+  news_.tell();
+  release();
+}
+
+void BindingObject::end_watching() noexcept {
+  Library& library = Library::get();
+  library.watcher.unwatch(pidfd_watch_);
+  library.watcher.unwatch(bell_watch_);
+  parts_.bell.hang_up();  // a fork child may hold it, too; the server must see the end now
+}
+
+/// A-stacks that are neither idle nor among those in quarantine. Under the library's lock, under which the watcher
+/// trims; nobody else is at them.
+std::size_t BindingObject::count_started(std::size_t quarantined) const noexcept {
+  std::size_t count = records_.size() + (secondary_ != nullptr ? secondary_->count() : 0);
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) count -= lists_[i].count_idle();
+  return count - quarantined;
+}
+
+// Nothing of this is on the call path: a started call that outlives its binding finds it revoked, goes by the slow
+// halves, and comes to quarantine().
+void BindingObject::let_go() noexcept {
+  const shim::NoCancellation never;
+  if (owner_ != getpid()) return let_go_after_fork();
+  end_watching();
+  std::size_t started = 0;
+  {
+    const std::lock_guard lock(Library::get().mutex);
+    std::unique_lock quarantine(quarantine_mutex_);
+    const std::size_t quarantined = quarantined_.size();
+    quarantine.unlock();
+    started = count_started(quarantined);
+  }
+  if (started != 0) {
+    keepers_.fetch_add(started, std::memory_order_relaxed);
+    let_go_.store(true, std::memory_order_release);
+    revoke();
+    if (parts_.remote != nullptr) parts_.remote->let_go();
+  }
+  release();
+}
+
+/// In a fork child a lock may be held by nobody, and a call by a thread that is not here. What a started call may still
+/// look at stays for good.
+void BindingObject::let_go_after_fork() noexcept {
+  if (secondary_ != nullptr) return;
+  {
+    const std::unique_lock lock(quarantine_mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || count_started(quarantined_.size()) != 0) return;
+  }
+  delete this;
+}
+
+void BindingObject::release() noexcept {
+  if (keepers_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+BindingObject::~BindingObject() {
+  if (owner_ != getpid()) return;  // in a fork child nothing of this is registered
+  const shim::NoCancellation never;
+  end_watching();
+  // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
+  Library& library = Library::get();
+  std::lock_guard lock(library.mutex);
+  library.bindings.erase(this);
+}
+
+void BindingObject::forget_after_fork() noexcept {
+  forgotten_ = true;
+  revoked_.store(true, std::memory_order_release);
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close_after_fork();
+  if (secondary_ != nullptr) secondary_->forget_after_fork();
+  parts_.bell.reset();
+  parts_.server_pidfd.reset();
+  news_.forget_after_fork();
+}
+
+void BindingObject::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
+  parts_.call_timeout = timeout;
+  for (shim::LinkageRecord& record : records_) record.policy.hold(times_calls());
+  if (secondary_ != nullptr) secondary_->hold_exchange(times_calls());
+  if (parts_.remote) parts_.remote->set_call_timeout(timeout);
+}
+
+void BindingObject::ring_bell() const noexcept { shim::ring_bell(parts_.bell.get()); }
+
+void BindingObject::check_server() noexcept {
+  if (parts_.gate == shim::Gate::trap) return;  // the next trap says so
+  std::array<pollfd, 2> fds{{{parts_.server_pidfd.get(), POLLIN, 0}, {parts_.bell.get(), 0, 0}}};
+  if (poll(fds.data(), fds.size(), 0) <= 0) return;
+  const bool dead = (fds[0].revents & POLLIN) != 0;
+  const bool hung_up = (fds[1].revents & (POLLHUP | POLLERR)) != 0;
+  if (dead || hung_up) revoke();
+}
+
+void BindingObject::revoke() noexcept {
+  if (revoked()) return;
+  const shim::NoCancellation never;
+  LRPC_STEP("T17");
+  // The lists first: whoever finds the binding revoked finds them closed, and the call path need not ask for both.
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
+  if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
+  // T17
+  for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
+  if (secondary_ != nullptr) secondary_->revoke();
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
+  if (!has_been_let_go()) news_.signal();
+  // Whoever is to be told is told by the watcher, which hears of a server that lives (but broke the protocol) only so;
+  // and so does that server.
+  if (parts_.watched) parts_.bell.hang_up();
+}
+
+Status BindingObject::watched() const {
+  if (owner_ != getpid()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  if (parts_.watched) return {};
+  return Error{
+      Errc::not_supported,
+      "nobody watches a server for a binding whose watcher was declined, nor for a sealed domain's: its end is "
+      "seen by calls alone"};
+}
+
+Result<int> BindingObject::revocation_fd() {
+  const shim::NoCancellation never;
+  if (!parts_.watched) return watched().error();
+  return news_.descriptor(revoked_);
+}
+
+Status BindingObject::when_revoked(std::function<void()> told) {
+  if (Status possible = watched(); !possible) return possible;
+  news_.call(std::move(told));
+  return {};
+}
+
+void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
+  if (forgotten_) return;  // a call that was started before the fork ends here, where no watcher is
+  if (tails_used_.exchange(true)) return;
+  const shim::NoCancellation never;
+  if (parts_.gate == shim::Gate::trap) return;  // a sealed process has no watcher; its tails stay
+  trim_delay_ms_ = delay_ms;
+  if (!Library::of_living_binding().watcher.post(trim_, delay_ms))
+    tails_used_.store(false);  // the next one tries again
+}
+
+/// On the watcher's thread, when this may be gone.
+void BindingObject::trim() {
+  Library& library = Library::of_living_binding();
+  std::lock_guard lock(library.mutex);
+  if (!library.bindings.contains(this) || has_been_let_go()) return;
+  // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
+  // again.
+  const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
+  if (!trim_idle_tails()) schedule_trim(next);
+}
+
+void BindingObject::schedule_return() noexcept {
+  if (parts_.grown_idle == kNoLimit) return;
+  if (return_scheduled_.exchange(true)) return;
+  const auto delay = static_cast<std::uint32_t>(std::min(parts_.grown_idle, kLongestGrownIdle).count());
+  // Else the next growth tries again.
+  if (!Library::of_living_binding().watcher.post(return_, delay)) return_scheduled_.store(false);
+}
+
+/// On the watcher's thread, when this may be gone.
+void BindingObject::return_unused() {
+  Library& library = Library::of_living_binding();
+  std::lock_guard lock(library.mutex);
+  if (!library.bindings.contains(this)) return;
+  return_scheduled_.store(false);
+  if (secondary_ != nullptr && secondary_->return_unused()) schedule_return();
+}
+
+bool BindingObject::trim_idle_tails() {
+  std::vector<shim::LinkageRecord*> idle;
+  idle.reserve(records_.size() + (secondary_ != nullptr ? secondary_->count() : 0));
+  tails_used_.store(false);
+  trims_.fetch_add(1, std::memory_order_seq_cst);
+  const auto classes = parts_.region.layout().classes();
+  bool all_idle = true;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i].tail_stride == 0) continue;
+    // Whoever is not in a call now, out of everybody's reach: nobody writes a tail that is being punched.
+    idle.clear();
+    lists_[i].take_idle(idle);
+    for (const shim::LinkageRecord* record : idle) parts_.region.trim_tail(record->astack);
+    lists_[i].put_idle(idle);
+    all_idle &= idle.size() >= classes[i].declared.count;
+  }
+  trims_.fetch_add(1, std::memory_order_release);
+  return all_idle;
+}
+
+}  // namespace lrpc::client

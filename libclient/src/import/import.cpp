@@ -1,0 +1,227 @@
+// The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "import.h"
+#include "lrpc/client/import/binding.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "remote/remote_import.h"
+#include "sealed_import.h"
+
+namespace lrpc {
+namespace {
+
+using client::ImportWish;
+using client::kAnswerSlack;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// Between attempts to find a nameserver that went away, doubling from the first to the longest.
+constexpr milliseconds kFirstPause{50};
+constexpr milliseconds kLongestPause{1'000};
+
+/// How long to wait for the name.
+milliseconds wait_of(const ImportOptions& options) { return options.timeout.value_or(kDoNotWait); }
+
+/// What is left to wait for the answer. A private server has no name to wait for: its time is all for the answer.
+milliseconds patience_of(const ImportOptions& options, bool is_private) {
+  const milliseconds wait = wait_of(options);
+  if (wait == kNoLimit) return wait;
+  const milliseconds told(shim::ImportRequest::wire_timeout(wait));
+  return is_private && options.timeout ? told : told + kAnswerSlack;
+}
+
+Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
+                                const shim::Stranger& server) {
+  shim::BinderMessage request;
+  request.request = 1;
+  request.body = shim::ImportRequest{
+      .name = std::string(name),
+      .interface = {std::string(wish.interface.name), wish.interface.major, wish.interface.minor, wish.interface.hash},
+      .timeout_ms = shim::ImportRequest::wire_timeout(wait_of(options)),
+      .gate = options.gate,
+      .principal = wish.principal};
+  const milliseconds patience = patience_of(options, wish.is_private);
+  const Status sent =
+      patience == kNoLimit ? shim::send_message(socket, request) : shim::send_message(socket, request, patience);
+  if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
+  if (!sent) return sent.error();
+
+  // The nameserver is trusted; a private server is not.
+  const auto attachments = wish.is_private ? shim::Attachments::taken_in : shim::Attachments::trusted;
+  auto answer = shim::receive_message(socket, patience, attachments, server);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
+  return std::move(**answer);
+}
+
+/// B19: checks what came back against what this client was compiled for; nothing of it is believed. Takes the
+/// descriptors that are what they should be.
+Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWish& wish, const ImportOptions& options,
+                                    const shim::Stranger& server, std::vector<AStackClass>* classes) {
+  const bool is_private = wish.is_private;
+  if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
+  if (answer.fds_lost)
+    return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
+  auto* bound = std::get_if<shim::Bound>(&answer.body);
+  const std::size_t wanted_fds = is_private ? 2 : 3;
+  if (bound == nullptr || answer.fds.size() != wanted_fds) {
+    return Error{Errc::bad_message, "the answer to an import is not a binding"};
+  }
+  // The client writes on the bell and watches it for the server's end.
+  if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
+    return Error{Errc::bad_message, "the binding's bell is not one"};
+  }
+  if (shim::is_socket_pair_end(answer.fds[0].get())) {
+    return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
+  }
+  // Who was not compiled for any layout takes what the nameserver has laid the region out by.
+  if (classes != nullptr) *classes = bound->classes;
+  if (classes == nullptr && !std::ranges::equal(bound->classes, wish.classes)) {
+    return Error{Errc::hash_mismatch, "the server's A-stacks differ from this client's: regenerate both sides' stubs"};
+  }
+  auto layout = shim::RegionLayout::of(bound->classes);
+  if (!layout) return layout.error();
+  auto region = shim::Region::map(std::move(answer.fds[0]), *std::move(layout));
+  if (!region) return region.error();
+
+  client::BindingParts parts;
+  parts.id = bound->binding_id;
+  parts.nonce = bound->nonce;
+  parts.region = *std::move(region);
+  parts.bell = shim::PeerSocket(std::move(answer.fds[wanted_fds - 1]),
+                                is_private ? shim::PeerSocket::Made::by_peer : shim::PeerSocket::Made::here, server);
+  parts.gate = options.gate;
+  parts.supply = options.supply;
+  parts.grown_idle = options.grown_idle;
+  parts.call_timeout = options.call_timeout;
+  parts.watched = options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
+  parts.on_revoked = options.on_revoked;
+  if (!is_private) {
+    parts.server = bound->server;
+    parts.server_pidfd = std::move(answer.fds[1]);
+    return parts;
+  }
+  // Over a socketpair the peer is whoever sent the message, by the kernel's word.
+  if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
+  parts.server = *answer.sender;
+  auto pidfd = shim::open_pidfd(parts.server.pid);
+  if (!pidfd) return pidfd.error();
+  parts.server_pidfd = *std::move(pidfd);
+  return parts;
+}
+
+bool hung_up(int socket) {
+  pollfd entry{socket, 0, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+ImportWish wish_of(const Pdl& pdl, bool is_private) { return {pdl.interface, pdl.classes, std::nullopt, is_private}; }
+
+}  // namespace
+
+Status client::check_options(const ImportOptions& options, bool sealed) {
+  const milliseconds wait = wait_of(options);
+  if (Status sound = shim::check_wait("ImportOptions::timeout", wait); !sound) return sound;
+  if (Status sound = shim::check_span("ImportOptions::grown_idle", options.grown_idle); !sound) return sound;
+  if (Status sound = shim::check_span("ImportOptions::call_timeout", options.call_timeout); !sound) return sound;
+  if (sealed && !(options.call_timeout == kNoLimit)) {
+    return Error{Errc::not_supported, "call_timeout: a caller in a trap cannot go on before the server answers"};
+  }
+  if (sealed && options.supply == AStackSupply::grow) {
+    return Error{Errc::not_supported, "AStackSupply::grow: a sealed domain cannot take another region"};
+  }
+  if (options.on_revoked && (sealed || !options.watcher)) {
+    return Error{Errc::not_supported, "on_revoked: nobody would call it, for without a watcher nobody watches"};
+  }
+  return {};
+}
+
+Result<Binding> client::bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
+                             std::vector<AStackClass>* bound_classes) {
+  if (Status sound = check_options(options, options.gate == Gate::trap); !sound) return sound.error();
+  shim::Stranger server = wish.is_private ? shim::stranger_at(socket) : shim::Stranger{};
+  auto answer = ask(socket, name, wish, options, server);
+  if (!answer) return answer.error();
+  if (const auto* bound = std::get_if<shim::Bound>(&answer->body); !wish.is_private && bound != nullptr) {
+    server.user = bound->server.uid;
+  }
+  auto parts = accept(*answer, wish, options, server, bound_classes);
+  if (wish.is_private) shim::close_strangers(std::move(answer->fds), server);  // what accept() has not taken
+  if (!parts) return parts.error();
+  auto object = client::BindingObject::create(*std::move(parts));
+  if (!object) return object.error();
+  return Binding(*std::move(object));
+}
+
+Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  const shim::NoCancellation never;
+  if (name.find('@') != std::string_view::npos) return client::import_remote(name, pdl, options);
+  if (!shim::valid_name(name)) {
+    return Error{Errc::invalid_argument,
+                 "'" + std::string(name) + "' is not a name: 1 to 255 printable ASCII characters without space or '/'"};
+  }
+  if (client::in_sealed_domain()) return client::import_sealed(name, pdl, options);
+  auto socket = shim::connect_nameserver(options.nameserver);
+  if (!socket) return socket.error();
+  const auto began = Clock::now();
+  auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
+  const milliseconds wait = wait_of(options);
+  if (bound || wait == kDoNotWait) return bound;
+
+  // B18. Who waits for a name waits for a nameserver that is being restarted, too: its servers come back with their
+  // names.
+  milliseconds pause = kFirstPause;
+  while (bound.code() == Errc::peer_gone && hung_up(socket->get())) {
+    do {
+      const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
+      if (waited >= wait) return bound;
+      std::this_thread::sleep_for(std::min(pause, wait - waited));
+      pause = std::min(pause * 2, kLongestPause);
+      socket = shim::connect_nameserver(options.nameserver);
+    } while (!socket && socket.code() == Errc::no_nameserver);
+    if (!socket) return socket.error();
+    ImportOptions rest = options;
+    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began);
+    if (!(wait == kNoLimit)) rest.timeout = std::max<milliseconds>(wait - waited, kDoNotWait);
+    bound = client::bind(socket->get(), name, wish_of(pdl, false), rest);
+  }
+  return bound;
+}
+
+Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options) {
+  const shim::NoCancellation never;
+  if (options.timeout == kDoNotWait) {
+    return Error{
+        Errc::invalid_argument,
+        "ImportOptions::timeout is zero: the answer to a private import takes some time; leave it unset for 10 s"};
+  }
+  const int on = 1;
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return system_error("the private binding's socket: SO_PASSCRED", errno);
+  }
+  auto bound = client::bind(socket.get(), "", wish_of(pdl, true), options);
+  // Whoever made the pair may have left something in it. No end of the pair for others who hold this one, too.
+  shim::Stranger server = shim::stranger_at(socket.get());
+  shim::close_aside(std::move(socket), std::move(server));
+  return bound;
+}
+
+Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}
+Binding::Binding(Binding&&) noexcept = default;
+Binding& Binding::operator=(Binding&& other) noexcept {
+  if (this == &other) return *this;
+  const Binding before(std::exchange(object_, std::move(other.object_)));
+  return *this;
+}
+Binding::~Binding() {
+  if (object_ != nullptr) object_.release()->let_go();
+}
+
+}  // namespace lrpc

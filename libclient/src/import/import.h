@@ -1,0 +1,31 @@
+// The import call without a PDL: what Binding::import() and RawBinding::import() are made of.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/client/import/binding.h"
+
+namespace lrpc::client {
+
+/// What the gate cannot do, whoever the server is: not_supported. `sealed`: the binding has the trap gate.
+Status check_options(const ImportOptions& options, bool sealed);
+
+/// One attempt over a connected socket. `classes`: those that this client was compiled for, empty if it takes the
+/// server's, which then stand in `bound_classes`.
+struct ImportWish {
+  InterfaceId interface;
+  std::span<const AStackClass> classes;
+  std::optional<shim::Principal> principal;
+  bool is_private = false;
+};
+Result<Binding> bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
+                     std::vector<AStackClass>* bound_classes = nullptr);
+
+/// How long the nameserver may take to answer, beyond what the importer is ready to wait.
+inline constexpr std::chrono::milliseconds kAnswerSlack{10'000};
+
+}  // namespace lrpc::client

@@ -1,0 +1,23 @@
+// What all bindings of a client share: the library's watcher, and the list of those that live.
+#pragma once
+
+#include <mutex>
+#include <set>
+
+#include "lrpc/client/import/binding_object.h"
+#include "lrpc/shim/system/watcher.h"
+
+namespace lrpc::client {
+
+/// Never destroyed: bindings in static storage may outlive any static.
+struct Library {
+  shim::Watcher watcher{"lrpc-client"};
+  std::mutex mutex;
+  std::set<BindingObject*> bindings;
+
+  static Library& get();
+  /// The one that a living binding is in: without the lock, which a thread about to fork may hold.
+  static Library& of_living_binding();
+};
+
+}  // namespace lrpc::client

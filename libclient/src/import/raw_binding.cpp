@@ -1,0 +1,108 @@
+#include "lrpc/client/import/raw_binding.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "call/transfer.h"
+#include "import.h"
+#include "lrpc/client/call/call_scope.h"
+#include "lrpc/client/call/pending.h"
+#include "lrpc/shim/binder/told_text.h"
+
+namespace lrpc::client {
+namespace {
+
+using shim::PackedShape;
+
+/// What the nameserver knows of the name, with the server's own descriptors.
+Result<shim::Described> describe(int socket, std::string_view name) {
+  shim::BinderMessage request;
+  request.request = 1;
+  request.body = shim::DescribeRequest{std::string(name)};
+  if (Status sent = shim::send_message(socket, request, kAnswerSlack); !sent) return sent.error();
+  auto answer = shim::receive_message(socket, kAnswerSlack);
+  if (!answer) return answer.error();
+  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver did not answer in time"};
+  if (auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, std::move(failed->text)};
+  if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(*described);
+  return Error{Errc::bad_message, "the answer to a question about a name makes no sense"};
+}
+
+/// The status of a call that failed, and, if the server's program has said why, the text as results.
+std::uint16_t fail_with_text(const shim::AStack& astack, std::uint16_t status, std::span<std::byte> results,
+                             std::size_t& size) noexcept {
+  if (!shim::call_status::told(status)) return status;
+  const shim::ToldText told = shim::take_told(shim::told_room(astack.image, astack.limit));
+  if (told.size == 0 || told.size > results.size())
+    return static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
+  std::memcpy(results.data(), told.bytes.data(), told.size);
+  size = told.size;
+  return status;
+}
+
+}  // namespace
+
+Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& interface,
+                                      const std::optional<shim::Principal>& principal, const ImportOptions& options) {
+  if (!shim::valid_name(name)) return Error{Errc::invalid_argument, "that is no name that could be exported"};
+  auto socket = shim::connect_nameserver(options.nameserver);
+  if (!socket) return socket.error();
+  std::vector<AStackClass> classes;
+  auto binding = bind(socket->get(), name, {interface, {}, principal, false}, options, &classes);
+  if (!binding) return binding.error();
+  // Bound first, so that who may not bind learns nothing. If another server has the name by now, the hash still says
+  // that the descriptors are those of this interface, and the classes below that they fit this region.
+  auto described = describe(socket->get(), name);
+  if (!described) return described.error();
+  if (Status same = shim::compatible(interface, described->interface.view()); !same) return same.error();
+  if (described->descriptors.empty()) {
+    return Error{Errc::not_supported,
+                 "'" + std::string(name) + "' has too many procedures to be called from other hosts"};
+  }
+  auto descriptors = shim::ReceivedDescriptors::decode(
+      std::as_bytes(std::span(described->descriptors.data(), described->descriptors.size())), classes);
+  if (!descriptors) return descriptors.error();
+  return RawBinding(*std::move(binding), *std::move(descriptors));
+}
+
+std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byte> arguments,
+                               std::span<std::byte> results, std::size_t& size,
+                               std::chrono::milliseconds limit) noexcept {
+  size = 0;
+  if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
+  const ProcedureDescriptor& descriptor = procedures()[procedure];
+  const CallScope scope(limit);
+  // As a stub calls, and not as a starter does: who waits for the return at once may hand its processor over meanwhile.
+  Call call(binding_.object(), descriptor.astack_class);
+  if (!call.taken()) return failed(call.error());
+  const shim::AStack& astack = call.linkage().astack;
+  if (astack.tail != nullptr) (void)call.tail();
+  if (!unpack(PackedShape::of_call(descriptor), arguments, astack)) return failed(Errc::argument_out_of_range);
+  const std::uint16_t status = call.transfer(procedure);
+  const auto shape = PackedShape::of_status(descriptor, status);
+  if (!shape && (status & shim::call_status::kFailed) == 0) return failed(Errc::call_failed);
+  if (!shape) return fail_with_text(astack, status, results, size);
+  const auto packed = pack(*shape, astack, results);
+  if (!packed) return failed(Errc::bad_result);
+  size = *packed;
+  return status;
+}
+
+std::uint16_t RawBinding::send(std::uint16_t procedure, std::span<const std::byte> arguments,
+                               std::chrono::milliseconds limit) noexcept {
+  if (procedure >= procedures().size()) return failed(Errc::bad_procedure);
+  const ProcedureDescriptor& descriptor = procedures()[procedure];
+  const CallScope scope(limit);
+  PendingCall call(binding_.object(), descriptor.astack_class);
+  if (!call.taken()) return failed(call.error());
+  if (!unpack(PackedShape::of_call(descriptor), arguments, call.placed())) {
+    call.put_back();
+    return failed(Errc::argument_out_of_range);
+  }
+  if (!call.ring(procedure, descriptor.may_block)) return failed(call.error());
+  call.leave();
+  return 0;
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,75 @@
+#include "lrpc/client/import/revocation.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::client {
+namespace {
+
+int make_event(bool readable) noexcept { return ::eventfd(readable ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+}  // namespace
+
+RevocationNews::~RevocationNews() { UniqueFd(fd_.load()).reset(); }
+
+Result<int> RevocationNews::descriptor(const std::atomic<bool>& revoked) {
+  if (const int made = fd_.load(std::memory_order_acquire); made >= 0) return made;
+  // Without the lock, which a fork child may find held by a thread that it has not.
+  UniqueFd fd(make_event(false));
+  if (!fd) return system_error("eventfd", errno);
+  int before = -1;
+  if (!fd_.compare_exchange_strong(before, fd.get(), std::memory_order_seq_cst)) return before;
+  // Whoever sets the flag looks for a descriptor after it: either it has seen ours, or we see the flag.
+  if (revoked.load(std::memory_order_seq_cst)) signal();
+  return fd.release();
+}
+
+void RevocationNews::signal() noexcept {
+  const int fd = fd_.load(std::memory_order_seq_cst);
+  if (fd >= 0) (void)::eventfd_write(fd, 1);
+}
+
+void RevocationNews::call(std::function<void()> told) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!told_) {
+      to_call_.push_back(std::move(told));
+      return;
+    }
+  }
+  told();
+}
+
+void RevocationNews::tell() noexcept {
+  decltype(to_call_) now;
+  {
+    const std::lock_guard lock(mutex_);
+    told_ = true;
+    now.swap(to_call_);
+  }
+  for (const auto& told : now) {
+    try {
+      told();
+    } catch (...) {  // the watcher's thread is nobody's to end
+    }
+  }
+}
+
+void RevocationNews::forget_after_fork() noexcept {
+  const int fd = fd_.load(std::memory_order_relaxed);
+  if (fd < 0) return;
+  ::close(fd);  // first: then there is a descriptor to be had
+  const int own = make_event(true);
+  if (own < 0 || own == fd) return;
+  (void)::dup3(own, fd, O_CLOEXEC);
+  ::close(own);
+}
+
+}  // namespace lrpc::client

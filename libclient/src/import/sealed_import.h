@@ -1,0 +1,15 @@
+// Importing in a sealed domain: the one binding that whoever started the program has made for it.
+#pragma once
+
+#include <string_view>
+
+#include "lrpc/client/import/binding.h"
+
+namespace lrpc::client {
+
+/// True if this program was started as a sealed client domain.
+[[nodiscard]] bool in_sealed_domain() noexcept;
+/// Binding::import there. Never blocks, and opens nothing.
+Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const ImportOptions& options);
+
+}  // namespace lrpc::client

@@ -1,0 +1,294 @@
+// The remote Binding Object: A-stacks in the client's own memory, and a local binding to the network domain behind
+// them.
+#include "remote_import.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "call/transfer.h"
+#include "import/import.h"
+#include "import/sealed_import.h"
+#include "lrpc/client/call/call_scope.h"
+#include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/binder/told_text.h"
+#include "lrpc/shim/call/packed_image.h"
+#include "network_path.client.h"
+
+namespace lrpc::client {
+namespace {
+
+namespace wire = lrpc::netpath::NetworkPath;
+using shim::LinkageRecord;
+using shim::PackedShape;
+using std::chrono::milliseconds;
+
+std::uint32_t wire_ms(milliseconds time) {
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(time.count(), shim::ImportRequest::kForever - 1));
+}
+
+/// The most that a packed image of the interface takes, and in which procedure.
+struct Largest {
+  std::uint64_t size = 0;
+  std::string_view procedure;
+  void consider(std::uint64_t other, std::string_view name) {
+    if (other > size || procedure.empty()) {
+      size = other;
+      procedure = name.substr(0, shim::kMaxNameLength);
+    }
+  }
+};
+
+/// The end of the Binding Object's own bell that stands for the server: whoever hangs it up ends the binding, by the
+/// same way on which a dead server does. Shared with the inner binding's callback, which may run while all this is
+/// being taken down.
+using HangUp = std::shared_ptr<const UniqueFd>;
+
+class NetworkedPath final : public RemotePath {
+ public:
+  NetworkedPath(const Pdl& pdl, wire::Client inner, wire::Path path, HangUp end, std::size_t astacks, std::size_t in,
+                std::size_t out)
+      : pdl_(pdl),
+        inner_(std::move(inner)),
+        path_(path),
+        end_(std::move(end)),
+        slots_(astacks),
+        most_in_(in),
+        most_out_(out) {}
+
+  std::uint16_t call(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    const auto image = packed(procedure, linkage);
+    if (!image) return failed(Errc::call_failed);
+    Buffer results(results_of(linkage));
+    return settle(procedure, linkage, inner_.Call(path_, procedure, limit_ms(), *image, results), results);
+  }
+
+  std::uint16_t send(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    const auto image = packed(procedure, linkage);
+    if (!image) return failed(Errc::call_failed);
+    const auto sent = inner_.Send(path_, procedure, *image);
+    return sent ? std::uint16_t{0} : failed(sent.code());
+  }
+
+  Errc start(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    const auto image = packed(procedure, linkage);
+    if (!image) return Errc::call_failed;
+    Slot& slot = slot_of(linkage);
+    slot.results = Buffer(results_of(linkage));
+    auto started = inner_.start().Call(path_, procedure, limit_ms(), *image, slot.results);
+    if (!started.call().taken()) return started.call().error();
+    slot.procedure = procedure;
+    slot.started.emplace(std::move(started));
+    return Errc::ok;
+  }
+  PendingCall& started(const LinkageRecord& linkage) noexcept override { return slot_of(linkage).started->call(); }
+  std::uint16_t finish(LinkageRecord& linkage) noexcept override {
+    Slot& slot = slot_of(linkage);
+    if (owner_->revoked() && !slot.started->ready()) {  // ready() has said so: nobody waits for this one any more
+      slot.started.reset();
+      return failed(Errc::call_failed);
+    }
+    auto result = slot.started->finish();
+    slot.started.reset();
+    return settle(slot.procedure, linkage, std::move(result), slot.results);
+  }
+  void drop(LinkageRecord& linkage) noexcept override { slot_of(linkage).started.reset(); }
+  void let_go() noexcept override { inner_.binding().object().end(); }
+
+  bool grow(std::uint16_t place) noexcept override {
+    secondary_slots_[place].reset(new (std::nothrow) Slot[shim::kMostAStacksInSecondary]);
+    return secondary_slots_[place] != nullptr;
+  }
+  void shrink(std::uint16_t place) noexcept override { secondary_slots_[place].reset(); }
+
+  /// Both the network domain's limit and, should it not answer, our own: limit_ms() reads it there.
+  void set_call_timeout(milliseconds timeout) noexcept override { inner_.binding().object().set_call_timeout(timeout); }
+
+  /// Once, before the first call: the Binding Object that owns this.
+  void belong_to(BindingObject& owner) noexcept { owner_ = &owner; }
+
+ private:
+  /// What belongs to one A-stack while a call holds it.
+  struct Slot {
+    std::unique_ptr<std::byte[]> memory;  ///< The packed arguments, then the packed results. From the first call on.
+    std::optional<Pending<wire::Call_outcome>> started;
+    Buffer results;
+    std::uint16_t procedure = 0;
+  };
+
+  [[nodiscard]] Slot& slot_of(const LinkageRecord& linkage) noexcept {
+    if (linkage.index < slots_.size()) [[likely]]
+      return slots_[linkage.index];
+    const std::size_t within = linkage.index - slots_.size();
+    return secondary_slots_[within / shim::kMostAStacksInSecondary][within % shim::kMostAStacksInSecondary];
+  }
+  /// What a call has now, rounded up, as the network domain is told: it is our own wait that ends in time. 0: no limit.
+  [[nodiscard]] std::uint32_t limit_ms() noexcept {
+    const milliseconds timeout = inner_.binding().object().call_timeout();
+    const auto left = CallScope::remaining();
+    if (!left) return timeout == kNoLimit ? 0 : wire_ms(timeout);
+    const milliseconds rounded = std::max(std::chrono::ceil<milliseconds>(*left), milliseconds(1));
+    return wire_ms(std::min(timeout, rounded));
+  }
+
+  [[nodiscard]] std::optional<std::span<const std::byte>> packed(std::uint16_t procedure,
+                                                                 const LinkageRecord& linkage) noexcept {
+    Slot& slot = slot_of(linkage);
+    if (slot.memory == nullptr) slot.memory.reset(new (std::nothrow) std::byte[most_in_ + most_out_]);
+    if (slot.memory == nullptr) return std::nullopt;
+    const std::span<std::byte> room(slot.memory.get(), most_in_);
+    const auto size = pack(PackedShape::of_call(pdl_.procedures[procedure]), linkage.astack, room);
+    if (!size) return std::nullopt;
+    return room.first(*size);
+  }
+  [[nodiscard]] std::span<std::byte> results_of(const LinkageRecord& linkage) noexcept {
+    return {slot_of(linkage).memory.get() + most_in_, most_out_};
+  }
+
+  /// What the call has come to; on the A-stack lies then what its status promises.
+  std::uint16_t settle(std::uint16_t procedure, const LinkageRecord& linkage, Result<wire::CallResults> result,
+                       const Buffer& results) noexcept {
+    if (!result) {
+      // Said by the way to the network domain itself; what it says about our arguments to it is not for our caller.
+      const Errc code = result.code();
+      if (inner_.binding().revoked()) end();
+      const bool ours = code == Errc::call_aborted || code == Errc::call_cancelled || code == Errc::binding_revoked ||
+                        code == Errc::limit_reached;
+      return failed(ours ? code : Errc::call_failed);
+    }
+    if (result->ended) end();
+    const std::uint16_t status = result->status;
+    if (shim::call_status::told(status)) {
+      const auto text = results.contents();
+      const shim::AStack& astack = linkage.astack;
+      const bool put = shim::put_told(shim::told_room(astack.image, astack.limit),
+                                      {reinterpret_cast<const char*>(text.data()), text.size()});
+      return put ? status : static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
+    }
+    if ((status & shim::call_status::kFailed) != 0) return status;
+    const auto shape = PackedShape::of_status(pdl_.procedures[procedure], status);
+    if (!shape || !unpack(*shape, results.contents(), linkage.astack)) return failed(Errc::call_failed);
+    return status;
+  }
+
+  /// No call comes to the server any more. The program is told by the watcher, as of a dead server.
+  void end() noexcept {
+    ::shutdown(end_->get(), SHUT_RDWR);
+    owner_->revoke();
+  }
+
+  const Pdl& pdl_;
+  BindingObject* owner_ = nullptr;
+  wire::Client inner_;
+  const wire::Path path_;
+  const HangUp end_;
+  std::vector<Slot> slots_;
+  std::array<std::unique_ptr<Slot[]>, shim::kMostSecondaryRegions> secondary_slots_;
+  const std::size_t most_in_;
+  const std::size_t most_out_;
+};
+
+Status check(std::string_view name, std::string_view host, const Pdl& pdl, const ImportOptions& options) {
+  if (!shim::valid_name(name)) {
+    return Error{Errc::invalid_argument, "'" + std::string(name) +
+                                             "' in front of the '@' is not a name: 1 to 255 printable "
+                                             "ASCII characters without space, '@' or '/'"};
+  }
+  if (host.empty() || host.size() > shim::kMaxNameLength) {
+    return Error{Errc::invalid_argument, "behind the '@' there is to be a host: an IPv4 address or a name of one"};
+  }
+  if (options.gate == Gate::trap || options.gate == Gate::none || in_sealed_domain()) {
+    return Error{Errc::not_supported,
+                 "a remote binding has no gate of its own: neither a sealed domain nor a binding within "
+                 "one thread can have one"};
+  }
+  if (Status sound = check_options(options, false); !sound) return sound.error();
+  if (pdl.procedures.empty()) return Error{Errc::invalid_argument, "an interface without procedures"};
+  return {};
+}
+
+/// A local binding to the network domain, for one remote binding alone.
+Result<wire::Client> import_network(const ImportOptions& options, const HangUp& end) {
+  ImportOptions inner;
+  inner.nameserver = options.nameserver;
+  inner.watcher = options.watcher;
+  inner.supply = options.supply;
+  inner.gate = options.gate;
+  if (options.watcher) inner.on_revoked = [end] { ::shutdown(end->get(), SHUT_RDWR); };
+  auto client = wire::Client::import(shim::kNetworkName, inner);
+  if (client || client.code() != Errc::name_unknown) return client;
+  return Error{Errc::remote_unavailable,
+               "no network domain here: start lrpc-netd with the same nameserver (as root or with CAP_NET_RAW, or "
+               "over UDP without)"};
+}
+
+Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd bell, const Pdl& pdl,
+                     const ImportOptions& options, std::size_t most_in, std::size_t most_out) {
+  auto layout = shim::RegionLayout::of(pdl.classes);
+  if (!layout) return layout.error();
+  auto region = shim::Region::private_to_this_domain(*std::move(layout));
+  if (!region) return region.error();
+  inner.binding().object().set_call_timeout(options.call_timeout);
+
+  BindingParts parts;
+  parts.server = shim::kNobodyHere;
+  parts.region = *std::move(region);
+  parts.bell = shim::PeerSocket(std::move(bell), shim::PeerSocket::Made::here, {});
+  parts.supply = options.supply;
+  parts.grown_idle = options.grown_idle;
+  parts.call_timeout = options.call_timeout;
+  parts.watched = options.watcher;
+  parts.on_revoked = options.on_revoked;
+  auto remote = std::make_unique<NetworkedPath>(pdl, std::move(inner), path, std::move(end),
+                                                parts.region.layout().astack_count(), most_in, most_out);
+  NetworkedPath& networked = *remote;
+  parts.remote = std::move(remote);
+  auto object = BindingObject::create(std::move(parts));
+  if (!object) return object.error();
+  networked.belong_to(**object);
+  return Binding(*std::move(object));
+}
+
+}  // namespace
+
+Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  const std::size_t at = name.rfind('@');
+  const std::string_view host = name.substr(at + 1);
+  name = name.substr(0, at);
+  if (Status sound = check(name, host, pdl, options); !sound) return sound.error();
+  Largest call;
+  Largest result;
+  for (const ProcedureDescriptor& procedure : pdl.procedures) {
+    call.consider(PackedShape::of_call(procedure).most(), procedure.name);
+    result.consider(shim::most_returned(procedure), procedure.name);
+  }
+
+  auto ends = shim::make_socket_pair();
+  if (!ends) return ends.error();
+  struct End {  // a type of ours, see __tsan_default_suppressions()
+    UniqueFd fd;
+  };
+  const auto record = std::make_shared<const End>(std::move(ends->second));
+  std::shared_ptr<const UniqueFd> end(record, &record->fd);
+  auto inner = import_network(options, end);
+  if (!inner) return inner.error();
+  const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));
+  auto path = inner->Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash,
+                          wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
+                          static_cast<std::uint32_t>(result.size), result.procedure);
+  if (const auto* refused = path.raised<wire::Refused>()) {
+    const auto code = static_cast<Errc>(refused->code);
+    return Error{describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code,
+                 refused->text.str()};
+  }
+  if (!path) return Error{Errc::remote_unavailable, "lrpc-netd did not bind: " + path.error().message()};
+  return make(*std::move(inner), *path, std::move(end), std::move(ends->first), pdl, options, call.size,
+              std::max<std::size_t>(result.size, shim::kMostTold));
+}
+
+}  // namespace lrpc::client

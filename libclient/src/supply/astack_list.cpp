@@ -1,0 +1,323 @@
+#include "lrpc/client/supply/astack_list.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <climits>
+#include <new>
+
+#include "lrpc/shim/system/futex.h"
+
+namespace lrpc::client {
+
+namespace {
+
+/// Gives each living thread a number of its own, as long as there are any, and takes it back when the thread ends. What
+/// is leased under a number passes to its next owner.
+class ThreadNumbers {
+ public:
+  static unsigned acquire() noexcept {
+    std::uint32_t used = used_.load(std::memory_order_relaxed);
+    while (used != kAll) {
+      const auto number = static_cast<unsigned>(__builtin_ctz(~used));
+      if (used_.compare_exchange_weak(used, used | 1U << number, std::memory_order_acquire)) return number;
+    }
+    return kLeasingThreads;
+  }
+  static void release(unsigned number) noexcept {
+    if (number < kLeasingThreads) used_.fetch_and(~(1U << number), std::memory_order_release);
+  }
+  static void keep_only(unsigned number) noexcept {
+    used_.store(number < kLeasingThreads ? 1U << number : 0U, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint32_t kAll = (1ULL << kLeasingThreads) - 1;
+  static constinit std::atomic<std::uint32_t> used_;
+};
+constinit std::atomic<std::uint32_t> ThreadNumbers::used_{0};
+
+void give_number_back(void* /*marked*/) noexcept {
+  const unsigned number = shim::calling_thread.number;
+  shim::calling_thread.number = kLeasingThreads;
+  ThreadNumbers::release(number);
+}
+
+/// The thread's end gives the number back. By a key: to register a thread_local's destructor takes memory, and without
+/// it the C library ends the process.
+void number_this_thread() noexcept {
+  static pthread_key_t key;
+  static const bool have_key = pthread_key_create(&key, &give_number_back) == 0;
+  if (!have_key || !shim::have_asymmetric_fence || shim::calling_thread.number != kLeasingThreads) return;
+  const unsigned number = ThreadNumbers::acquire();
+  if (number == kLeasingThreads) return;
+  shim::calling_thread.number = number;
+  if (pthread_setspecific(key, &key) != 0) give_number_back(nullptr);
+}
+
+}  // namespace
+
+void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(shim::calling_thread.number); }
+
+SecondaryRecords::~SecondaryRecords() {
+  for (auto& block : blocks_) delete[] block.load(std::memory_order_relaxed);
+}
+
+std::span<shim::LinkageRecord> SecondaryRecords::block(std::uint32_t place) noexcept {
+  shim::LinkageRecord* records = blocks_[place].load(std::memory_order_acquire);
+  if (records == nullptr) {
+    records = new (std::nothrow) shim::LinkageRecord[shim::kMostAStacksInSecondary];
+    if (records == nullptr) return {};
+    for (std::uint32_t i = 0; i < shim::kMostAStacksInSecondary; ++i)
+      records[i].index = first_ + place * shim::kMostAStacksInSecondary + i;
+    blocks_[place].store(records, std::memory_order_release);
+  }
+  return {records, shim::kMostAStacksInSecondary};
+}
+
+void AStackList::fill(std::span<shim::LinkageRecord> all, std::uint32_t first, std::uint32_t count,
+                      const SecondaryRecords* secondary) noexcept {
+  all_ = all;
+  secondary_ = secondary;
+  for (std::uint32_t i = count; i > 0; --i) push(all_[first + i - 1]);
+}
+
+void AStackList::add(std::span<shim::LinkageRecord> grown) noexcept {
+  for (std::size_t i = grown.size(); i > 0; --i) push(grown[i - 1]);
+  wake_waiters();
+}
+
+shim::LinkageRecord* AStackList::take_any() noexcept {
+  number_this_thread();
+  surrender_own_lease();
+  if (shim::LinkageRecord* record = take_leased(own_lease())) return record;
+  if (shim::LinkageRecord* record = take_spare()) return record;
+  if (shim::LinkageRecord* record = pop()) return record;
+  if (shim::LinkageRecord* record = pop_secondary()) return record;
+  return end_a_lease();
+}
+
+void AStackList::put_shared(shim::LinkageRecord& record) noexcept {
+  push(record);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+}
+
+void AStackList::close() noexcept {
+  std::lock_guard lock(ending_);
+  stop_leasing();
+}
+
+void AStackList::Lease::set_wanted(bool is) noexcept {
+  wanted.store(is ? 1 : 0, std::memory_order_release);
+  if (is) {
+    record.fetch_or(kWanted, std::memory_order_relaxed);
+    return;
+  }
+  // Not from under an owner that has just taken its record out: none keeps the bit.
+  std::uintptr_t now = record.load(std::memory_order_relaxed);
+  while (now != kNone && !record.compare_exchange_weak(now, now & ~kWanted, std::memory_order_release)) {
+  }
+}
+
+/// Takes the record out, whatever is wanted. By the owner, or by whoever has seen that it is not in a call.
+shim::LinkageRecord* AStackList::Lease::remove() noexcept {
+  return reinterpret_cast<shim::LinkageRecord*>(record.exchange(kNone, std::memory_order_acquire) & ~kWanted);
+}
+
+void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
+  Lease& lease = leases_[shim::calling_thread.number];
+  if (lease.leased() == &record) {
+    lease.in_call.store(0, std::memory_order_release);  // it is ours, and wanted
+  } else if (!lease_to(lease, record)) {
+    push(record);
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+}
+
+/// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
+/// it.
+bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
+  if (shim::calling_thread.number >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr) return false;
+  const std::unique_lock lock(ending_, std::try_to_lock);
+  if (!lock.owns_lock() || leasing_ended_.load(std::memory_order_relaxed)) return false;
+  lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);  // L5
+  return true;
+}
+
+void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
+  Lease& lease = leases_[shim::calling_thread.number];
+  if (lease.leased() != &record) return;
+  (void)lease.remove();
+  lease.in_call.store(0, std::memory_order_release);
+}
+
+void AStackList::stop_leasing() noexcept {
+  // For good, even if the kernel should allow a fence again: from now on only its owner may touch a lease. `wanted`
+  // stays set, so that each owner surrenders its own at its next call.
+  leasing_ended_.store(true, std::memory_order_release);  // L7
+  for (Lease& lease : leases_) lease.set_wanted(true);
+}
+
+shim::LinkageRecord* AStackList::end_a_lease() noexcept {
+  std::lock_guard lock(ending_);
+  if (leasing_ended_.load(std::memory_order_relaxed)) return nullptr;  // owners surrender theirs: not ours to take
+  for (Lease& lease : leases_) {
+    const bool any = lease.leased() != nullptr || lease.spares.load(std::memory_order_relaxed) != nullptr;
+    if (!any) continue;
+    lease.set_wanted(true);  // L6
+    if (!shim::heavy_fence()) {
+      stop_leasing();
+      return nullptr;
+    }
+    // Either the owner sees `wanted`, or we see that it is in a call, or at its spares.
+    shim::LinkageRecord* taken = take_from(lease);
+    lease.set_wanted(false);
+    if (taken != nullptr) return taken;
+  }
+  return nullptr;
+}
+
+/// The oldest spare would be the fairest to take; the newest is the one that can be had without a walk.
+shim::LinkageRecord* AStackList::take_from(Lease& lease) noexcept {
+  if (lease.moving.load(std::memory_order_acquire) == 0) {
+    if (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
+      lease.spares.store(spare->below, std::memory_order_relaxed);
+      return spare;
+    }
+  }
+  if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr;
+  return lease.remove();
+}
+
+void AStackList::take_idle(std::vector<shim::LinkageRecord*>& idle) noexcept {
+  const auto take_all = [&idle](auto&& next) {  // nothing is taken that would have to be put back for want of memory
+    while (idle.size() != idle.capacity()) {
+      shim::LinkageRecord* const record = next();
+      if (record == nullptr) return;
+      idle.push_back(record);
+    }
+  };
+  take_all([this] { return pop(); });
+  std::ranges::reverse(idle);
+  take_all([this] { return pop_secondary(); });
+  take_all([this] { return end_a_lease(); });
+}
+
+void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcept {
+  for (shim::LinkageRecord* record : idle) push(*record);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+}
+
+void AStackList::surrender_own_lease() noexcept {
+  Lease& lease = leases_[shim::calling_thread.number];
+  // L8. Acquire: what others took from our lease before leasing ended, they took.
+  if (!leasing_ended_.load(std::memory_order_acquire)) return;
+  bool any = false;
+  while (shim::LinkageRecord* spare = lease.spares.load(std::memory_order_relaxed)) {
+    lease.spares.store(spare->below, std::memory_order_relaxed);
+    push(*spare);
+    any = true;
+  }
+  if (lease.in_call.load(std::memory_order_relaxed) == 0) {
+    if (shim::LinkageRecord* record = lease.remove()) {
+      push(*record);
+      any = true;
+    }
+  }
+  if (!any) return;  // two that wait would wake each other for ever
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiters_.load(std::memory_order_relaxed) != 0) wake_waiters();
+}
+
+namespace {
+
+void push_on(std::atomic<std::uint64_t>& stack, shim::LinkageRecord& record) noexcept {
+  std::uint64_t top = stack.load(std::memory_order_relaxed);
+  std::uint64_t next = 0;
+  do {
+    record.next.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
+    next = ((top >> 32) + 1) << 32 | (record.index + 1);
+  } while (!stack.compare_exchange_weak(top, next, std::memory_order_release, std::memory_order_relaxed));
+}
+
+/// `records[index]` is the record of that number.
+template <class Records>
+shim::LinkageRecord* pop_from(std::atomic<std::uint64_t>& stack, const Records& records) noexcept {
+  std::uint64_t top = stack.load(std::memory_order_acquire);
+  while (static_cast<std::uint32_t>(top) != 0) {
+    shim::LinkageRecord& record = records[static_cast<std::uint32_t>(top) - 1];
+    const std::uint64_t next = ((top >> 32) + 1) << 32 | record.next.load(std::memory_order_relaxed);
+    if (stack.compare_exchange_weak(top, next, std::memory_order_acquire, std::memory_order_acquire)) return &record;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void AStackList::push(shim::LinkageRecord& record) noexcept {
+  push_on(is_secondary(record) ? secondary_top_ : top_, record);
+}
+
+shim::LinkageRecord* AStackList::pop() noexcept { return pop_from(top_, all_); }
+
+/// Without a binding that may grow there is none.
+shim::LinkageRecord* AStackList::pop_secondary() noexcept {
+  return secondary_ != nullptr ? pop_from(secondary_top_, *secondary_) : nullptr;
+}
+
+std::size_t AStackList::count_idle() const noexcept {
+  std::size_t count = 0;
+  // In a fork child a list may be a copy of two moments, and go in a circle.
+  const std::size_t most = all_.size() + shim::kMostSecondaryRegions * shim::kMostAStacksInSecondary;
+  const auto count_stack = [&](const std::atomic<std::uint64_t>& top, const auto& records) {
+    auto next = static_cast<std::uint32_t>(top.load(std::memory_order_acquire));
+    for (; next != 0 && count <= most; next = records[next - 1].next.load(std::memory_order_relaxed)) ++count;
+  };
+  count_stack(top_, all_);
+  if (secondary_ != nullptr) count_stack(secondary_top_, *secondary_);
+  for (const Lease& lease : leases_) {
+    if (lease.leased() != nullptr) ++count;
+    const shim::LinkageRecord* spare = lease.spares.load(std::memory_order_acquire);
+    for (; spare != nullptr && count <= most; spare = spare->below) ++count;
+  }
+  return count;
+}
+
+bool AStackList::looks_empty() const noexcept {
+  if (any_free()) return false;
+  if (leasing_ended_.load(std::memory_order_acquire)) return true;  // what is leased is its owner's alone
+  for (const Lease& lease : leases_) {
+    if (lease.leased() != nullptr && lease.in_call.load(std::memory_order_acquire) == 0) return false;
+    if (lease.moving.load(std::memory_order_acquire) == 0 && lease.spares.load(std::memory_order_acquire) != nullptr)
+      return false;
+  }
+  return true;
+}
+
+void AStackList::wait(std::uint32_t seen, std::chrono::nanoseconds limit,
+                      std::span<const shim::FutexWait> also) noexcept {
+  waiters_.fetch_add(1, std::memory_order_seq_cst);  // G3
+  (void)shim::heavy_fence();  // pairs with the light fence in put(); without it the sleep is still bounded
+  if (looks_empty()) {
+    if (also.empty()) {
+      (void)shim::futex_wait_private(wakes_, seen, limit);
+    } else {
+      std::array<shim::FutexWait, shim::kMostFutexWaits> words{{{&wakes_, seen, false}}};
+      const std::size_t count = std::min(also.size(), words.size() - 1);
+      std::copy_n(also.begin(), count, words.begin() + 1);
+      (void)shim::futex_wait_any(std::span(words).first(count + 1), limit);
+    }
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void AStackList::wake_waiters() noexcept {
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  shim::futex_wake_private(wakes_, INT_MAX);
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,165 @@
+// 2 · the slow half: an A-stack for a call where the thread has none leased, and those that are put aside until the
+// server has let go of them.
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "call/transfer.h"
+#include "lrpc/client/import/binding_object.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "secondary_astacks.h"
+#include "wait/waiting.h"
+
+namespace lrpc::client {
+namespace {
+
+/// While more A-stacks have been asked for: how long to wait for an old one between two looks for the answer.
+constexpr std::chrono::milliseconds kGrowthLook{5};
+/// Between two looks while the watcher holds the idle A-stacks: who puts them back wakes those that wait.
+constexpr std::chrono::milliseconds kTrimLook{1};
+
+/// Waits for an A-stack to be put back since `seen`, for `sent` to change, if it has a word, or for a cancellation.
+void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
+                  const shim::FutexWait& sent) noexcept {
+  std::array<shim::FutexWait, 1 + Waiting::kMostCancellations> words{sent};
+  const std::size_t count = waiting.append(words, sent.word != nullptr ? 1 : 0);
+  if (count == words.size()) limit = std::min<std::chrono::nanoseconds>(limit, Waiting::kCrowded);
+  list.wait(seen, limit, std::span(words).first(count));
+}
+
+}  // namespace
+
+BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
+  const shim::NoCancellation never;
+  Waiting waiting;
+  waiting.at_most(parts_.call_timeout);
+  for (;;) {
+    LRPC_STEP("client 2 slow");
+    const std::uint32_t seen = list.wakes();  // G3: whoever revokes raises the count afterwards
+    if (revoked()) return {nullptr, Errc::binding_revoked};
+    const std::uint32_t trims = trims_.load(std::memory_order_acquire);
+    if (shim::LinkageRecord* record = list.take_any()) return {record};
+    if (any_quarantined_.load(std::memory_order_acquire) && release_quarantined(list)) continue;
+    // The watcher may have had idle ones in its hands when we looked, and have put them back since.
+    if (trims_.load(std::memory_order_acquire) != trims) continue;
+    const bool trimming = trims % 2 != 0;
+    if (!trimming && parts_.supply == AStackSupply::fail) return {nullptr, Errc::no_astack};
+    std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
+    if (limit.count() <= 0 || waiting.cancelled()) return {nullptr, waiting.why_over()};
+    if (trimming) {
+      // The watcher has the idle ones in its hands for a moment. Yielding would not do: it may have our processor alone
+      // and less priority.
+      wait_for_put(list, seen, waiting, std::min<std::chrono::nanoseconds>(limit, kTrimLook), {});
+      continue;
+    }
+    if (secondary_ != nullptr) limit = wait_for_growth(list, limit);
+    if (limit.count() <= 0) continue;
+    if (any_quarantined_.load(std::memory_order_acquire)) {
+      wait_for_sent(list, seen, waiting, limit);
+    } else {
+      wait_for_put(list, seen, waiting, limit, {});
+    }
+    if (!parts_.watched) check_server();
+  }
+}
+
+/// How long to wait for an A-stack of the list before the next look; zero: there may be one now.
+std::chrono::nanoseconds BindingObject::wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept {
+  switch (secondary_->look(static_cast<std::uint16_t>(&list - lists_.get()), limit)) {
+    case SecondaryAStacks::Look::added: return std::chrono::nanoseconds(0);
+    case SecondaryAStacks::Look::waiting: return std::min<std::chrono::nanoseconds>(limit, kGrowthLook);
+    case SecondaryAStacks::Look::refused: return limit;
+  }
+  return limit;
+}
+
+// ---- Quarantine ----
+
+void BindingObject::quarantine(shim::LinkageRecord& record) noexcept {
+  record.quarantined = true;
+  if (forgotten_) return;
+  if (has_been_let_go()) return release();  // the end of a call that outlived its binding
+  std::lock_guard lock(quarantine_mutex_);
+  quarantined_.push_back(&record);
+  any_quarantined_.store(true, std::memory_order_release);
+}
+
+bool BindingObject::release_quarantined(AStackList& list) noexcept {
+  bool released = false;
+  std::lock_guard lock(quarantine_mutex_);
+  std::erase_if(quarantined_, [&](shim::LinkageRecord* record) {
+    if (&lists_[record->astack.astack_class] != &list) return false;
+    if (!shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation())) return false;  // T16
+    LRPC_STEP("T16");
+    record->quarantined = false;
+    list.put_shared(*record);
+    return released = true;
+  });
+  any_quarantined_.store(!quarantined_.empty(), std::memory_order_release);
+  return released;
+}
+
+std::size_t BindingObject::in_quarantine() noexcept {
+  if (forgotten_) return 0;
+  std::lock_guard lock(quarantine_mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(quarantined_, [](const shim::LinkageRecord* record) {
+    return !shim::load_word(*record->astack.head).is(shim::Turn::returned, record->generation());
+  }));
+}
+
+void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
+                                  std::chrono::nanoseconds limit) noexcept {
+  // The oldest call of this list that nobody waits for but that is not abandoned: one that was sent one-way.
+  shim::AStackHead* head = nullptr;
+  std::uint64_t generation = 0;
+  struct Looking {  // while this thread looks at a secondary A-stack that it does not hold, that is not unmapped
+    BindingObject& binding;
+    bool at_secondary = false;
+    ~Looking() {
+      if (!at_secondary) return;
+      const std::lock_guard lock(binding.quarantine_mutex_);
+      --binding.sent_waiters_;
+    }
+  } looking{*this};
+  {
+    std::lock_guard lock(quarantine_mutex_);
+    for (const shim::LinkageRecord* record : quarantined_) {
+      if (&lists_[record->astack.astack_class] != &list) continue;
+      if (!shim::load_word(*record->astack.head).is(shim::Turn::called, record->generation())) continue;
+      head = record->astack.head;
+      generation = record->generation();
+      looking.at_secondary = record->index >= records_.size();
+      if (looking.at_secondary) ++sent_waiters_;
+      break;
+    }
+  }
+  if (head == nullptr) return wait_for_put(list, seen, waiting, limit, {});
+  for (std::uint32_t i = 0; i < exchange_looks_; ++i) {
+    if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
+    shim::poll_delay();
+  }
+  shim::FutexWait sent{&head->word, 0, true};  // T3
+  if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) {
+    // A server that says so of a binding that stands would have us look at this word for ever.
+    const shim::CallWord word = shim::load_word(*head);
+    if (word.is(shim::Turn::called, generation) && word.revoked()) revoke();
+    return;
+  }
+  const auto until = std::chrono::steady_clock::now() + limit;
+  wait_for_put(list, seen, waiting, limit, sent);
+  if (std::chrono::steady_clock::now() < until) return;
+  overrule_hints(*this, *head);
+}
+
+bool BindingObject::anybody_waits_for_sent() noexcept {
+  const std::lock_guard lock(quarantine_mutex_);
+  return sent_waiters_ != 0;
+}
+
+void BindingObject::make_room_in_quarantine(std::uint32_t first_secondary, std::uint32_t place) {
+  const std::lock_guard lock(quarantine_mutex_);
+  quarantined_.reserve(first_secondary + (std::size_t{place} + 1) * shim::kMostAStacksInSecondary);
+}
+
+}  // namespace lrpc::client

@@ -1,0 +1,285 @@
+#include "secondary_astacks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/call/gates.h"
+
+namespace lrpc::client {
+namespace {
+
+using shim::LinkageRecord;
+using std::chrono::milliseconds;
+
+/// How long the thread that asks waits for the answer on the spot: many times what a clerk takes that is awake.
+constexpr milliseconds kAnswerTime{10};
+/// When a request is given up; the clerk finds its line hung up.
+constexpr milliseconds kGiveUp{1'000};
+/// Before the next request, after a refusal and after a clerk that did not answer.
+constexpr milliseconds kRefusedPause{100};
+constexpr milliseconds kSilencePause{1'000};
+/// The least that is asked for at once, so that a class of one A-stack does not grow by one at a time.
+constexpr std::uint32_t kLeastGrowth = 8;
+
+/// In Secondary::used: in use when last looked at. No sum of generations comes so far.
+constexpr std::uint64_t kInUse = ~std::uint64_t{0};
+
+/// A record as new, but for its number, and for `next`, which a thread that pops may be looking at. `timed`: the binding
+/// has a call_timeout.
+void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t astack_class, bool timed) noexcept {
+  record.astack = astack;
+  record.astack.astack_class = astack_class;
+  record.last = 0;
+  record.below = nullptr;
+  record.estack_may_sleep = true;
+  record.quarantined = false;
+  record.limited = false;
+  record.policy = {};
+  record.policy.hold(timed);
+}
+
+}  // namespace
+
+SecondaryAStacks::SecondaryAStacks(BindingObject& binding) noexcept
+    : binding_(binding), owner_(getpid()), records_(binding.parts_.region.layout().astack_count()) {}
+
+SecondaryAStacks::~SecondaryAStacks() {
+  if (owner_ != getpid()) return;
+  if (asked_) asked_->line.reset();
+  for (Secondary& one : places_) one.line.reset();
+}
+
+SecondaryAStacks::Look SecondaryAStacks::look(std::uint16_t astack_class, std::chrono::nanoseconds limit) noexcept {
+  const std::unique_lock lock(asking_, std::try_to_lock);
+  if (!lock.owns_lock()) return Look::waiting;  // somebody else is at it
+  try {
+    if (asked_) return receive(milliseconds(0));
+    if (distrusted_ || binding_.revoked() || Clock::now() < not_before_) return Look::refused;
+    // Another's request may have been granted since we looked.
+    if (binding_.lists_[astack_class].any_free()) return Look::added;
+    if (!ask(astack_class)) return pause(kRefusedPause);
+    if (!asked_) return Look::added;
+    return receive(std::min(kAnswerTime, std::chrono::floor<milliseconds>(limit)));
+  } catch (const std::bad_alloc&) {
+    asked_.reset();
+    return pause(kRefusedPause);
+  }
+}
+
+SecondaryAStacks::Look SecondaryAStacks::pause(milliseconds time) noexcept {
+  not_before_ = Clock::now() + time;
+  return Look::refused;
+}
+
+/// As many as there are, so that a burst of any size is served after a few requests. nullopt: no place, or they would
+/// be too large.
+std::optional<shim::GrowthRequest> SecondaryAStacks::request_for(std::uint16_t astack_class) {
+  const AStackClass& declared = binding_.parts_.region.layout().classes()[astack_class].declared;
+  std::uint32_t have = declared.count;
+  std::optional<std::uint16_t> place;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::uint16_t i = 0; i < shim::kMostSecondaryRegions; ++i) {
+      if (!places_[i].region.mapped()) {
+        if (!place) place = i;
+      } else if (places_[i].astack_class == astack_class) {
+        have += places_[i].count;
+      }
+    }
+  }
+  const auto wanted = std::clamp<std::uint32_t>(have, kLeastGrowth, shim::kMostAStacksInSecondary);
+  const auto fits = shim::class_that_fits(declared, static_cast<std::uint16_t>(wanted), limits::kMaxRegionSize);
+  if (!place || fits.count == 0) return std::nullopt;
+  return shim::GrowthRequest{.astack_class = astack_class, .place = *place, .count = fits.count};
+}
+
+/// G1. True: asked_ is set, or there is nobody to ask and the A-stacks have been added.
+bool SecondaryAStacks::ask(std::uint16_t astack_class) {
+  const auto request = request_for(astack_class);
+  if (!request) return false;
+  if (binding_.remote()) return accept(*request, request->count, {}, {});
+  auto line = shim::ask_for_growth(binding_.bell(), *request);
+  if (!line) return false;
+  shim::PeerSocket kept(*std::move(line), shim::PeerSocket::Made::here, stranger());
+  asked_.emplace(Asked{*request, std::move(kept), Clock::now()});
+  binding_.schedule_return();  // also if nobody is left who looks for the answer
+  return true;
+}
+
+// G2
+SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
+  auto answer = shim::receive_growth(asked_->line.get(), patience, stranger());
+  if (answer && !answer->has_value()) {
+    if (Clock::now() - asked_->when < kGiveUp) return Look::waiting;
+    asked_.reset();
+    return pause(kSilencePause);
+  }
+  const shim::GrowthRequest request = asked_->request;
+  shim::PeerSocket line = std::move(asked_->line);
+  asked_.reset();
+  bool added = false;
+  if (!answer) {
+    distrusted_ = answer.code() == Errc::bad_message;
+  } else if ((*answer)->count > request.count) {
+    distrusted_ = true;
+  } else if ((*answer)->count != 0) {
+    added = accept(request, (*answer)->count, std::move((*answer)->region), std::move(line));
+  }
+  if (added) return Look::added;
+  return pause(kRefusedPause);
+}
+
+/// Makes what was granted part of the binding. The layout comes from the binding's classes and the count, which was
+/// said on the line; the region has to fit that.
+bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd,
+                              shim::PeerSocket line) {
+  AStackClass declared = binding_.parts_.region.layout().classes()[request.astack_class].declared;
+  declared.count = count;
+  auto layout = shim::RegionLayout::of({&declared, 1});
+  bool added = false;
+  if (layout) {
+    auto region = binding_.remote() ? shim::Region::private_to_this_domain(*std::move(layout))
+                                    : shim::Region::map(std::move(fd), *std::move(layout));
+    const auto block = records_.block(request.place);
+    distrusted_ = !region && region.code() == Errc::bad_message;
+    binding_.make_room_in_quarantine(records_.first(), request.place);
+    const bool room = region && !block.empty() && (!binding_.remote() || binding_.remote_path()->grow(request.place));
+    if (room) {
+      const bool timed = binding_.times_calls();
+      for (std::uint32_t i = 0; i < count; ++i) renew(block[i], region->astack(i), request.astack_class, timed);
+      const std::lock_guard lock(mutex_);
+      // G7: either the revocation sees the region, or we see it.
+      added = !binding_.revoked();
+      if (added) {
+        places_[request.place] = {*std::move(region), std::move(line), request.astack_class, count, kInUse};
+        binding_.lists_[request.astack_class].add(block.first(count));
+      }
+    }
+  }
+  if (!added) return false;  // the line hangs up
+  // Those of another class wait for their turn to ask.
+  for (std::size_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) binding_.lists_[i].wake_waiters();
+  binding_.schedule_return();
+  return true;
+}
+
+void SecondaryAStacks::revoke() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t place = 0; place < places_.size(); ++place) {
+    for (std::uint32_t i = 0; i < places_[place].count; ++i)
+      shim::revoke_word(*places_[place].region.astack(i).head, shim::Sleeper::caller);
+  }
+}
+
+void SecondaryAStacks::hold_exchange(bool held) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t place = 0; place < places_.size(); ++place) {
+    if (!places_[place].region.mapped()) continue;
+    for (LinkageRecord& record : records_.block(place).first(places_[place].count)) record.policy.hold(held);
+  }
+}
+
+void SecondaryAStacks::forget_after_fork() noexcept {
+  // What another thread was at when this one forked stays open: descriptors of a child that has no use for them.
+  const std::unique_lock asking(asking_, std::try_to_lock);
+  if (asking.owns_lock() && asked_) asked_->line.reset();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (Secondary& one : places_) one.line.reset();
+}
+
+// ---- Back to the first size ----
+
+/// Whether all A-stacks of a place are among `idle`, and how often they were used so far.
+bool SecondaryAStacks::all_idle(std::uint32_t place, const std::vector<LinkageRecord*>& idle,
+                                std::uint64_t& used) const noexcept {
+  std::uint32_t here = 0;
+  used = 0;
+  for (const LinkageRecord* record : idle) {
+    if (record->index < records_.first() || records_.place_of(*record) != place) continue;
+    ++here;
+    used += record->generation();
+  }
+  return here == places_[place].count;
+}
+
+/// Takes what belongs to unused regions out of `idle`, and the regions out of their places.
+void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<LinkageRecord*>& idle,
+                                   std::vector<Secondary>& unused) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint32_t place = 0; place < places_.size(); ++place) {
+    Secondary& one = places_[place];
+    if (!one.region.mapped() || one.astack_class != astack_class) continue;
+    std::uint64_t used = 0;
+    const bool idle_now = all_idle(place, idle, used);
+    if (!idle_now || used != std::exchange(one.used, used) || binding_.anybody_waits_for_sent()) {
+      if (!idle_now) one.used = kInUse;
+      continue;
+    }
+    std::erase_if(idle, [&](const LinkageRecord* record) {
+      return record->index >= records_.first() && records_.place_of(*record) == place;
+    });
+    if (binding_.remote()) binding_.remote_path()->shrink(static_cast<std::uint16_t>(place));
+    // G8: nobody in this domain knows them any more. The clerk sees the end of the line, and lets go as soon as it can;
+    // and it can see that before it hears of a request for the same place.
+    one.line.reset();
+    unused.push_back(std::exchange(one, {}));
+  }
+}
+
+std::size_t SecondaryAStacks::count() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t all = 0;
+  for (const Secondary& one : places_) all += one.count;
+  return all;
+}
+
+bool SecondaryAStacks::return_unused() {
+  if (binding_.revoked()) return false;  // they go with the binding, as the primary region does
+  {
+    const std::unique_lock lock(asking_, std::try_to_lock);
+    try {
+      if (lock.owns_lock() && asked_) (void)receive(milliseconds(0));
+    } catch (const std::bad_alloc&) {
+      asked_.reset();
+    }
+  }
+  std::vector<Secondary> unused;
+  unused.reserve(places_.size());
+  std::vector<LinkageRecord*> idle;
+  idle.reserve(binding_.records_.size() + count());
+  for (std::uint16_t i = 0; i < binding_.parts_.region.layout().classes().size(); ++i) {
+    bool any = false;
+    {
+      const std::lock_guard lock(mutex_);
+      any = std::ranges::any_of(places_, [i](const Secondary& one) { return one.count != 0 && one.astack_class == i; });
+    }
+    if (!any) continue;
+    AStackList& list = binding_.lists_[i];
+    (void)binding_.release_quarantined(list);
+    binding_.trims_.fetch_add(1, std::memory_order_seq_cst);
+    idle.clear();
+    list.take_idle(idle);
+    take_unused(i, idle, unused);
+    // The first places on top: so the last ones come to rest first. Primary A-stacks in the order they had.
+    std::ranges::stable_sort(idle, std::ranges::greater(), [&](const LinkageRecord* record) {
+      return record->index < records_.first() ? 0 : record->index;
+    });
+    list.put_idle(idle);
+    binding_.trims_.fetch_add(1, std::memory_order_release);
+  }
+  unused.clear();
+  bool left = false;
+  {
+    const std::lock_guard lock(mutex_);
+    left = std::ranges::any_of(places_, [](const Secondary& one) { return one.region.mapped(); });
+  }
+  const std::unique_lock lock(asking_, std::try_to_lock);
+  return left || !lock.owns_lock() || asked_;
+}
+
+}  // namespace lrpc::client

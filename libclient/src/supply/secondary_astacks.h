@@ -1,0 +1,100 @@
+// Growth of the supply of A-stacks (LRPC §5.2), the client's half: secondary regions, from the request to their return.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "lrpc/client/import/binding_object.h"
+#include "lrpc/client/supply/astack_list.h"
+#include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/call/region.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::client {
+
+/// The secondary regions of one Binding Object, which owns this. Thread-safe.
+///
+/// One request is under way at a time, whatever the class. Whoever finds all A-stacks in use looks after it by look();
+/// nobody waits for the clerk longer than a caller waits for an A-stack anyway.
+class SecondaryAStacks {
+ public:
+  explicit SecondaryAStacks(BindingObject& binding) noexcept;
+  SecondaryAStacks(const SecondaryAStacks&) = delete;
+  SecondaryAStacks& operator=(const SecondaryAStacks&) = delete;
+  /// Hangs up every line. Not while calls are outstanding.
+  ~SecondaryAStacks();
+
+  [[nodiscard]] const SecondaryRecords& records() const noexcept { return records_; }
+
+  enum class Look : std::uint8_t {
+    added,    ///< There may be A-stacks now.
+    waiting,  ///< A request is under way: look again soon. Whoever waits at a list is woken when it is granted.
+    refused,  ///< There will be none for now.
+  };
+  /// All A-stacks of the class are in use: asks for more, if nobody has, or looks for the answer. Blocks for some
+  /// milliseconds, at most `limit`.
+  [[nodiscard]] Look look(std::uint16_t astack_class, std::chrono::nanoseconds limit) noexcept;
+
+  /// T17 on every secondary A-stack; none is added any more. The binding's revoked flag is set.
+  void revoke() noexcept;
+  /// As BindingObject::set_call_timeout() does with the primary ones, and no more at the same time as anything else.
+  void hold_exchange(bool held) noexcept;
+  /// In a fork child: lets go of the descriptors.
+  void forget_after_fork() noexcept;
+  /// Gives the regions back that nobody has used since the last time. True: there is something left to look after.
+  /// On the watcher's thread, under the library's lock.
+  [[nodiscard]] bool return_unused();
+  /// A-stacks in the regions there are now.
+  [[nodiscard]] std::size_t count() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Secondary {
+    shim::Region region;    ///< Unmapped: the place is free.
+    shim::PeerSocket line;  ///< None for a remote binding, whose A-stacks are this domain's alone.
+    std::uint16_t astack_class = 0;
+    std::uint16_t count = 0;
+    std::uint64_t used = 0;  ///< Of return_unused(): sum of its generations when it was last all idle.
+  };
+  struct Asked {
+    shim::GrowthRequest request;
+    shim::PeerSocket line;
+    Clock::time_point when;
+  };
+
+  // Under asking_.
+  [[nodiscard]] bool ask(std::uint16_t astack_class);
+  [[nodiscard]] Look receive(std::chrono::milliseconds patience);
+  [[nodiscard]] bool accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd,
+                            shim::PeerSocket line);
+  Look pause(std::chrono::milliseconds time) noexcept;
+  [[nodiscard]] std::optional<shim::GrowthRequest> request_for(std::uint16_t astack_class);
+
+  [[nodiscard]] bool all_idle(std::uint32_t place, const std::vector<shim::LinkageRecord*>& idle,
+                              std::uint64_t& used) const noexcept;
+  void take_unused(std::uint16_t astack_class, std::vector<shim::LinkageRecord*>& idle, std::vector<Secondary>& unused);
+
+  [[nodiscard]] shim::Stranger stranger() const { return {binding_.server().uid}; }
+
+  BindingObject& binding_;
+  const pid_t owner_;
+  SecondaryRecords records_;
+
+  std::mutex asking_;
+  std::optional<Asked> asked_;
+  Clock::time_point not_before_{};
+  bool distrusted_ = false;  ///< The clerk has answered nonsense once: it is not asked again.
+
+  mutable std::mutex mutex_;  ///< Never held while anything is waited for.
+  std::array<Secondary, shim::kMostSecondaryRegions> places_;
+};
+
+}  // namespace lrpc::client

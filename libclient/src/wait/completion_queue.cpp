@@ -1,0 +1,225 @@
+#include "lrpc/client/wait/completion_queue.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "lrpc/client/remote/remote_path.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/futex.h"
+
+namespace lrpc {
+namespace {
+
+/// Between two looks while there are more calls than one sleep can wait for.
+constexpr std::chrono::milliseconds kCrowdedLook{1};
+
+/// What ends a call before its return is slept on, too (T19); calls of one scope have it in common. False: no room.
+bool add_cancellations(std::vector<shim::FutexWait>& waits, const shim::Cancellations* chain) {
+  for (; chain != nullptr; chain = chain->around.get()) {
+    const void* word = &chain->word->cancelled;
+    const bool known = std::ranges::any_of(waits, [&](const shim::FutexWait& one) { return one.word == word; });
+    if (!known && waits.size() == shim::kMostFutexWaits) return false;
+    if (!known) waits.push_back({word, 0, false});
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create() {
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) return system_error("eventfd", errno);
+  return std::unique_ptr<CompletionQueue>(new CompletionQueue(std::move(fd)));
+}
+
+CompletionQueue::CompletionQueue(UniqueFd ready_fd) noexcept : owner_(getpid()), ready_fd_(std::move(ready_fd)) {}
+
+CompletionQueue::~CompletionQueue() {
+  if (inert() || !thread_.running()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.fetch_add(1, std::memory_order_release);
+  shim::futex_wake_private(changed_, 1);
+  thread_.join();
+}
+
+bool CompletionQueue::inert() const noexcept { return owner_ != getpid(); }
+
+bool CompletionQueue::Watched::look() const noexcept {
+  const shim::CallWord word = shim::load_word(*linkage->astack.head);
+  if (!word.same_turn(called.bits()) || word.revoked() || binding->revoked()) return true;
+  return shim::cancelled(cancellations.get()) ||
+         (until != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= until);
+}
+
+Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
+  if (inert()) return Error{Errc::not_supported, "a fork child has no completion queue of its parent's"};
+  if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
+  if (call.queue_ != nullptr && call.queue_ != this) call.stop_watching();  // it has one queue, the last
+  (void)call.execute_here();
+  {
+    std::lock_guard lock(mutex_);
+    if (!thread_.running()) {
+      waits_.reserve(shim::kMostFutexWaits);
+      const Status started = thread_.start({.name = "lrpc-complete"}, &CompletionQueue::thread_main, this);
+      if (!started) return started.error();
+    }
+    // A remote call has returned when the call to the network domain has that stands for it.
+    const client::PendingCall& rung =
+        call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
+    const shim::LinkageRecord& limits = *rung.linkage_;
+    watched_.insert_or_assign(
+        call.linkage_, Watched{.binding = rung.binding_,
+                               .linkage = rung.linkage_,
+                               .called = rung.called_,
+                               .then = std::move(then),
+                               .until = limits.limited ? limits.until : std::chrono::steady_clock::time_point::max(),
+                               .cancellations = limits.limited ? limits.cancellations : nullptr});
+    std::erase(ready_, call.linkage_);
+    call.queue_ = this;
+  }
+  changed_.fetch_add(1, std::memory_order_release);
+  shim::futex_wake_private(changed_, 1);
+  return {};
+}
+
+void CompletionQueue::forget(const client::PendingCall& call) noexcept {
+  if (inert()) return;
+  std::lock_guard lock(mutex_);
+  watched_.erase(call.linkage_);
+  std::erase(ready_, call.linkage_);
+}
+
+std::size_t CompletionQueue::run() {
+  if (inert()) return 0;
+  std::uint64_t times = 0;
+  (void)!::read(ready_fd_.get(), &times, sizeof times);
+  std::size_t most = 0;
+  {
+    std::lock_guard lock(mutex_);
+    most = ready_.size();
+  }
+  // If what is run throws, the rest must not be forgotten.
+  struct Rest {
+    CompletionQueue& queue;
+    ~Rest() {
+      const shim::NoCancellation never;
+      const std::uint64_t one = 1;
+      std::lock_guard lock(queue.mutex_);
+      if (!queue.ready_.empty()) (void)!::write(queue.ready_fd_.get(), &one, sizeof one);
+    }
+  } const rest{*this};
+  // One at a time: what one of them runs may destroy another.
+  std::size_t count = 0;
+  for (; count < most; ++count) {
+    std::function<void()> then;
+    {
+      std::lock_guard lock(mutex_);
+      if (ready_.empty()) break;
+      const auto found = watched_.find(ready_.front());
+      ready_.pop_front();
+      then = std::move(found->second.then);
+      watched_.erase(found);
+    }
+    if (then) then();
+  }
+  return count;
+}
+
+std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
+  if (inert()) return 0;
+  pollfd entry{ready_fd_.get(), POLLIN, 0};
+  const auto most_ms = std::clamp<std::int64_t>(limit.count(), 0, INT32_MAX);
+  (void)::poll(&entry, 1, limit == kNoLimit ? -1 : static_cast<int>(most_ms));
+  return run();
+}
+
+void* CompletionQueue::thread_main(void* queue) {
+  const shim::NoCancellation never;
+  static_cast<CompletionQueue*>(queue)->sleep_on_words();
+  return nullptr;
+}
+
+void CompletionQueue::sleep_on_words() {
+  using Clock = std::chrono::steady_clock;
+  std::vector<shim::FutexWait>& waits = waits_;
+  auto checked = Clock::now();
+  for (;;) {
+    bool news = false;
+    bool again = false;
+    bool crowded = false;
+    auto nearest = Clock::time_point::max();
+    // Before the look: what is watched since makes the sleep return at once.
+    waits.assign(1, {&changed_, changed_.load(std::memory_order_acquire), false});
+    {
+      std::lock_guard lock(mutex_);
+      if (stop_) return;
+      for (auto& [linkage, call] : watched_) {
+        if (call.ready) continue;
+        if (call.look()) {
+          call.ready = news = true;
+          call.place.front() = linkage;
+          ready_.splice(ready_.end(), call.place);
+        } else if (waits.size() == shim::kMostFutexWaits) {
+          crowded = true;
+        } else {
+          shim::AStackHead& head = *call.linkage->astack.head;
+          shim::FutexWait wait{&head.word, 0, true};  // T3, by this thread
+          const bool may_sleep =
+              shim::announce_sleep(head, call.linkage->generation(), call.binding->revoked_flag(), wait.expected);
+          if (may_sleep) waits.push_back(wait);
+          again = again || !may_sleep;
+          nearest = std::min(nearest, call.until);
+          crowded = !add_cancellations(waits, call.cancellations.get()) || crowded;
+        }
+      }
+    }
+    const std::uint64_t one = 1;
+    if (news) (void)!::write(ready_fd_.get(), &one, sizeof one);
+    // However busy the other words are: each call is looked after so often.
+    if (const auto now = Clock::now(); now - checked >= shim::kBoundedSleep) {
+      checked = now;
+      check_servers();
+    }
+    if (again) continue;
+    const bool idle = waits.size() == 1 && !crowded;
+    std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
+                                     : crowded ? std::chrono::nanoseconds(kCrowdedLook)
+                                               : std::chrono::nanoseconds(shim::kBoundedSleep);
+    if (nearest != Clock::time_point::max()) {
+      const std::chrono::nanoseconds left = std::max(nearest - Clock::now(), Clock::duration::zero());
+      limit = limit.count() < 0 ? left : std::min(limit, left);
+    }
+    (void)shim::futex_wait_any(waits, limit);
+  }
+}
+
+/// After a bounded sleep: looks whether the servers live, and overrules hints that lied.
+void CompletionQueue::check_servers() noexcept {
+  std::lock_guard lock(mutex_);
+  const client::BindingObject* last = nullptr;
+  for (auto& [linkage, call] : watched_) {
+    if (call.ready || call.binding->revoked()) continue;
+    shim::futex_wake(call.linkage->astack.head->word, shim::Sleeper::estack);
+    if (call.binding == last) continue;
+    last = call.binding;
+    call.binding->check_server();
+    if (!call.binding->revoked()) call.binding->ring_bell();
+  }
+}
+
+namespace client {
+
+void PendingCall::stop_watching() noexcept { std::exchange(queue_, nullptr)->forget(*this); }
+
+}  // namespace client
+}  // namespace lrpc

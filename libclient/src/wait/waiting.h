@@ -1,0 +1,100 @@
+// What ends the waiting of a call before its return does: deadlines and cancellations.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "lrpc/shim/call/limits.h"
+#include "lrpc/shim/call/linkage.h"
+#include "lrpc/shim/no_limit.h"
+#include "lrpc/shim/result.h"
+#include "lrpc/shim/system/futex.h"
+
+namespace lrpc::client {
+
+/// What holds for the waiting of the calling thread: its own limits and, for a call that was started before, those that
+/// held then. On the stack of who waits; the limits stay where they are meanwhile.
+class Waiting {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// For anything but a call's return.
+  Waiting() noexcept {
+    if (shim::CallLimits* const limits = shim::calling_thread.limits; limits != nullptr) {
+      until_ = limits->deadline.until();
+      own_ = limits->cancellations().get();
+    }
+  }
+  /// For the return of the call on `linkage`.
+  explicit Waiting(const shim::LinkageRecord& linkage) noexcept : Waiting() {
+    if (!linkage.limited) return;
+    until_ = std::min(until_, linkage.until);
+    started_ = linkage.cancellations.get();
+  }
+  /// No longer than that from now on.
+  void at_most(std::chrono::milliseconds timeout) noexcept {
+    if (timeout == kNoLimit) return;
+    until_ = std::min(until_, Clock::now() + shim::Deadline::span(timeout));
+  }
+
+  [[nodiscard]] bool cancelled() const noexcept { return shim::cancelled(own_) || shim::cancelled(started_); }
+  /// Why the waiting ended before the return: of a cancellation and a deadline that have both come, the cancellation.
+  [[nodiscard]] Errc why_over() const noexcept { return cancelled() ? Errc::call_cancelled : Errc::call_aborted; }
+  [[nodiscard]] bool cancellable() const noexcept { return own_ != nullptr || started_ != nullptr; }
+  /// What is left for a sleep, at most `bound`; not above zero: nothing.
+  [[nodiscard]] std::chrono::nanoseconds left(std::chrono::nanoseconds bound) const noexcept {
+    if (until_ == Clock::time_point::max()) return bound;
+    const Clock::time_point now = Clock::now();
+    return until_ <= now ? std::chrono::nanoseconds(0) : std::min<std::chrono::nanoseconds>(bound, until_ - now);
+  }
+
+  /// Sleeps while all of `words` are what is expected and no cancellation has come, at most `limit`.
+  template <std::size_t kWords>
+  shim::Wake sleep(const std::array<shim::FutexWait, kWords>& words, std::chrono::nanoseconds limit) const noexcept {
+    std::array<shim::FutexWait, kWords + kMostCancellations> all{};
+    std::copy(words.begin(), words.end(), all.begin());
+    const std::size_t count = append(all, kWords);
+    if (count < all.size()) return shim::futex_wait_any(std::span(all).first(count), limit);
+    // Perhaps not all of them: all are looked at so often. Who called is told of the time when all of it is over, for
+    // then it does more than look.
+    const Clock::time_point until = Clock::now() + limit;
+    for (auto left = limit; left.count() > 0; left = until - Clock::now()) {
+      const shim::Wake wake = shim::futex_wait_any(all, std::min<std::chrono::nanoseconds>(left, kCrowded));
+      if (wake != shim::Wake::timed_out) return wake;
+      if (cancelled()) return shim::Wake::changed;
+    }
+    return shim::Wake::timed_out;
+  }
+  /// The words of the cancellations, behind the first `count` of `to`, as far as there is room. Returns how many there
+  /// are then.
+  [[nodiscard]] std::size_t append(std::span<shim::FutexWait> to, std::size_t count) const noexcept {
+    for (const shim::Cancellations* chain = own_; chain != nullptr && count < to.size(); chain = chain->around.get())
+      to[count++] = {&chain->word->cancelled, 0, false};
+    // The scopes that the two have in common are the outer ones of both.
+    for (const shim::Cancellations* chain = started_; chain != nullptr && count < to.size() && !is_own(chain);
+         chain = chain->around.get())
+      to[count++] = {&chain->word->cancelled, 0, false};
+    return count;
+  }
+
+  /// Who has nested more scopes with a cancellation looks so often.
+  static constexpr std::size_t kMostCancellations = 8;
+  static constexpr std::chrono::milliseconds kCrowded{1};
+
+ private:
+  [[nodiscard]] bool is_own(const shim::Cancellations* one) const noexcept {
+    const shim::Cancellations* chain = own_;
+    while (chain != nullptr && chain != one) chain = chain->around.get();
+    return chain != nullptr;
+  }
+
+  Clock::time_point until_ = Clock::time_point::max();
+  const shim::Cancellations* own_ = nullptr;
+  const shim::Cancellations* started_ = nullptr;
+};
+
+}  // namespace lrpc::client

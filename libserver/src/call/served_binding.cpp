@@ -1,0 +1,146 @@
+#include "served_binding.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "clerk/secondary_regions.h"
+#include "lrpc/server/run.h"
+#include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/call/step.h"
+
+namespace lrpc::server {
+
+namespace {
+
+/// Stands for the procedures whose calls are not made on A-stacks of a class.
+std::uint16_t refuse_astack(void* /*impl*/, CallContext& /*context*/) { return failed(Errc::bad_procedure); }
+
+template <class Decision>
+Status decide(Decision&& decision) {
+  Status decided = Error{Errc::not_permitted, "its authorisation threw an exception"};
+  call_program([&] { decided = decision(); });
+  if (decided) return decided;
+  Error error = decided.error();
+  // Who is refused for want of something may ask again; anything else is a no.
+  const Errc code = error.code == Errc::limit_reached ? error.code : Errc::not_permitted;
+  return Error{code, "the server's clerk refused: " + error.message()};
+}
+
+}  // namespace
+
+void ServedInterface::lay_out_entries() {
+  entries.clear();
+  for (std::size_t astack_class = 0; astack_class < pdl->classes.size(); ++astack_class) {
+    for (std::size_t i = 0; i < stubs.size(); ++i) {
+      const ProcedureDescriptor& procedure = pdl->procedures[i];
+      const bool here = procedure.astack_class == astack_class;
+      entries.push_back({here ? stubs[i] : &refuse_astack, here && procedure.may_block});
+    }
+  }
+}
+
+Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client) {
+  if (!interface.options.authorise) return {};
+  return decide([&] { return interface.options.authorise(client); });
+}
+
+Status authorise(const ServedInterface& interface, const shim::Principal& principal) {
+  if (interface.options.authorise_remote) return decide([&] { return interface.options.authorise_remote(principal); });
+  if (!interface.options.authorise) return {};
+  // Who decides by user and group has not said what to do about those who have none here.
+  return Error{Errc::not_permitted,
+               "the server's clerk refused: it knows callers of this machine only (authorise_remote)"};
+}
+
+ServedBinding::ServedBinding(ServedParts parts)
+    : parts_(std::move(parts)),
+      bell_(std::move(parts_.bell), shim::PeerSocket::Made::here, stranger()),
+      astacks_(parts_.region.layout().astack_count()),
+      handles_(parts_.handles),
+      callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
+  for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
+}
+
+void ServedBinding::equip(ServedAStack& astack, const shim::AStack& placed) noexcept {
+  astack.head = placed.head;
+  astack.limit = placed.limit;
+  astack.image = placed.image;
+  astack.tail = placed.tail;
+  astack.astack_class = placed.astack_class;
+  astack.binding = this;
+  astack.entries = parts_.interface->entries_of(placed.astack_class);
+  astack.impl = parts_.interface->impl;
+  astack.entry_count.store(static_cast<std::uint32_t>(parts_.interface->stubs.size()), std::memory_order_relaxed);
+}
+
+bool ServedBinding::revoke() noexcept {
+  if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  LRPC_STEP("T18");
+  (void)inline_left.load(std::memory_order_acquire);
+  for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
+  // T18
+  for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+  {
+    const std::lock_guard lock(secondary_mutex_);
+    for (const auto& region : secondary_) region->close();
+    for (const auto& region : secondary_) region->revoke_words();
+  }
+  // Not close alone: a fork child of ours may hold the socket, and the client must see that nobody serves it any more.
+  bell_.hang_up();
+  callback_port_.close();
+  return true;
+}
+
+void ServedBinding::settle() noexcept {
+  if (grown_astacks.load() != 0 || !none_executes(astacks_)) return;
+  parts_.share.give();
+  if (gate() == shim::Gate::trap) return;  // its listener's thread may still sleep on the pidfd
+  parts_.client_pidfd.reset();
+  bell_.reset();
+  parts_.descriptors.reset();
+}
+
+// ---- Secondary A-stacks ----
+
+bool ServedBinding::add(const std::shared_ptr<SecondaryRegion>& region) {
+  const std::lock_guard lock(secondary_mutex_);
+  if (revoked_.load(std::memory_order_seq_cst)) return false;  // G5: else the revocation finds it here
+  const bool taken = std::ranges::any_of(secondary_, [&](const auto& one) { return one->place() == region->place(); });
+  if (taken) return false;
+  secondary_.push_back(region);
+  return true;
+}
+
+bool ServedBinding::take_out(const SecondaryRegion& region) {
+  std::shared_ptr<SecondaryRegion> last;  // let go of outside the lock: it may unmap
+  const std::lock_guard lock(secondary_mutex_);
+  const auto found = std::ranges::find(secondary_, &region, [](const auto& one) { return one.get(); });
+  if (found == secondary_.end()) return false;
+  last = std::move(*found);
+  secondary_.erase(found);
+  return true;
+}
+
+std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::take_secondary() {
+  const std::lock_guard lock(secondary_mutex_);
+  return std::exchange(secondary_, {});
+}
+
+std::vector<std::shared_ptr<SecondaryRegion>> ServedBinding::secondary() const {
+  const std::lock_guard lock(secondary_mutex_);
+  return secondary_;
+}
+
+ServedBinding::SecondaryAStack ServedBinding::secondary(std::uint64_t number) const {
+  const std::uint64_t behind = number - astacks_.size();
+  const std::lock_guard lock(secondary_mutex_);
+  for (const auto& region : secondary_) {
+    if (region->place() != behind / shim::kMostAStacksInSecondary) continue;
+    const std::uint64_t within = behind % shim::kMostAStacksInSecondary;
+    if (within < region->astacks().size()) return {region, &region->astacks()[within]};
+  }
+  return {};
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,214 @@
+// The server's half of one binding.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/callback_port.h"
+#include "lrpc/server/handle_table.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/call/linkage.h"
+#include "lrpc/shim/call/region.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/handover.h"
+#include "lrpc/shim/system/watcher.h"
+#include "quota/accounts.h"
+
+namespace lrpc::server {
+
+class EStack;
+class SecondaryRegion;
+class ServedBinding;
+struct ServedAStack;
+
+/// Runs a callback of the program on a thread of this library, which an exception must not end: it is swallowed.
+template <class Callback>
+void call_program(Callback&& callback) noexcept {
+  try {
+    callback();
+  } catch (...) {
+  }
+}
+
+/// What the call path needs of a procedure: one row of 16 bytes, so that a call touches one line for its procedure.
+struct EntryPoint {
+  EntryStub stub = nullptr;
+  bool may_block = false;
+};
+
+/// An exported interface: what the clerk needs to bind and the call path to enter.
+struct ServedInterface {
+  const Pdl* pdl = nullptr;
+  std::span<const EntryStub> stubs;
+  void* impl = nullptr;
+  ExportOptions options;
+  /// A table for each class of A-stacks, with a row for each procedure: a call on an A-stack of the wrong class is
+  /// refused by the stub that stands there, so that the call path need not ask for the class.
+  std::vector<EntryPoint> entries;
+  mutable std::atomic<std::uint32_t> exceptions{0};  ///< That were printed, as on_exception is not set.
+
+  /// Makes the tables.
+  void lay_out_entries();
+  [[nodiscard]] const EntryPoint* entries_of(std::uint16_t astack_class) const noexcept {
+    return entries.data() + astack_class * stubs.size();
+  }
+};
+
+/// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
+[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client);
+/// The same for a caller of another host (ExportOptions::authorise_remote).
+[[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
+
+/// An A-stack with a call and no E-stack to be had.
+struct WaitingCall {
+  uid_t user = 0;
+  std::shared_ptr<ServedBinding> binding;  ///< Or its secondary region: holds the A-stack.
+  ServedAStack* astack = nullptr;
+  std::uint64_t number = 0;  ///< When it came, see EStackShares::add().
+};
+
+/// Where an A-stack's call waits: with the A-stack, so that a call can wait where there is no memory.
+struct WaitingPlace {
+  /// `here` is empty while the call stands in its user's queue; under the pool's lock.
+  std::list<WaitingCall> here = std::list<WaitingCall>(1);
+  const std::list<WaitingCall>::iterator call = here.begin();
+};
+
+/// One A-stack as the server knows it; the private half of everything. Same index as in the region.
+/// What a call reads fills its first line.
+struct alignas(128) ServedAStack : ArgumentPlace {
+  shim::ServerLinkage linkage;
+  shim::AStackHead* head = nullptr;
+  const EntryPoint* entries = nullptr;        ///< Those of the A-stack's class, by procedure identifier.
+  void* impl = nullptr;                       ///< The binding's.
+  std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
+  std::uint16_t astack_class = 0;
+  std::atomic<bool> polled{false};           ///< In the poller's hot set (the truth behind the hint in the region).
+  ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
+  shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
+  std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.
+  std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
+  const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< For an E-stack.
+  std::uint64_t last_call = 0;       ///< ticks() of the last call an E-stack served; the E-stack's own.
+  std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); the poller's own.
+  std::uint32_t slow = 0;            ///< Long calls in a row that the poller executed; the poller's own.
+  std::atomic<std::uint16_t> caller{0xffff};  ///< The processor that it was last called from, as far as was looked.
+};
+static_assert(sizeof(ServedAStack) == 128);
+
+/// No procedure is executed on any of them, nor will be: their entry_count is 0, and no call is claimed. Either we see
+/// a claim, or its claimer sees our 0.
+[[nodiscard]] inline bool none_executes(std::span<const ServedAStack> astacks) noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (const ServedAStack& astack : astacks) {
+    if (astack.entry_count.load(std::memory_order_relaxed) != 0 || astack.linkage.next_generation() == 0) return false;
+  }
+  return true;
+}
+
+struct ServedParts {
+  Share share = {};  ///< Goes when the region is unmapped, or see settle().
+  /// Next, so that it goes last: when they are closed. The bell keeps it, too.
+  std::shared_ptr<const Share> descriptors = {};
+  std::shared_ptr<HandleCount> handles = {};  ///< Its user's.
+  std::uint64_t id = 0;
+  shim::Nonce nonce{};
+  shim::Credentials client;
+  std::optional<shim::Principal> principal = {};  ///< Set: a caller of another host, and `client` is nobody.
+  shim::Region region;
+  UniqueFd client_pidfd;
+  UniqueFd bell;
+  shim::Gate gate = shim::Gate::adaptive;
+  std::shared_ptr<const ServedInterface> interface;
+};
+
+/// Shared by the domain, the E-stacks associated with its A-stacks, and the poller; unmapped when the last lets go.
+class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
+ public:
+  explicit ServedBinding(ServedParts parts);
+  /// On whichever thread lets go of it last.
+  ~ServedBinding() { shim::take_over(shim::handover_place(id(), nullptr)); }
+  ServedBinding(const ServedBinding&) = delete;
+  ServedBinding& operator=(const ServedBinding&) = delete;
+
+  [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
+  [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
+  [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
+  [[nodiscard]] const shim::Principal* principal() const noexcept {
+    return parts_.principal ? &*parts_.principal : nullptr;
+  }
+  [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
+  [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
+  [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }
+  /// Those of the primary region, by number.
+  [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
+  [[nodiscard]] const ServedInterface& interface() const noexcept { return *parts_.interface; }
+  [[nodiscard]] bool revoked() const noexcept { return revoked_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::atomic<bool>& revoked_flag() const noexcept { return revoked_; }
+  /// No call is claimed any more; sleeping E-stacks wake and leave; calls back fail. True the first time.
+  bool revoke() noexcept;
+  /// Once it has been revoked, is watched no more, and its secondary regions have been settled: if no procedure of it
+  /// runs, it counts for its user no longer, and has no descriptors. Who only holds it (an E-stack that has not looked
+  /// yet, the poller while it is in another client's procedure) is not to keep the user from binding anew. Once.
+  void settle() noexcept;
+  [[nodiscard]] int bell() const noexcept { return bell_.get(); }
+  /// What the client has sent is its user's to wait for.
+  [[nodiscard]] shim::Stranger stranger() const { return {parts_.client.uid, parts_.descriptors}; }
+  [[nodiscard]] int client_pidfd() const noexcept { return parts_.client_pidfd.get(); }
+
+  // Secondary A-stacks (LRPC §5.2): everything about them takes a lock or looks into a table, and nothing that only
+  // knows primary ones pays for that.
+  /// False: the binding is revoked, or the place is taken.
+  [[nodiscard]] bool add(const std::shared_ptr<SecondaryRegion>& region);
+  /// False: it was not there.
+  bool take_out(const SecondaryRegion& region);
+  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> take_secondary();
+  /// Calls `use` with each of them, which stay meanwhile; it takes no lock.
+  template <class Use>
+  void each_secondary(Use&& use) const {
+    const std::lock_guard lock(secondary_mutex_);
+    for (const auto& region : secondary_) use(*region);
+  }
+  /// Copies: whoever touches an A-stack holds its region. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<std::shared_ptr<SecondaryRegion>> secondary() const;
+  /// The region of the secondary A-stack with this number, and the A-stack in it; null: there is none.
+  struct SecondaryAStack {
+    std::shared_ptr<SecondaryRegion> region;
+    ServedAStack* astack = nullptr;
+  };
+  [[nodiscard]] SecondaryAStack secondary(std::uint64_t number) const;
+  /// Fills in what an A-stack of this binding's has to know.
+  void equip(ServedAStack& astack, const shim::AStack& placed) noexcept;
+  std::atomic<std::uint64_t> grown_astacks{0};  ///< That count: SecondaryRegion::settle() has not been, or not yet.
+
+  std::uint64_t bell_watch = 0;   ///< The clerk's.
+  std::uint64_t pidfd_watch = 0;  ///< The clerk's.
+  shim::Watcher::Task unbound;    ///< Tells the server of its end, if it wants to know.
+  CallContext inline_context;     ///< For Gate::none: calls run in the caller's thread.
+  bool inline_busy = false;       ///< One runs there now; one that its procedure makes has a context of its own.
+  /// Stored when such a call is over, loaded by revoke(): what the caller's thread did here comes before the rundown,
+  /// which the client's end starts through the kernel alone.
+  std::atomic<bool> inline_left{false};
+
+ private:
+  std::atomic<bool> revoked_{false};
+  ServedParts parts_;
+  shim::PeerSocket bell_;
+  std::vector<ServedAStack> astacks_;
+  mutable std::mutex secondary_mutex_;
+  std::vector<std::shared_ptr<SecondaryRegion>> secondary_;
+  HandleTable handles_;
+  CallbackPort callback_port_;
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,96 @@
+#include "lrpc/server/callback_port.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+
+namespace lrpc::server {
+namespace {
+
+bool hung_up(int socket) {
+  pollfd entry{socket, 0, 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+}  // namespace
+
+CallbackPort::Attempt::Attempt(CallbackPort& wanted) : port(wanted) {
+  std::unique_lock lock(port.mutex_);
+  port.bound_.wait(lock, [&] { return !port.binding_ || port.closed_; });
+  if (port.closed_) {
+    why_not = Error{Errc::binding_revoked, "the client has gone, or has let go of the binding"};
+  } else if (port.kept_.good(false)) {
+    stub = port.kept_.stub;
+  } else if (port.offered_) {
+    // A copy, so that a client that is only slow can be asked again.
+    socket.reset(fcntl(port.offered_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!socket) {
+      why_not = system_error("dup of a client's offer", errno);
+      return;
+    }
+    port.binding_ = binding = true;
+  } else if (port.kept_.stub != nullptr) {
+    why_not = Error{Errc::binding_revoked, "the client serves its callbacks no more"};
+  } else {
+    why_not =
+        Error{Errc::not_supported, "the client has not offered to be called back: it must call serve_callbacks()"};
+  }
+}
+
+CallbackPort::Attempt::~Attempt() {
+  if (socket) shim::close_aside(std::move(socket), {});  // not used; it may be the last by now
+  if (!binding) return;
+  std::lock_guard lock(port.mutex_);
+  port.binding_ = false;
+  port.bound_.notify_all();
+}
+
+Status CallbackPort::Attempt::keep(Kept kept) {
+  shim::PeerSocket used;
+  Kept before;  // let go of outside the lock: it may unmap
+  std::lock_guard lock(port.mutex_);
+  if (port.closed_) return Errc::binding_revoked;
+  before = std::exchange(port.kept_, std::move(kept));
+  used = std::move(port.offered_);
+  return {};
+}
+
+Error CallbackPort::Attempt::failed(Error why) {
+  if (why.code == Errc::timed_out || why.code == Errc::limit_reached) return why;
+  shim::PeerSocket used;  // closed outside the lock
+  std::lock_guard lock(port.mutex_);
+  used = std::move(port.offered_);
+  return why;
+}
+
+void CallbackPort::offer(shim::PeerSocket socket) {
+  if (!declared_ || !socket) return;
+  shim::PeerSocket before;  // closed outside the lock
+  std::lock_guard lock(mutex_);
+  // One at a time: whoever has been told that it is accepted is not thrown out by the next while it is there.
+  if (closed_ || binding_ || kept_.good(true) || (offered_ && !hung_up(offered_.get()))) return;
+  before = std::move(offered_);
+  shim::accept_offer(socket.get(), shim::BellMessage::callback);
+  offered_ = std::move(socket);
+}
+
+void CallbackPort::close() noexcept {
+  shim::PeerSocket offered;
+  Kept kept;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    offered = std::move(offered_);
+    kept = std::exchange(kept_, {});
+    bound_.notify_all();
+  }
+  // Outside the lock: the last hold on the stub may be ours.
+  if (kept.stub != nullptr) kept.revoke(kept.stub.get());
+}
+
+}  // namespace lrpc::server

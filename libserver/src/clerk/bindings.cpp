@@ -1,0 +1,253 @@
+#include "bindings.h"
+
+#include <array>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/call/step.h"
+#include "lrpc/shim/system/handover.h"
+
+namespace lrpc::server {
+namespace {
+
+/// Rings taken off a bell before its A-stacks are looked at.
+constexpr int kRingsPerLook = 64;
+/// An offer takes as long as so many of them, and more.
+constexpr int kRingsPerOffer = 15;
+
+/// What a binding holds beside its descriptors. With callbacks, also the region of the binding that is then made to
+/// what the client offers: it is this client's, and made when a procedure first calls back.
+Holding holding_of(const ServedInterface& interface) noexcept {
+  const auto bytes_of = [](const Pdl* pdl) -> std::uint64_t {
+    if (pdl == nullptr) return 0;
+    const auto layout = shim::RegionLayout::of(pdl->classes);
+    return layout ? layout->size() : 0;
+  };
+  return {.bindings = 1, .region_bytes = bytes_of(interface.pdl) + bytes_of(interface.pdl->callback)};
+}
+
+/// For as long as they are open: its bell and its client's process; with callbacks, what the client offers for them,
+/// and the same of the binding that is then made to it.
+Holding descriptors_of(const ServedInterface& interface) noexcept {
+  return {.descriptors = interface.pdl->callback != nullptr ? 5U : 2U};
+}
+
+/// 0 is whoever has no number here: processes of other namespaces, of whatever user, and callers of other hosts.
+constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
+
+}  // namespace
+
+Bindings::Bindings(const ServerOptions& options, PollerGrant& grant, shim::Watcher& watcher)
+    : options_(options),
+      watcher_(watcher),
+      accounts_(std::make_shared<Accounts>(options)),
+      poller_(options, processors_, grant),
+      estacks_(options, processors_, poller_,
+               [this](std::uint32_t later) { (void)watcher_.post(supply_estacks_, later); }),
+      traps_(options, accounts_),
+      secondary_(options, watcher, estacks_, accounts_) {}
+
+void Bindings::end_all() {
+  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> ending;
+  {
+    std::lock_guard lock(mutex_);
+    ending.swap(bindings_);
+  }
+  for (auto& [id, binding] : ending) {
+    watcher_.unwatch(binding->bell_watch);
+    watcher_.unwatch(binding->pidfd_watch);
+    binding->revoke();
+  }
+  poller_.stop();
+  estacks_.stop();  // waits for running procedures
+  traps_.stop();    // so does this
+  for (auto& [id, binding] : ending) {
+    secondary_.end(*binding);
+    shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
+    binding->handles().close_all();
+  }
+}
+
+Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote) {
+  const Holding wanted = holding_of(interface);
+  if (Status room = accounts_->room(wanted); !room) return room;
+  if (remote) return {};  // the network domain limits those, host by host
+  std::lock_guard lock(mutex_);
+  const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
+  const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
+  if (of_client >= options_.max_bindings_per_client_process) {
+    return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
+                                          " bindings to the server, as many as it lets one process have"};
+  }
+  if (Status room = accounts_->room(client.uid, wanted); !room) return room;
+  return accounts_->room(client.uid, descriptors_of(interface));
+}
+
+void Bindings::forget_if_none_locked(pid_t process) noexcept {
+  const auto found = bindings_of_.find(process);
+  if (found != bindings_of_.end() && found->second == 0) bindings_of_.erase(found);
+}
+
+std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
+  const shim::Credentials client = parts.client;
+  const std::uint64_t id = parts.id;
+  parts.share = accounts_->take(client.uid, holding_of(*parts.interface));
+  parts.handles = accounts_->handles(client.uid);
+  parts.descriptors = std::make_shared<const Share>(accounts_->take(client.uid, descriptors_of(*parts.interface)));
+  std::shared_ptr<ServedBinding> binding;  // if it comes to nothing it goes outside the lock: that unmaps
+  std::lock_guard lock(mutex_);
+  try {
+    std::size_t* const of_process = is_one_process(client.pid) ? &bindings_of_[client.pid] : nullptr;
+    shim::Watcher::Task unbound;
+    if (parts.interface->options.on_unbound) {
+      unbound = shim::Watcher::Task(
+          [interface = parts.interface, id] { call_program([&] { interface->options.on_unbound(id); }); });
+    }
+    binding = std::make_shared<ServedBinding>(std::move(parts));
+    binding->unbound = std::move(unbound);
+    bindings_.emplace(id, binding);
+    estacks_.admit(*binding);
+    if (of_process != nullptr) ++*of_process;
+    return binding;
+  } catch (const std::bad_alloc&) {
+    bindings_.erase(id);
+    forget_if_none_locked(client.pid);
+    throw;
+  }
+}
+
+Status Bindings::watch(const std::shared_ptr<ServedBinding>& binding) {
+  auto bell = watcher_.watch(binding->bell(), [this, binding](shim::Watcher::Event event) { on_bell(binding, event); });
+  if (!bell) return bell.error();
+  binding->bell_watch = *bell;
+  auto pidfd = watcher_.watch(binding->client_pidfd(), [this, id = binding->id()](shim::Watcher::Event) { end(id); });
+  if (!pidfd) return pidfd.error();
+  binding->pidfd_watch = *pidfd;
+  return {};
+}
+
+Status Bindings::add(ServedParts parts) {
+  processors_.refer_to_this_thread();
+  const auto binding = make(std::move(parts));
+  Status watched;
+  try {
+    watched = watch(binding);
+  } catch (const std::bad_alloc&) {
+    watched = Errc::limit_reached;
+  }
+  if (!watched) {
+    remove(binding->id());
+    return watched;
+  }
+  if (const auto& told = binding->interface().options.on_bound)
+    call_program([&] { told(binding->id(), binding->client()); });
+  return {};
+}
+
+// B17
+void Bindings::end(std::uint64_t id) noexcept {
+  const auto binding = remove(id);
+  if (binding == nullptr) return;
+  const auto& told = binding->interface().options.on_unbound;
+  if (!told) return;
+  if (watcher_.on_watcher_thread()) {
+    call_program([&] { told(id); });
+  } else {
+    (void)watcher_.post(binding->unbound);
+  }
+}
+
+std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
+  std::shared_ptr<ServedBinding> binding;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = bindings_.find(id);
+    if (found == bindings_.end()) return nullptr;
+    binding = std::move(found->second);
+    bindings_.erase(found);
+    const pid_t process = binding->client().pid;
+    if (is_one_process(process)) --bindings_of_[process];
+    forget_if_none_locked(process);
+  }
+  watcher_.unwatch(binding->bell_watch);
+  watcher_.unwatch(binding->pidfd_watch);
+  binding->revoke();
+  estacks_.dismiss(*binding);
+  traps_.end(*binding);
+  secondary_.end(*binding);
+  shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
+  binding->handles().close_all();
+  binding->settle();
+  shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
+  return binding;
+}
+
+std::shared_ptr<ServedBinding> Bindings::find(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto found = bindings_.find(id);
+  return found != bindings_.end() ? found->second : nullptr;
+}
+
+/// Without memory for its news a binding is as good as gone: what it has rung for is lost.
+void Bindings::on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept {
+  try {
+    if (!event.hung_up && hear(binding)) return;
+  } catch (const std::bad_alloc&) {
+  }
+  end(binding->id());
+}
+
+bool Bindings::hear(const std::shared_ptr<ServedBinding>& binding) {
+  // Only so many: a client that rings without end must not keep the clerk. What is left brings us back here.
+  for (int i = 0; i < kRingsPerLook; ++i) {
+    auto news = shim::receive_bell(binding->bell(), binding->stranger());
+    if (news && !news->has_value()) break;
+    if (!news || (*news)->message != shim::BellMessage::ring) i += kRingsPerOffer;
+    if (news.code() == Errc::peer_gone) return false;
+    if (!news) continue;  // garbage is as good as a ring
+    if ((*news)->message == shim::BellMessage::callback) binding->callback_port().offer(std::move((*news)->offered));
+    if ((*news)->message == shim::BellMessage::trap) (void)traps_.adopt(binding, std::move((*news)->listener));
+    if ((*news)->message == shim::BellMessage::grow) secondary_.grow(binding, std::move((*news)->offered));
+  }
+  if (binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return true;
+  LRPC_STEP("T13");
+  associate_callers(binding, binding->astacks());
+  for (const auto& region : binding->secondary())
+    associate_callers(SecondaryRegion::as_binding(region), region->astacks());
+  return true;
+}
+
+/// c, T13 · finds the E-stack of each A-stack with a call; associates one where there is none.
+void Bindings::associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks) {
+  for (ServedAStack& astack : astacks) {
+    if (astack.estack.load() != nullptr) continue;
+    const std::uint64_t next = astack.linkage.next_generation();
+    const shim::CallWord word = shim::load_word(*astack.head);
+    if (next == 0 || !(word.is(shim::Turn::called, next) || word.is(shim::Turn::abandoned, next))) continue;
+    estacks_.associate(hold, astack);
+  }
+}
+
+void Bindings::count(ServerStatistics& counted) {
+  {
+    std::lock_guard lock(mutex_);
+    counted.bindings = bindings_.size();
+  }
+  counted.estacks = estacks_.alive();
+  counted.trap_listeners = traps_.alive();
+  counted.traps_refused = traps_.refused();
+  counted.astacks_grown = accounts_->all().grown_astacks;
+  counted.growths_refused = secondary_.refused();
+  counted.estacks_associated = estacks_.associated();
+  counted.estacks_reclaimed = estacks_.reclaimed();
+  counted.estacks_released = estacks_.released();
+  counted.estack_moves = estacks_.moves();
+  counted.poller_hits = poller_.hits();
+  counted.poller_misses = estacks_.poller_misses();
+  counted.poller_evictions = poller_.evictions();
+}
+
+}  // namespace lrpc::server

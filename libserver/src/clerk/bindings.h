@@ -1,0 +1,77 @@
+// The bindings of a server domain, and what executes their calls.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "call/served_binding.h"
+#include "estacks/estack_pool.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/system/watcher.h"
+#include "poller/domain_processors.h"
+#include "poller/poller.h"
+#include "poller/poller_grant.h"
+#include "quota/accounts.h"
+#include "secondary_regions.h"
+#include "trap/trap_server.h"
+
+namespace lrpc::server {
+
+/// Thread-safe. Bindings are made by the clerk and over private sockets, on the watcher's thread, and end there too,
+/// unless the server ends them.
+class Bindings {
+ public:
+  /// The references must outlive it; the watcher may be constructed later.
+  Bindings(const ServerOptions& options, PollerGrant& grant, shim::Watcher& watcher);
+  Bindings(const Bindings&) = delete;
+  Bindings& operator=(const Bindings&) = delete;
+
+  /// For one more binding to an interface: limit_reached if the server, this client or its user has as much as the
+  /// options allow. On the watcher's thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote = false);
+  /// On the watcher's thread: watches the binding's bell and its client. The binding is alive when it returns ok.
+  /// Throws std::bad_alloc; then there is none.
+  Status add(ServedParts parts);
+  /// The client is gone or has let go, or the server ends it: revokes, runs down the handles, and tells the server (on
+  /// the watcher's thread, later if this is another). Any thread.
+  void end(std::uint64_t id) noexcept;
+  /// The server ends: waits for running procedures; nobody is told. Nothing may be added any more.
+  void end_all();
+  [[nodiscard]] std::uint64_t next_id() noexcept { return next_id_.fetch_add(1) + 1; }
+  [[nodiscard]] std::shared_ptr<ServedBinding> find(std::uint64_t id);
+  void count(ServerStatistics& counted);
+
+ private:
+  /// A binding that find() finds and that is counted. Throws std::bad_alloc.
+  std::shared_ptr<ServedBinding> make(ServedParts parts);
+  void forget_if_none_locked(pid_t process) noexcept;
+  Status watch(const std::shared_ptr<ServedBinding>& binding);
+  /// Takes the binding out and ends it; null if that has been done.
+  std::shared_ptr<ServedBinding> remove(std::uint64_t id) noexcept;
+  /// False: it has ended.
+  [[nodiscard]] bool hear(const std::shared_ptr<ServedBinding>& binding);
+  void on_bell(const std::shared_ptr<ServedBinding>& binding, shim::Watcher::Event event) noexcept;
+  void associate_callers(const std::shared_ptr<ServedBinding>& hold, std::span<ServedAStack> astacks);
+
+  const ServerOptions& options_;
+  shim::Watcher& watcher_;
+  const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
+  const std::shared_ptr<Accounts> accounts_;
+  DomainProcessors processors_;
+  Poller poller_;
+  EStackPool estacks_;
+  TrapServer traps_;
+  SecondaryRegions secondary_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<ServedBinding>> bindings_;
+  /// By client process: so that an import costs the same however many there are. Only those that are alive: a number
+  /// of a process that has ended may be another's.
+  std::map<pid_t, std::size_t> bindings_of_;
+  std::atomic<std::uint64_t> next_id_{0};
+};
+
+}  // namespace lrpc::server

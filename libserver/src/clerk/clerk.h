@@ -1,0 +1,100 @@
+// The clerk: exports interfaces, authorises imports, makes bindings (LRPC §3.1).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "call/served_binding.h"
+#include "exported_name.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/watcher.h"
+#include "nameserver_link.h"
+#include "poller/poller_grant.h"
+
+namespace lrpc::server {
+
+class Bindings;
+
+/// Speaks the binder protocol to the nameserver, over one socket. Requests come from the program's threads; answers and
+/// bind requests are read on the watcher's thread. Thread-safe.
+///
+/// Names outlive the nameserver that they were exported to: when it hangs up, the watcher's thread connects anew, with
+/// a growing pause between attempts, and exports them again. Nothing on that thread waits for a nameserver.
+class Clerk {
+ public:
+  /// `nameserver`: its socket; empty: where nameservers are looked for. The references must outlive it; the watcher may
+  /// be constructed later.
+  Clerk(std::string nameserver, Bindings& bindings, PollerGrant& grant, shim::Watcher& watcher);
+  Clerk(const Clerk&) = delete;
+  Clerk& operator=(const Clerk&) = delete;
+
+  Result<ExportId> export_interface(std::string name, std::shared_ptr<ServedInterface> interface);
+  Status withdraw(ExportId id);
+  /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's
+  /// thread.
+  void wake_allocator();
+  /// Hangs up. No binding is made over the nameserver after it.
+  void close();
+
+ private:
+  using Answer = Result<shim::BinderMessage>;
+  /// A request that the nameserver has not answered.
+  struct Asked {
+    std::uint64_t export_id = 0;                  ///< Our own, of what it is about.
+    std::optional<std::promise<Answer>> waiting;  ///< A thread of the program, unless none waits (any more).
+    /// The name that goes with the answer, or with the withdrawal that follows it; empty: none. Until then the
+    /// nameserver may have it, and would refuse it to this very server.
+    std::string leaving{};
+  };
+  // The nameserver's side: on the program's threads.
+  Result<std::shared_ptr<NameserverLink>> linked();
+  Answer ask(NameserverLink& link, std::uint64_t export_id, shim::BinderMessage request);
+  Status wait_until_left(const std::string& name);
+  Status adopt_locked(UniqueFd socket);
+
+  // The nameserver's side: on the watcher's thread.
+  void on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
+  void hear(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
+  void on_answer(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message);
+  void on_exported_locked(const std::shared_ptr<NameserverLink>& link, const Asked& asked, std::uint64_t registered,
+                          std::vector<RegistrationNews>& news);
+  void withdraw_soon_locked(const std::shared_ptr<NameserverLink>& link, std::uint64_t registered, std::string name);
+  void hang_up_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch, const Error& why);
+  void register_missing();
+  void on_retry();
+  void retry_later_locked() noexcept;
+  [[nodiscard]] bool anything_missing_locked() const;
+  void on_poller_page(shim::BinderMessage message) noexcept;
+  void on_bind_request(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message);
+  [[nodiscard]] std::shared_ptr<ServedInterface> exported(std::uint64_t registered);
+
+  const std::string nameserver_;
+  Bindings& bindings_;
+  PollerGrant& grant_;
+  shim::Watcher& watcher_;
+  const shim::Watcher::Task retry_{[this] { on_retry(); }};
+  const shim::Watcher::Task register_{[this] { register_missing(); }};
+  std::mutex mutex_;
+  std::shared_ptr<NameserverLink> link_;  ///< Null: not connected.
+  std::vector<std::string> sockets_;      ///< Where to look for a nameserver again; the environment is read only once.
+  std::uint32_t last_request_ = 0;
+  std::uint64_t last_export_ = 0;
+  std::map<std::uint32_t, Asked> asked_;
+  std::condition_variable left_;                   ///< Requests have been answered, or will never be: names have left.
+  std::map<std::uint64_t, ExportedName> exports_;  ///< By our own id, which no nameserver knows.
+  std::chrono::milliseconds pause_;                ///< Before the next attempt to connect or to export again.
+  bool retry_posted_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace lrpc::server

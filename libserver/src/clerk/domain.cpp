@@ -1,0 +1,55 @@
+#include "domain.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/no_limit.h"
+#include "lrpc/shim/system/processor.h"
+#include "server_options.h"
+
+namespace lrpc::server {
+namespace {
+
+/// With durations that mean what they say, also where nothing is exported because they do not: a sleep of less than
+/// nothing, or of the longest that can be written down, has no bound.
+ServerOptions sound(ServerOptions options) noexcept {
+  if (!(options.estack_idle == kNoLimit)) {
+    options.estack_idle = std::clamp<std::chrono::milliseconds>(options.estack_idle, std::chrono::milliseconds(1),
+                                                                std::chrono::hours(24));
+  }
+  options.poll_window =
+      std::clamp<std::chrono::microseconds>(options.poll_window, std::chrono::microseconds(0), std::chrono::seconds(1));
+  return options;
+}
+
+}  // namespace
+
+Domain::Domain(ServerOptions options)
+    : options_checked_(check_options(options)),
+      options_(sound(std::move(options))),
+      grant_([this] { (void)watcher_.post(wake_allocator_); }),
+      bindings_(options_, grant_, watcher_),
+      clerk_(options_.nameserver, bindings_, grant_, watcher_),
+      private_sockets_(bindings_, watcher_),
+      watcher_("lrpc-clerk") {
+  (void)shim::ticks_per_microsecond();  // measure now, not in the first call
+  shim::prepare_to_close_aside();
+}
+
+Domain::~Domain() {
+  clerk_.close();  // no new bindings
+  private_sockets_.close();
+  bindings_.end_all();
+}
+
+ServerStatistics Domain::statistics() {
+  ServerStatistics counted;
+  bindings_.count(counted);
+  counted.granted_pollers = std::min<std::uint32_t>(grant_.granted(), options_.pollers);
+  counted.allocator_page = grant_.has_page();
+  return counted;
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,69 @@
+#include "introduction.h"
+
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "lrpc/shim/call/packed_image.h"
+
+namespace lrpc::server {
+namespace {
+
+/// Bytes of an ExportRequest, or of the Described that repeats it, beside its text and its descriptors, at most.
+constexpr std::size_t kRestOfExport = 2048;
+
+shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
+
+}  // namespace
+
+shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl) {
+  shim::BinderMessage request;
+  request.request = number;
+  // What does not fit is left out: then the name cannot be called from other hosts.
+  std::string descriptors = shim::encode_descriptors(pdl.procedures);
+  if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
+  request.body = shim::ExportRequest{.name = name,
+                                     .interface = owned(pdl.interface),
+                                     .classes = {pdl.classes.begin(), pdl.classes.end()},
+                                     .text = std::string(pdl.text),
+                                     .descriptors = std::move(descriptors)};
+  return request;
+}
+
+Error why_not(const shim::BinderMessage& answer) {
+  if (const auto* failed = std::get_if<shim::Failed>(&answer.body)) return {failed->code, failed->text};
+  return {Errc::bad_message, "the nameserver's answer to an export makes no sense"};
+}
+
+Status bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInterface>& interface,
+                       shim::BinderMessage& message) {
+  auto& request = std::get<shim::BindRequest>(message.body);
+  if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
+  std::vector<UniqueFd>& fds = message.fds;
+  if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
+  // A caller of another host is not the network domain that brings it: nothing may be granted for that one's
+  // credentials.
+  if (request.principal) request.client = {shim::kNobodyHere};
+  const Status allowed =
+      request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
+  if (!allowed) return allowed.error();
+  auto layout = shim::RegionLayout::of(interface->pdl->classes);
+  if (!layout) return layout.error();
+  const bool remote = request.principal.has_value();
+  if (Status room = bindings.room_for(request.client, *interface, remote); !room) return room;
+  auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
+  if (!region) return region.error();
+  ServedParts parts;
+  parts.id = bindings.next_id();
+  parts.nonce = request.nonce;
+  parts.client = request.client;
+  parts.principal = std::move(request.principal);
+  parts.region = *std::move(region);
+  parts.client_pidfd = std::move(fds[1]);
+  parts.bell = std::move(fds[2]);
+  parts.gate = request.gate;
+  parts.interface = interface;
+  return bindings.add(std::move(parts));
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,23 @@
+// What a server's clerk tells a nameserver of an interface, and what it makes of a client that the nameserver
+// introduces.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "call/served_binding.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+
+namespace lrpc::server {
+
+class Bindings;
+
+[[nodiscard]] shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl);
+/// Why an export was not granted, if `answer` is not Exported.
+[[nodiscard]] Error why_not(const shim::BinderMessage& answer);
+/// A binding to `interface` for the client of a bind request. On the watcher's thread. Throws std::bad_alloc.
+[[nodiscard]] Status bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInterface>& interface,
+                                     shim::BinderMessage& message);
+
+}  // namespace lrpc::server

@@ -1,0 +1,47 @@
+// Private bindings: over a socketpair, without any name; the server's clerk is the binder.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "call/served_binding.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/system/watcher.h"
+
+namespace lrpc::server {
+
+class Bindings;
+
+/// Speaks the binder protocol to each private client over its own socket, on the watcher's thread. Thread-safe.
+class PrivateSockets {
+ public:
+  /// The references must outlive it; the watcher may be constructed later.
+  PrivateSockets(Bindings& bindings, shim::Watcher& watcher) noexcept : bindings_(bindings), watcher_(watcher) {}
+  PrivateSockets(const PrivateSockets&) = delete;
+  PrivateSockets& operator=(const PrivateSockets&) = delete;
+
+  Status serve_over(UniqueFd socket, std::shared_ptr<ServedInterface> interface);
+  /// Hangs up everywhere. No private binding is made after it.
+  void close();
+
+ private:
+  struct PrivateSocket {
+    shim::PeerSocket fd;
+    shim::Watcher::Id watch = 0;  ///< Under the lock.
+    std::shared_ptr<ServedInterface> interface;
+  };
+
+  void on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept;
+  Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message);
+  void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
+
+  Bindings& bindings_;
+  shim::Watcher& watcher_;
+  std::mutex mutex_;
+  std::map<int, std::shared_ptr<PrivateSocket>> sockets_;
+  bool closed_ = false;
+};
+
+}  // namespace lrpc::server

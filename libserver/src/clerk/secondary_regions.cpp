@@ -1,0 +1,158 @@
+#include "secondary_regions.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/handover.h"
+
+namespace lrpc::server {
+namespace {
+
+bool has_ended(int line) noexcept {
+  pollfd entry{line, POLLIN, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+}  // namespace
+
+// ---- One region ----
+
+SecondaryRegion::SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted,
+                                 shim::Region region, shim::PeerSocket line, Share share, Share descriptor)
+    : share_(std::move(share)),
+      descriptor_(std::move(descriptor)),
+      binding_(std::move(binding)),
+      place_(granted.place),
+      region_(std::move(region)),
+      line_(std::move(line)),
+      astacks_(granted.count) {
+  for (std::uint32_t i = 0; i < astacks_.size(); ++i) {
+    shim::AStack placed = region_.astack(i);
+    placed.astack_class = granted.astack_class;
+    binding_->equip(astacks_[i], placed);
+  }
+  binding_->grown_astacks.fetch_add(astacks_.size());
+}
+
+SecondaryRegion::~SecondaryRegion() {
+  shim::take_over(shim::handover_place(binding_->id(), nullptr));  // from those who had it before
+  if (!settled_) binding_->grown_astacks.fetch_sub(astacks_.size());
+}
+
+void SecondaryRegion::close() noexcept {
+  for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
+}
+
+void SecondaryRegion::revoke_words() noexcept {
+  for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+}
+
+void SecondaryRegion::settle() noexcept {
+  if (!none_executes(astacks_)) return;
+  settled_ = true;
+  binding_->grown_astacks.fetch_sub(astacks_.size());
+  share_.give();
+}
+
+// ---- The clerk ----
+
+SecondaryRegions::SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
+                                   std::shared_ptr<Accounts> accounts)
+    : options_(options), watcher_(watcher), estacks_(estacks), accounts_(std::move(accounts)) {}
+
+void SecondaryRegions::grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line) {
+  if (!line) return;
+  Errc granted = Errc::limit_reached;
+  try {
+    granted = try_grow(binding, line).code();
+  } catch (const std::bad_alloc&) {  // as good as a limit
+  }
+  if (granted == Errc::ok) return;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (line) shim::refuse_growth(line.get(), granted);
+}
+
+Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line) {
+  auto request = shim::take_growth_request(line.get(), binding->stranger());
+  if (!request) return request.error();
+  const auto classes = binding->interface().pdl->classes;
+  if (request->astack_class >= classes.size() || binding->gate() == shim::Gate::trap) return Errc::invalid_argument;
+
+  // G4: what the client has given back before it asked is not to be in its way, though we may hear of it only later.
+  for (const auto& region : binding->secondary()) {
+    if (has_ended(region->line())) on_line(*binding, region);
+  }
+
+  // As many as the limits leave.
+  const uid_t user = binding->client().uid;
+  const Holding left = accounts_->left(user);
+  const std::uint64_t of_binding = options_.max_grown_astacks_per_binding;
+  const std::uint64_t most = std::min({std::uint64_t{request->count}, left.grown_astacks,
+                                       of_binding - std::min(of_binding, binding->grown_astacks.load())});
+  const AStackClass grown =
+      shim::class_that_fits(classes[request->astack_class], static_cast<std::uint16_t>(most), left.grown_bytes);
+  if (grown.count == 0 || left.descriptors == 0) return Errc::limit_reached;
+  request->count = grown.count;
+
+  auto layout = shim::RegionLayout::of({&grown, 1});
+  if (!layout) return layout.error();
+  auto fd = shim::create_region(*layout);
+  if (!fd) return fd.error();
+  UniqueFd own_fd(fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
+  if (!own_fd) return system_error("dup of a region", errno);
+  const std::uint64_t bytes = layout->size();
+  auto mapped = shim::Region::map(std::move(own_fd), *std::move(layout));
+  if (!mapped) return mapped.error();
+
+  auto share = accounts_->take(user, {.grown_astacks = grown.count, .grown_bytes = bytes});
+  const int answer_on = line.get();
+  auto region = std::make_shared<SecondaryRegion>(binding, *request, *std::move(mapped), std::move(line),
+                                                  std::move(share), accounts_->take(user, {.descriptors = 1}));
+  // First the watch: the binding's end, on whatever thread, is to find all of it.
+  auto watched = watcher_.watch(answer_on, [this, hold = std::weak_ptr(region)](shim::Watcher::Event) {
+    if (const auto ended = hold.lock()) on_line(*SecondaryRegion::as_binding(ended), ended);
+  });
+  if (!watched) return watched.error();
+  region->line_watch = *watched;
+  bool added = false;
+  try {
+    added = binding->add(region);
+  } catch (const std::bad_alloc&) {
+  }
+  if (!added) {  // G5: the binding has been revoked, or has something in that place
+    watcher_.unwatch(region->line_watch);
+    return Errc::invalid_argument;
+  }
+  // G6: a client that is not there to take it has hung up: the watch says so.
+  (void)shim::grant_growth(answer_on, grown.count, fd->get());
+  return {};
+}
+
+/// G9: the client has let go, or says what there is nothing to say about: either way the line has ended.
+void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region) {
+  watcher_.unwatch(region->line_watch);
+  const bool ours = binding.take_out(*region);  // else the binding's end has it
+  region->hang_up();
+  region->close();
+  estacks_.let_go(region->astacks());
+  if (ours) region->settle();
+}
+
+// G10
+void SecondaryRegions::end(ServedBinding& binding) {
+  for (const auto& region : binding.take_secondary()) {
+    watcher_.unwatch(region->line_watch);
+    region->hang_up();
+    region->settle();
+  }
+}
+
+}  // namespace lrpc::server

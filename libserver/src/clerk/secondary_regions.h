@@ -1,0 +1,88 @@
+// Growth of the supply of A-stacks (LRPC §5.2), the server's half: secondary regions and what is counted of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "call/served_binding.h"
+#include "estacks/estack_pool.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/call/region.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/system/watcher.h"
+#include "quota/accounts.h"
+
+namespace lrpc::server {
+
+/// One secondary region: its A-stacks, all of one class. Shared like a ServedBinding, whose hold it is: E-stacks and
+/// poller hold it by as_binding(), so it is unmapped when the last of them has left its A-stacks.
+class SecondaryRegion {
+ public:
+  SecondaryRegion(std::shared_ptr<ServedBinding> binding, const shim::GrowthRequest& granted, shim::Region region,
+                  shim::PeerSocket line, Share share, Share descriptor);
+  SecondaryRegion(const SecondaryRegion&) = delete;
+  SecondaryRegion& operator=(const SecondaryRegion&) = delete;
+  ~SecondaryRegion();
+
+  [[nodiscard]] std::uint16_t place() const noexcept { return place_; }
+  [[nodiscard]] std::span<ServedAStack> astacks() noexcept { return astacks_; }
+  [[nodiscard]] int line() const noexcept { return line_.get(); }
+  void hang_up() noexcept { line_.hang_up(); }
+  /// The binding, and a hold on this beside it.
+  [[nodiscard]] static std::shared_ptr<ServedBinding> as_binding(const std::shared_ptr<SecondaryRegion>& region) {
+    return {region, region->binding_.get()};
+  }
+  /// No call on it is executed any more: the client has let go, or the binding is revoked (then its words are, too).
+  void close() noexcept;
+  void revoke_words() noexcept;
+  /// Once it has been closed and is in no list: it counts no longer, if no procedure runs on it; else until it is
+  /// unmapped. Once.
+  void settle() noexcept;
+
+  std::uint64_t line_watch = 0;  ///< The clerk's.
+
+ private:
+  Share share_;  ///< Given back last.
+  const Share descriptor_;
+  const std::shared_ptr<ServedBinding> binding_;
+  const std::uint16_t place_;
+  const shim::Region region_;
+  shim::PeerSocket line_;
+  std::vector<ServedAStack> astacks_;
+  bool settled_ = false;
+};
+
+/// What the clerk does about them, for all bindings of a domain.
+class SecondaryRegions {
+ public:
+  /// The references must outlive it, but it may be constructed before them.
+  SecondaryRegions(const ServerOptions& options, shim::Watcher& watcher, EStackPool& estacks,
+                   std::shared_ptr<Accounts> accounts);
+
+  /// The client asks for more A-stacks. Answers on the line. On the watcher's thread.
+  void grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket line);
+  /// The binding has been revoked: lets go of its secondary regions. Not while the watcher may still add some.
+  void end(ServedBinding& binding);
+
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  [[nodiscard]] Status try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line);
+  void on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region);
+
+  const ServerOptions& options_;
+  shim::Watcher& watcher_;
+  EStackPool& estacks_;
+  const std::shared_ptr<Accounts> accounts_;
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace lrpc::server

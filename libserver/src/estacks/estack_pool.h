@@ -1,0 +1,131 @@
+// E-stacks: the server's execution stacks, associated with A-stacks on their first call (LRPC §3.2).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "call/served_binding.h"
+#include "estack_policy.h"
+#include "estack_shares.h"
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/server.h"
+#include "poller/domain_processors.h"
+
+namespace lrpc::server {
+
+class Poller;
+class EStackPool;
+
+/// One execution stack: a thread with its guard page. Its members belong to the thread, but for the atomics and what
+/// the pool's lock guards.
+class EStack {
+ public:
+  EStack(EStackPool& pool, Poller& poller) noexcept : pool_(pool), poller_(poller) {}
+  /// The thread: serves one A-stack after another until the pool has no more use for it.
+  void run();
+
+ private:
+  friend class EStackPool;
+  void serve_astack();
+  [[nodiscard]] bool served_one();
+  [[nodiscard]] bool hand_over_and_look();
+  void after_call();
+  [[nodiscard]] bool exchanges() const noexcept;
+  void sit_with_caller(shim::Moment now);
+  void leave_processor(shim::Moment now);
+  void say_attached() noexcept;
+  void detach();
+
+  EStackPool& pool_;
+  Poller& poller_;
+  std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
+  std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks whether it is wanted before it sleeps.
+  std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
+  CallContext context_;
+  EStackPolicy policy_;
+  bool spent_ = false;  ///< Its scheduling was changed for good: the thread ends with this A-stack.
+
+  // Under the pool's lock.
+  std::shared_ptr<ServedBinding> binding_;
+  ServedAStack* astack_ = nullptr;
+  std::condition_variable assigned_;
+  const std::atomic<bool>* own_user_waits_ = nullptr;  ///< EStackShares::take(), while it is associated.
+};
+
+/// All E-stacks of a server domain. Thread-safe; its lock is never taken on the call path of an A-stack that has its
+/// E-stack.
+class EStackPool {
+ public:
+  /// The references must outlive it. `ask_clerk(ms)` has supply() called so much later on the clerk's thread, whose
+  /// scheduling is the domain's; it runs on any thread, under the pool's lock, and must not fail.
+  EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
+             std::function<void(std::uint32_t)> ask_clerk);
+  EStackPool(const EStackPool&) = delete;
+  EStackPool& operator=(const EStackPool&) = delete;
+  ~EStackPool() { stop(); }
+
+  /// Associates an E-stack with the A-stack if it has none: an unassociated one, else a new one, else the one unused
+  /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never blocks on a
+  /// running procedure.
+  void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
+  void admit(const ServedBinding& binding);
+  /// The binding was revoked: its calls wait for E-stacks no longer.
+  void dismiss(ServedBinding& binding) noexcept;
+  /// Has E-stacks leave these A-stacks as soon as they do not execute a call; none is associated with them any more,
+  /// unless associate() says so again.
+  void let_go(std::span<ServedAStack> astacks);
+  /// Starts E-stacks for those that wait for one, as far as there is room. On the clerk's thread.
+  void supply();
+  /// Waits until every E-stack has returned from its procedure and ended. Every binding must have been revoked before.
+  void stop();
+
+  [[nodiscard]] std::uint64_t alive() const;
+  [[nodiscard]] std::uint64_t associated() const;
+  [[nodiscard]] std::uint64_t reclaimed() const;
+  /// E-stacks that let go of an A-stack without calls.
+  [[nodiscard]] std::uint64_t released() const noexcept { return released_.load(std::memory_order_relaxed); }
+  /// Times an E-stack followed its caller to another processor.
+  [[nodiscard]] std::uint64_t moves() const noexcept { return moves_.load(std::memory_order_relaxed); }
+  /// Calls on a polled A-stack that an E-stack had to serve.
+  [[nodiscard]] std::uint64_t poller_misses() const noexcept { return poller_misses_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class EStack;
+  void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  [[nodiscard]] bool start_locked(EStack*& estack);
+  [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
+  void reclaim_locked(uid_t user);
+  /// Whether an E-stack without a call is to leave its A-stack for somebody who waits.
+  [[nodiscard]] bool is_wanted(const EStack& estack);
+  void supply_locked();
+  /// For the E-stack's thread: the next A-stack to serve; false: end.
+  [[nodiscard]] bool next_assignment(EStack& estack);
+  static void* thread_main(void* estack);
+
+  const ServerOptions options_;
+  Poller& poller_;
+  DomainProcessors& processors_;
+  const std::function<void(std::uint32_t)> ask_clerk_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  std::list<std::unique_ptr<EStack>> estacks_;
+  std::vector<EStack*> idle_;  ///< Unassociated, most recently used last. Has room for all.
+  EStackShares shares_;        ///< Of those that are associated; and the A-stacks with a call and no E-stack to be had.
+  std::atomic<std::uint64_t> poller_misses_{0};
+  std::atomic<std::uint64_t> released_{0};
+  std::atomic<std::uint64_t> moves_{0};
+  std::uint64_t associated_ = 0;
+  std::uint64_t reclaimed_ = 0;
+  bool stop_ = false;
+};
+
+}  // namespace lrpc::server

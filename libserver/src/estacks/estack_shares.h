@@ -1,0 +1,111 @@
+// Which user may have how many of a server's E-stacks, and whose calls wait for one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+
+#include "call/served_binding.h"
+#include "lrpc/server/server.h"
+
+namespace lrpc::server {
+
+/// At least one: a server that is asked for none does not export anything (check_options()).
+[[nodiscard]] inline std::size_t most_estacks(const ServerOptions& options) noexcept {
+  return std::max<std::size_t>(options.max_estacks, 1);
+}
+/// ServerOptions::max_estacks_per_user. Not all of them: a procedure that runs cannot be interrupted, so that other
+/// users' calls would wait for it.
+[[nodiscard]] inline std::size_t most_estacks_of_user(const ServerOptions& options) noexcept {
+  const std::size_t most = most_estacks(options);
+  return std::min(options.max_estacks_per_user.value_or(most - most / 8), most);
+}
+
+/// Who has how many and whose calls wait; who may have one more: at once, or from whom. Not thread-safe: under the
+/// pool's lock, but for what is said to be read without it.
+///
+/// No user's waiting calls make anything slower: what is asked for each call takes time by the number of users at most.
+/// And nothing but admit() needs memory for a user that has been admitted.
+class EStackShares {
+ public:
+  explicit EStackShares(const ServerOptions& options)
+      : most_(most_estacks(options)), most_of_user_(most_estacks_of_user(options)) {}
+  EStackShares(const EStackShares&) = delete;
+  EStackShares& operator=(const EStackShares&) = delete;
+
+  /// The user has one binding more, or one less. admit() throws std::bad_alloc.
+  void admit(uid_t user) { ++users_[user].bindings; }
+  void dismiss(uid_t user) noexcept;
+
+  /// The user has one more. Whether calls of its own wait for an E-stack: may be read without the lock until that one
+  /// is given back.
+  const std::atomic<bool>& take(uid_t user);
+  void give(uid_t user);
+  [[nodiscard]] std::size_t held(uid_t user) const;
+
+  // Calls that wait. An A-stack waits once, however often its caller rings.
+  /// False: it waits already.
+  bool add(WaitingCall call);
+  /// False: it did not wait.
+  bool remove(uid_t user, ServedAStack& astack);
+  /// Whoever is to be served next: of the users that may have another E-stack the one with the fewest, and of its calls
+  /// the first. Nothing: nobody waits who may.
+  [[nodiscard]] std::optional<WaitingCall> next();
+  /// It could not be served: it goes where it was.
+  void put_back(WaitingCall call);
+  void clear();
+  [[nodiscard]] bool any_waiting() const noexcept { return waiting_ != 0; }
+  [[nodiscard]] bool any_waiting(uid_t user) const;
+  /// Whether calls of a user wait that may have another E-stack. Read without the lock.
+  [[nodiscard]] const std::atomic<bool>& eligible_wait() const noexcept { return eligible_wait_; }
+
+  /// Whether the user may have one more if there is one.
+  [[nodiscard]] bool may_have_another(uid_t user) const { return held(user) < most_of_user_; }
+  /// What each of those who have or want any may have when there are not enough.
+  [[nodiscard]] std::size_t share() const {
+    return std::max<std::size_t>(most_ / std::max<std::size_t>(sharers_, 1), 1);
+  }
+  /// Whether an E-stack of `holder` that executes nothing is to leave its A-stack for a call of `user`. Between users:
+  /// whoever has more than its share loses it to anybody, and whoever has less may take it from anybody.
+  [[nodiscard]] bool may_take(uid_t user, uid_t holder) const {
+    return user == holder || may_take_from_other(held(user), held(holder));
+  }
+  /// Whether it is to leave for a call that waits.
+  [[nodiscard]] bool is_wanted(uid_t holder) const;
+
+ private:
+  struct User {
+    std::size_t bindings = 0;
+    std::size_t held = 0;
+    std::list<WaitingCall> waiting;  ///< In the order in which they came.
+    std::atomic<bool> waits{false};  ///< There are some.
+    bool shares = false;             ///< It has or wants any.
+    bool eligible = false;           ///< It wants some and may have another.
+  };
+  using Users = std::map<uid_t, User>;
+
+  [[nodiscard]] bool may_take_from_other(std::size_t has, std::size_t holder_has) const {
+    return has < most_of_user_ && (holder_has > share() || has < share());
+  }
+  /// After each change to a user.
+  void changed(Users::iterator user);
+  /// Back to its A-stack.
+  [[nodiscard]] WaitingCall take_out(User& user, ServedAStack& astack);
+
+  const std::size_t most_;
+  const std::size_t most_of_user_;
+  Users users_;
+  std::size_t waiting_ = 0;   ///< Of all users.
+  std::size_t sharers_ = 0;   ///< Users that have or want any.
+  std::size_t eligible_ = 0;  ///< Users that wait and may have another.
+  std::atomic<bool> eligible_wait_{false};
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,382 @@
+#include "poller.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "call/call_path.h"
+#include "call/stack.h"
+#include "lrpc/shim/call/step.h"
+#include "lrpc/shim/system/asymmetric_fence.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/futex.h"
+#include "lrpc/shim/system/processor.h"
+#include "to_ticks.h"
+
+namespace lrpc::server {
+namespace {
+
+/// Scans between two looks at the clock.
+constexpr int kScansPerLook = 64;
+/// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
+constexpr std::uint64_t kGapUs = 50;
+/// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row,
+/// and its A-stack is left to its E-stack for a hundred times as long.
+constexpr std::uint64_t kSlowUs = 20;
+constexpr std::uint64_t kSlowFactor = 100;
+/// How long an A-stack is left alone whose caller sits on the last processor that was left to poll on.
+constexpr std::uint64_t kCrowdedBackOffUs = 10'000;
+constexpr std::uint64_t kNoThreadRetryUs = 1'000'000;
+/// Where the kernel has refused to fence for our callers, it is asked again so long after. Each stint until then has
+/// them fence themselves.
+constexpr std::uint64_t kAskAgainUs = 1'000'000;
+/// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
+constexpr std::uint64_t kColdWindows = 64;
+
+}  // namespace
+
+void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  if (!grant_.hot_call()) return;
+  if (astack.polled.exchange(true)) return;  // offered or hot already
+  std::lock_guard lock(mutex_);
+  if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
+    astack.polled.store(false);
+    return;
+  }
+  // P1: the offer lies there before it is counted, and is counted before the wake-up.
+  offers_.push_back({.binding = binding, .astack = &astack, .last_hit = shim::ticks()});
+  offered_.fetch_add(1, std::memory_order_release);
+  shim::futex_wake_private(offered_, 1);
+}
+
+bool Poller::start_locked() {
+  if (thread_.running()) return true;
+  try {
+    offers_.reserve(kHotSet);
+    taken_.reserve(kHotSet);
+    remembered_.reserve(kHotSet);
+    if (thread_.start(procedure_thread("lrpc-poller", stack_size_), &Poller::thread_main, this)) return true;
+  } catch (const std::bad_alloc&) {
+  }
+  // The system is out of threads or memory: the E-stacks serve all calls, and we ask again later.
+  not_before_.store(shim::ticks() + to_ticks(kNoThreadRetryUs), std::memory_order_relaxed);
+  return false;
+}
+
+void* Poller::thread_main(void* poller) {
+  const shim::NoCancellation never;  // a procedure must not take the poller along
+  static_cast<Poller*>(poller)->run();
+  return nullptr;
+}
+
+void Poller::stop() {
+  {
+    std::lock_guard lock(mutex_);  // P5
+    stop_.store(true);
+    offered_.fetch_add(1, std::memory_order_release);
+    shim::futex_wake_private(offered_, 1);
+  }
+  if (thread_.running()) thread_.join();
+  std::lock_guard lock(mutex_);
+  offers_.clear();
+}
+
+void Poller::run() {
+  while (!stop_.load(std::memory_order_acquire)) {
+    take_offers(shim::ticks());
+    if (hot_count_ == 0) {
+      wait_for_offers();
+    } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {
+      cool_down();  // offered before the back-off began
+    } else if (!take_seat()) {
+      not_before_.store(shim::this_moment().after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
+      cool_down();  // callers sit everywhere
+    } else {
+      stint();
+    }
+  }
+}
+
+/// Off the processors that callers sit on: the E-stack that woke us sits beside one, the one place where polling makes
+/// no sense. False: there is no other. say_all_polled() tells the callers where it is.
+bool Poller::take_seat() noexcept {
+  const shim::Moment now = shim::this_moment();
+  processors_.refresh(now.ticks);
+  return processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
+}
+
+void Poller::say_polled(ServedAStack& astack) const noexcept {
+  shim::PolledHint hint(seat_, policy_.stint(), policy_.turn());
+  if (!promised_) hint = hint.without_fence();
+  astack.head->polled.store(hint.bits(), std::memory_order_release);
+}
+
+/// Between a hint that goes off and the last look: for the callers, too, unless the hint has told them to do it.
+void Poller::fence() noexcept {
+  if (shim::fence_before_last_look(promised_) || !promised_) return;
+  fences_ = false;
+  ask_again_ = shim::this_moment().after(kAskAgainUs);
+}
+
+/// Whether the kernel fences for our callers in this stint. It may refuse for want of memory, or for good (a filter):
+/// asked again now and then.
+bool Poller::can_promise() noexcept {
+  if (fences_) return true;
+  const shim::Moment now = shim::this_moment();
+  if (now.ticks < ask_again_) return false;
+  fences_ = shim::can_fence_shared();
+  ask_again_ = now.after(kAskAgainUs);
+  return fences_;
+}
+
+void Poller::say_all_polled() noexcept {
+  seat_ = shim::current_processor();
+  for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
+}
+
+/// A caller says that it is where we are. False: it cannot be helped.
+bool Poller::step_aside(ServedAStack& astack) noexcept {
+  const shim::Moment now = shim::this_moment();
+  called_from(astack, context_.caller_processor(), now);
+  if (!policy_.may_step_aside(now) || !take_seat()) return false;
+  say_all_polled();
+  mark_ = shim::ticks();  // what this took is not the next call's time
+  return true;
+}
+
+void Poller::wait_for_offers() {
+  // P3: offers_seen_ was read before the offers were taken: one that came since makes the futex return at once. So does
+  // a stop that came since; one that is counted already is seen here, for the count was raised behind it.
+  if (stop_.load(std::memory_order_acquire)) return;
+  (void)shim::futex_wait_private(offered_, offers_seen_, std::chrono::nanoseconds(-1));
+}
+
+void Poller::take_offers(std::uint64_t now) {
+  offers_seen_ = offered_.load(std::memory_order_acquire);  // P2: before the offers are taken
+  {
+    std::lock_guard lock(mutex_);
+    taken_.swap(offers_);
+  }
+  for (Hot& offer : taken_) {
+    if (hot_count_ == kHotSet || offer.binding->revoked()) {
+      offer.astack->polled.store(false);
+      continue;
+    }
+    offer.last_hit = now;
+    if (polling_) say_polled(*offer.astack);
+    hot_[hot_count_++] = std::move(offer);
+  }
+  taken_.clear();
+  if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
+}
+
+void Poller::take_back_remembered(std::uint64_t now) {
+  for (const Remembered& one : remembered_) {
+    auto binding = one.binding.lock();
+    if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
+    if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
+    if (polling_) say_polled(*one.astack);
+    hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
+  }
+  remembered_.clear();
+}
+
+bool Poller::shares_processor_with_caller() const noexcept {
+  const std::uint16_t caller = context_.caller_processor();
+  return shim::is_processor(caller) && caller == shim::current_processor();
+}
+
+bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
+  if (now <= mark_ + to_ticks(kSlowUs)) [[likely]] {
+    astack.slow = 0;
+    return false;
+  }
+  // Our own time only: not what somebody else had the processor for.
+  if (const std::uint64_t times = shim::involuntary_switches(); times != slow_looked_) {
+    slow_looked_ = times;
+    return false;
+  }
+  if (++astack.slow < 2) return false;
+  astack.slow = 0;
+  astack.not_before.store(now + std::max(kSlowFactor * (now - mark_), to_ticks(kCrowdedBackOffUs)),
+                          std::memory_order_relaxed);
+  return true;
+}
+
+bool Poller::scan(std::uint64_t& last_hit) {
+  bool hit = false;
+  for (std::size_t i = 0; i < hot_count_;) {
+    ServedAStack& astack = *hot_[i].astack;
+    // So that the next word is on its way while this call is served: its claim and return would wait for no load behind
+    // them.
+    if (i + 1 < hot_count_) __builtin_prefetch(hot_[i + 1].astack->head);
+    if (serve<Scanner::poller>(astack, context_) == Served::nothing) {
+      ++i;
+      continue;
+    }
+    hit = true;
+    const std::uint64_t now = shim::ticks();
+    hot_[i].last_hit = last_hit = now;
+    hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const bool slow = took_too_long(astack, now);
+    mark_ = now;
+    if (shares_processor_with_caller() && !step_aside(astack)) [[unlikely]] {
+      // For this caller we are on no idle processor, and there is none to go to, or we have only just gone there:
+      // polling only keeps it from calling. It says so itself, so it is the one that pays: only its A-stack goes.
+      astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
+      demote(i);
+    } else if (slow) [[unlikely]] {
+      demote(i);
+    } else {
+      ++i;
+    }
+  }
+  return hit;
+}
+
+/// For a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
+/// not wakes the E-stack itself (T4).
+void Poller::last_look(const Hot& hot) {
+  LRPC_STEP("poller last look");
+  (void)serve<Scanner::poller>(*hot.astack, context_);
+  hot.astack->polled.store(false);  // P4: may be offered again
+}
+
+void Poller::demote(std::size_t index) {
+  shim::take_hint_back(*hot_[index].astack->head);
+  fence();
+  drop(index);
+  mark_ = shim::ticks();  // what this took is not the next call's time
+}
+
+/// Out of the hot set, once the hint is off and the fence behind it.
+void Poller::drop(std::size_t index) {
+  Hot& hot = hot_[index];
+  last_look(hot);
+  --hot_count_;
+  if (index != hot_count_) hot = std::move(hot_[hot_count_]);
+  hot_[hot_count_] = {};
+}
+
+void Poller::drop_cold(shim::Moment now) {
+  const std::uint64_t cold = kColdWindows * static_cast<std::uint64_t>(window_.count());
+  const auto is_cold = [&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; };
+  bool any = false;
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    if (!is_cold(hot_[i])) continue;
+    shim::take_hint_back(*hot_[i].astack->head);
+    hot_[i].cold = any = true;
+  }
+  if (!any) return;
+  fence();  // one for all of them
+  for (std::size_t i = 0; i < hot_count_;) {
+    if (hot_[i].cold) {
+      drop(i);
+    } else {
+      ++i;
+    }
+  }
+  mark_ = shim::ticks();
+}
+
+void Poller::stint() {
+  policy_.begin(shim::this_moment());
+  polling_ = true;
+  promised_ = can_promise();
+  say_all_polled();
+  grant_.begin_polling();
+  poll();
+  polling_ = false;
+  if (policy_.evicted()) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (const std::uint64_t next = policy_.end(shim::this_moment()); next != 0)
+    not_before_.store(next, std::memory_order_relaxed);
+  cool_down();
+  grant_.end_polling(hits(), evictions());
+}
+
+void Poller::poll() {
+  const auto window = static_cast<std::uint64_t>(window_.count());
+  const std::uint64_t yield_ticks = to_ticks(PollerPolicy::kYieldUs);
+  std::uint64_t last_hit = shim::ticks();
+  std::uint64_t hits_seen = hits();
+  mark_ = last_hit;
+  count_anew(shim::this_moment());
+  for (std::uint64_t looked = last_hit;; looked = mark_) {
+    // Calls take longer than looks: nobody waits for more than one of them to get our processor.
+    for (int i = 0; i < kScansPerLook && mark_ - looked < yield_ticks; ++i) {
+      if (!scan(last_hit)) shim::poll_delay();
+    }
+    const shim::Moment now = shim::this_moment();
+    mark_ = now.ticks;
+    if (now.since(looked) > kGapUs) [[unlikely]]
+      note_gap(now.since(looked), now);
+    if (policy_.yield_due(now)) offer_processor();
+    if (policy_.evicted() || !grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return;
+    if (hot_count_ == 0 || now.since(last_hit) > window) return;
+    if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
+    if (const std::uint64_t all = hits(); all != hits_seen) {
+      hits_seen = all;
+      note_caller(last_hit, now);
+    }
+    processors_.refresh(now.ticks);
+    if (shim::current_processor() != seat_) [[unlikely]] {  // the scheduler has moved us, or somebody has (taskset)
+      if (!take_seat()) return;
+      say_all_polled();
+    }
+    if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now.ticks);
+    drop_cold(now);
+  }
+}
+
+/// Calls that took so long, or a processor taken away? The kernel has counted what we had of it. With an offer it was
+/// one of our own E-stacks that ran here: it brings work.
+void Poller::note_gap(std::uint64_t us, shim::Moment now) noexcept {
+  const std::uint64_t passed = now.since(counted_);
+  const std::uint64_t had_before = counted_us_;
+  count_anew(now);
+  const std::uint64_t had = counted_us_ - had_before;
+  const bool own = offered_.load(std::memory_order_relaxed) != offers_seen_;
+  if (passed > had && !own) policy_.others_had(std::min(us, passed - had), now);
+}
+
+void Poller::count_anew(shim::Moment now) noexcept {
+  counted_ = now.ticks;
+  counted_us_ = shim::thread_microseconds();
+}
+
+/// The last one, for all: each is the last one now and then.
+void Poller::note_caller(std::uint64_t last_hit, shim::Moment now) noexcept {
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    if (hot_[i].last_hit == last_hit) called_from(*hot_[i].astack, context_.caller_processor(), now);
+  }
+}
+
+void Poller::offer_processor() noexcept {
+  const std::uint64_t began = shim::ticks();
+  sched_yield();
+  const shim::Moment now = shim::this_moment();
+  policy_.yielded(now.since(began), now);
+  if (policy_.turns(hits())) say_all_polled();
+  mark_ = now.ticks;
+  if (now.since(began) < 2) return;
+  slow_looked_ = shim::involuntary_switches();  // a yield to somebody counts as one
+  count_anew(now);
+}
+
+void Poller::cool_down() {
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    shim::take_hint_back(*hot_[i].astack->head);
+  }
+  fence();
+  remembered_.clear();
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    last_look(hot_[i]);
+    if (!policy_.evicted() && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
+    hot_[i] = {};
+  }
+  hot_count_ = 0;
+}
+
+}  // namespace lrpc::server

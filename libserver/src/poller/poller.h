@@ -1,0 +1,134 @@
+// Domain caching (LRPC §3.4): a processor idling in the server's domain is one of its threads polling for calls.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "call/served_binding.h"
+#include "domain_processors.h"
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/system/thread.h"
+#include "poller_grant.h"
+#include "poller_policy.h"
+
+namespace lrpc::server {
+
+/// One poller thread with its hot set of call words. Parked it costs nothing.
+///
+/// Thread-safe: offer(), wants_offer() and stop(). The thread starts with the first offer.
+class Poller {
+ public:
+  static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
+
+  /// The references must outlive it. `grant`: whether it may poll just now.
+  Poller(const ServerOptions& options, DomainProcessors& processors, PollerGrant& grant) noexcept
+      : grant_(grant),
+        enabled_(options.pollers > 0),
+        window_(options.poll_window),
+        stack_size_(options.estack_size),
+        processors_(processors) {}
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+  ~Poller() { stop(); }
+
+  /// Promotes an A-stack into the hot set and wakes the poller, unless there is no room. Ask wants_offer() first.
+  /// Called by the E-stack that has just served a call on it.
+  void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// Whether an offer could be taken now: the domain has a processor that no caller sits on, and neither the poller nor
+  /// this A-stack is backing off. For the call path of an E-stack: a look at each processor at most.
+  [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
+    if (now.ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
+    if (now.ticks < not_before_.load(std::memory_order_relaxed)) return false;
+    return enabled_ && processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
+  }
+  /// A call on `astack` has come from there. Any thread.
+  void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
+    callers_.called_from(&astack, processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
+  }
+  void stop();
+
+  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
+  [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Hot {
+    std::shared_ptr<ServedBinding> binding;
+    ServedAStack* astack = nullptr;
+    std::uint64_t last_hit = 0;
+    bool cold = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
+  };
+  [[nodiscard]] bool start_locked();
+  static void* thread_main(void* poller);
+  void run();
+  void take_offers(std::uint64_t now);
+  void take_back_remembered(std::uint64_t now);
+  [[nodiscard]] bool scan(std::uint64_t& last_hit);
+  void drop_cold(shim::Moment now);
+  void last_look(const Hot& hot);
+  void demote(std::size_t index);
+  void drop(std::size_t index);
+  [[nodiscard]] bool shares_processor_with_caller() const noexcept;
+  [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
+  [[nodiscard]] bool take_seat() noexcept;
+  void fence() noexcept;
+  [[nodiscard]] bool can_promise() noexcept;
+  void say_polled(ServedAStack& astack) const noexcept;
+  void say_all_polled() noexcept;
+  [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
+  void stint();
+  void poll();
+  void offer_processor() noexcept;
+  void note_caller(std::uint64_t last_hit, shim::Moment now) noexcept;
+  void note_gap(std::uint64_t us, shim::Moment now) noexcept;
+  void count_anew(shim::Moment now) noexcept;
+  void cool_down();
+  void wait_for_offers();
+
+  PollerGrant& grant_;
+  const bool enabled_;
+  const std::chrono::microseconds window_;
+  const std::size_t stack_size_;
+  DomainProcessors& processors_;
+  CallerProcessors callers_;
+  std::mutex mutex_;
+  std::vector<Hot> offers_;                ///< This and the other two have room for the hot set when the thread starts.
+  std::atomic<std::uint32_t> offered_{0};  ///< Futex word: counts offers; also tells the polling thread to look.
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
+  std::atomic<std::uint64_t> hits_{0};
+  std::atomic<std::uint64_t> evictions_{0};
+  shim::Thread thread_;  ///< Under mutex_ until it runs.
+
+  // The poller thread's own.
+  std::array<Hot, kHotSet> hot_{};
+  std::size_t hot_count_ = 0;
+  /// What was hot when the poller parked for want of calls: a caller with many calls in flight comes back with all of
+  /// them.
+  struct Remembered {
+    std::weak_ptr<ServedBinding> binding;
+    ServedAStack* astack = nullptr;
+  };
+  std::vector<Remembered> remembered_;
+  std::vector<Hot> taken_;  ///< Offers that are being looked at.
+  std::uint32_t offers_seen_ = 0;
+  PollerPolicy policy_;
+  bool polling_ = false;                     ///< Within a stint: hints are on.
+  bool fences_ = false;                      ///< The kernel fences for our callers, the last time that we looked.
+  std::uint64_t ask_again_ = 0;              ///< ticks() at which to look again whether it does.
+  bool promised_ = false;                    ///< The stint's hints say so.
+  std::uint16_t seat_ = shim::kNoProcessor;  ///< The processor that the hints name.
+  std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
+  std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
+  std::uint64_t counted_ = 0;                ///< ticks() when thread_microseconds() were counted_us_.
+  std::uint64_t counted_us_ = 0;
+  CallContext context_;
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,61 @@
+// Whether this domain may poll: what the nameserver's processor allocator says (LRPC §3.4), or the domain's own rule.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "lrpc/shim/binder/allocator_page.h"
+
+namespace lrpc::server {
+
+/// Owns the server's end of the page that it shares with the allocator. Without a page (no nameserver, one that
+/// allocates no processors, private bindings only) the domain's own rule holds: one poller.
+///
+/// Thread-safe as marked. Nothing here blocks but attach() and detach(), which map a page.
+class PollerGrant {
+ public:
+  /// `wake` is to tell the allocator that there are calls to poll for. Called on an E-stack or on the poller, once each
+  /// time that the allocator has fallen asleep: that bounds the messages that come of it.
+  explicit PollerGrant(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  /// Any thread, one relaxed load.
+  [[nodiscard]] bool may_poll() const noexcept { return shim::AllocatorRuling::pollers(word()) != 0; }
+
+  /// On an E-stack that has just served a call which a poller could have had: counts it. Whether a poller may take the
+  /// A-stack from now on.
+  [[nodiscard]] bool hot_call() noexcept;
+  /// On an E-stack that has just served a call on a polled A-stack.
+  void missed() noexcept { page_->counters.misses.fetch_add(1, std::memory_order_relaxed); }
+
+  // On the poller's thread. `hits` and `evictions` are its counts since it began to exist.
+  void begin_polling() noexcept;
+  /// Says how it goes; false: the processor is wanted elsewhere.
+  [[nodiscard]] bool keep_polling(std::uint64_t hits) noexcept;
+  void end_polling(std::uint64_t hits, std::uint64_t evictions) noexcept;
+
+  // On the watcher's thread, or before it runs.
+  /// The page that a nameserver has sent. An error leaves the domain to its own rule.
+  Status attach(UniqueFd page);
+  /// The nameserver is gone, and its rulings with it.
+  void detach() noexcept;
+
+  // Any thread, also in a fork child.
+  [[nodiscard]] bool has_page() const noexcept { return attached_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t granted() const noexcept {
+    return page_.here() ? shim::AllocatorRuling::pollers(word()) : 0;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t word() const noexcept { return page_->ruling.word.load(std::memory_order_relaxed); }
+  void wake_allocator() noexcept;
+
+  const std::function<void()> wake_;
+  shim::AllocatorPageMapping page_;
+  std::atomic<bool> attached_{false};
+  std::atomic<std::uint32_t> woken_{0};  ///< The page's epoch that the allocator was woken in, plus one.
+  std::uint64_t told_hits_ = 0;          ///< The poller's own.
+  std::uint64_t told_evictions_ = 0;     ///< The poller's own.
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,136 @@
+// When a poller polls, and where (LRPC §3.4). Pure: no system call, no clock.
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "lrpc/shim/call/distrust.h"
+#include "lrpc/shim/system/processor.h"
+
+namespace lrpc::server {
+
+/// The state machine of a poller: stints of polling, and the times between them.
+///
+/// In a stint it yields every kYieldUs. With nobody else there that costs 0.3 us, and how long it takes says exactly
+/// whether somebody else wanted the processor, and for how long. So a thread that shares the processor waits for 100 us
+/// at most and then gets a whole time slice, and nobody need guess from the load of the machine.
+class PollerPolicy {
+ public:
+  static constexpr std::uint64_t kYieldUs = 100;
+  /// Callers look up from their exchange at a poller's yield if there have been so many calls since the last one. Their
+  /// look and yield cost 1 to 2 us, which a caller that computes for 100 us between calls would pay at every call.
+  static constexpr std::uint64_t kCallsInTurn = 5;
+  /// A yield, or a gap with an involuntary switch, up to this is nobody's: an interrupt, a kernel thread, the E-stack
+  /// that brings an offer.
+  static constexpr std::uint64_t kOthersUs = 20;
+  /// Somebody who takes longer in one go is no passer-by: he has a time slice's work.
+  static constexpr std::uint64_t kEvictionUs = 1'000;
+  /// And a thread that takes more than an eighth of a stint's time, in however small pieces, has regular work and has
+  /// found no idle processor for it: caller and poller have them all.
+  static constexpr std::uint64_t kShare = 8;
+  static constexpr std::uint64_t kShareAfterUs = 2'000;
+  /// Not to poll for so long after an eviction, doubling: with kYieldUs a stint, a hog loses a twentieth at first, and
+  /// 1 in 160 from the fourth time on.
+  static constexpr std::uint64_t kFirstBackOffUs = 2'000;
+  static constexpr std::uint64_t kLastBackOffUs = 16'000;
+  /// A stint that lasted so long before its eviction, or so long since the last one: the processor is ours again.
+  static constexpr std::uint64_t kSoundStintUs = 20'000;
+  static constexpr std::uint64_t kForgetUs = 100'000;
+  /// Between two steps aside, which cost a move each: callers say where they are, and may lie, in each call.
+  static constexpr std::uint64_t kBetweenStepsUs = 2'000;
+
+  void begin(shim::Moment now) noexcept {
+    began_ = yielded_ = now.ticks;
+    lost_us_ = last_lost_us_ = 0;
+    evicted_ = false;
+    ++stint_;
+  }
+  /// Of the stint, for PolledHint.
+  [[nodiscard]] std::uint64_t stint() const noexcept { return stint_; }
+  /// How often the processor has been offered in it; for the same.
+  [[nodiscard]] std::uint64_t turn() const noexcept { return turn_; }
+  /// After yielded(). `hits`: the calls so far. Whether a new turn begins.
+  [[nodiscard]] bool turns(std::uint64_t hits) noexcept {
+    const std::uint64_t calls = hits - hits_;
+    hits_ = hits;
+    if (calls < kCallsInTurn) return false;
+    ++turn_;
+    return true;
+  }
+
+  [[nodiscard]] bool yield_due(shim::Moment now) const noexcept {
+    return now.ticks >= yielded_ + kYieldUs * now.ticks_per_us;
+  }
+  void yielded(std::uint64_t took_us, shim::Moment now) noexcept {
+    yielded_ = now.ticks;
+    others_had(took_us, now);
+  }
+  /// Others had the processor, for so long.
+  void others_had(std::uint64_t us, shim::Moment now) noexcept {
+    if (us <= kOthersUs) return;
+    lost_us_ += us;
+    last_lost_us_ = us;
+    const std::uint64_t stint_us = now.since(began_);
+    if (us > kEvictionUs || (stint_us > kShareAfterUs && kShare * lost_us_ > stint_us)) evicted_ = true;
+  }
+  [[nodiscard]] bool evicted() const noexcept { return evicted_; }
+  /// The stint is over. When the next one may begin, in ticks().
+  [[nodiscard]] std::uint64_t end(shim::Moment now) noexcept {
+    if (!evicted_) return 0;
+    const bool late = evicted_at_ == 0 || now.since(evicted_at_) > kForgetUs;
+    const bool sound = late || now.since(began_) > kSoundStintUs + last_lost_us_;
+    back_off_us_ = sound ? kFirstBackOffUs : std::min(2 * back_off_us_, kLastBackOffUs);
+    evicted_at_ = now.ticks;
+    return now.after(back_off_us_);
+  }
+  /// A caller says that it is where we are. False: so soon again it is the caller that has to go.
+  [[nodiscard]] bool may_step_aside(shim::Moment now) noexcept {
+    if (stepped_ != 0 && now.since(stepped_) < kBetweenStepsUs) return false;
+    stepped_ = now.ticks;
+    return true;
+  }
+
+ private:
+  std::uint64_t stint_ = 0;
+  std::uint64_t turn_ = 0;
+  std::uint64_t hits_ = 0;
+  std::uint64_t began_ = 0;    ///< ticks()
+  std::uint64_t yielded_ = 0;  ///< ticks()
+  std::uint64_t lost_us_ = 0;
+  std::uint64_t last_lost_us_ = 0;
+  std::uint64_t back_off_us_ = kFirstBackOffUs;  ///< The last one.
+  std::uint64_t evicted_at_ = 0;                 ///< ticks(); 0: never.
+  std::uint64_t stepped_ = 0;                    ///< ticks(); 0: never.
+  bool evicted_ = false;
+};
+
+/// Which processors busy callers sit on, by their own word: there no poller has any business. Thread-safe.
+class CallerProcessors {
+ public:
+  /// Who has not called for so long from there does not sit there any more.
+  static constexpr std::uint64_t kRecentUs = 2'000;
+
+  /// `who` calls from there now, and from `before` no more; nobody takes the mark of somebody else away.
+  void called_from(const void* who, std::uint16_t processor, std::uint16_t before, shim::Moment now) noexcept {
+    if (before != processor && shim::is_processor(before) && who_[before].load(std::memory_order_relaxed) == who)
+      seen_[before].store(0, std::memory_order_relaxed);
+    if (!shim::is_processor(processor)) return;
+    who_[processor].store(who, std::memory_order_relaxed);
+    seen_[processor].store(now.ticks, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool on(std::uint16_t processor, shim::Moment now) const noexcept {
+    if (!shim::is_processor(processor)) return false;
+    const std::uint64_t seen = seen_[processor].load(std::memory_order_relaxed);
+    return seen != 0 && now.since(seen) < kRecentUs;
+  }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, CPU_SETSIZE> seen_{};  ///< ticks(); 0: nobody.
+  std::array<std::atomic<const void*>, CPU_SETSIZE> who_{};     ///< Compared, never followed.
+};
+
+}  // namespace lrpc::server

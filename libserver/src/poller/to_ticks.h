@@ -1,0 +1,14 @@
+// Bounds in microseconds as the processor counts them.
+#pragma once
+
+#include <cstdint>
+
+#include "lrpc/shim/system/processor.h"
+
+namespace lrpc::server {
+
+[[nodiscard]] inline std::uint64_t to_ticks(std::uint64_t microseconds) noexcept {
+  return microseconds * shim::ticks_per_microsecond();
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,140 @@
+#include "accounts.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "estacks/estack_shares.h"
+#include "lrpc/shim/no_limit.h"
+
+namespace lrpc::server {
+namespace {
+
+/// Half of what the process may open, as of now: the program may change its limit at any time.
+std::uint64_t most_descriptors_of_user(const ServerOptions& options) noexcept {
+  if (options.max_descriptors_per_user) return *options.max_descriptors_per_user;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  return std::max<std::uint64_t>(limit.rlim_cur / 2, 1);
+}
+
+struct Quota {
+  std::uint64_t Holding::*what;
+  std::string_view name;
+  std::string_view option;  ///< That says how much at most.
+  std::uint64_t (*most)(const ServerOptions& options);
+};
+
+using Options = ServerOptions;
+constexpr std::array kOfUser{
+    Quota{&Holding::bindings, "bindings to the server", "max_bindings_per_user",
+          [](const Options& options) -> std::uint64_t { return options.max_bindings_per_user; }},
+    Quota{&Holding::region_bytes, "bytes of regions at the server", "max_region_bytes_per_user",
+          [](const Options& options) -> std::uint64_t { return options.max_region_bytes_per_user; }},
+    Quota{&Holding::grown_astacks, "secondary A-stacks", "max_grown_astacks_per_user",
+          [](const Options& options) -> std::uint64_t { return options.max_grown_astacks_per_user; }},
+    Quota{&Holding::grown_bytes, "bytes of secondary regions", "max_grown_bytes_per_user",
+          [](const Options& options) -> std::uint64_t { return options.max_grown_bytes_per_user; }},
+    Quota{&Holding::descriptors, "of the server's file descriptors", "max_descriptors_per_user",
+          &most_descriptors_of_user},
+    Quota{&Holding::sealed_clients, "sealed clients", "max_estacks_per_user",
+          [](const Options& options) -> std::uint64_t { return most_estacks_of_user(options); }},
+};
+constexpr std::array kOfAll{
+    Quota{&Holding::bindings, "bindings", "max_bindings",
+          [](const Options& options) -> std::uint64_t { return options.max_bindings; }},
+    Quota{&Holding::sealed_clients, "sealed clients", "max_estacks",
+          [](const Options& options) -> std::uint64_t { return most_estacks(options); }},
+};
+
+std::uint64_t left_of(std::uint64_t most, std::uint64_t has) noexcept { return most - std::min(most, has); }
+
+Status room_in(std::span<const Quota> quotas, const Options& options, const std::string& who, const Holding& has,
+               const Holding& wanted) {
+  for (const auto& [what, name, option, most_of] : quotas) {
+    const std::uint64_t most = most_of(options);
+    if (wanted.*what <= left_of(most, has.*what)) continue;
+    return Error{Errc::limit_reached, who + " has " + std::to_string(has.*what) + " " + std::string(name) +
+                                          " and wants " + std::to_string(wanted.*what) + " more, where there may be " +
+                                          std::to_string(most) + " (" + std::string(option) + ")"};
+  }
+  return {};
+}
+
+template <class Change>
+void change(Holding& has, const Holding& amount, Change&& change_one) noexcept {
+  for (const Quota& quota : kOfUser) change_one(has.*quota.what, amount.*quota.what);
+}
+void add(Holding& has, const Holding& amount) noexcept {
+  change(has, amount, [](std::uint64_t& one, std::uint64_t by) { one += by; });
+}
+void subtract(Holding& has, const Holding& amount) noexcept {
+  change(has, amount, [](std::uint64_t& one, std::uint64_t by) { one -= by; });
+}
+
+}  // namespace
+
+Share& Share::operator=(Share&& other) noexcept {
+  std::swap(accounts_, other.accounts_);
+  std::swap(user_, other.user_);
+  std::swap(amount_, other.amount_);
+  return *this;
+}
+
+void Share::give() noexcept {
+  if (const auto accounts = std::exchange(accounts_, nullptr); accounts != nullptr) accounts->give(user_, amount_);
+}
+
+Status Accounts::room(const Holding& wanted) const { return room_in(kOfAll, options_, "the server", all(), wanted); }
+
+Status Accounts::room(uid_t user, const Holding& wanted) const {
+  const std::lock_guard lock(mutex_);
+  return room_in(kOfUser, options_, "user " + std::to_string(user), has_locked(user), wanted);
+}
+
+Holding Accounts::left(uid_t user) const {
+  const std::lock_guard lock(mutex_);
+  const Holding has = has_locked(user);
+  Holding left;
+  for (const Quota& quota : kOfUser) left.*quota.what = left_of(quota.most(options_), has.*quota.what);
+  return left;
+}
+
+Holding Accounts::has_locked(uid_t user) const {
+  const auto found = users_.find(user);
+  return found != users_.end() ? found->second.has : Holding{};
+}
+
+Share Accounts::take(uid_t user, const Holding& amount) {
+  const std::lock_guard lock(mutex_);
+  add(users_[user].has, amount);
+  add(all_, amount);
+  return Share(shared_from_this(), user, amount);
+}
+
+void Accounts::give(uid_t user, const Holding& amount) noexcept {
+  const std::lock_guard lock(mutex_);
+  subtract(all_, amount);
+  const auto found = users_.find(user);
+  subtract(found->second.has, amount);
+  if (found->second.has == Holding{}) users_.erase(found);
+}
+
+std::shared_ptr<HandleCount> Accounts::handles(uid_t user) {
+  const std::lock_guard lock(mutex_);
+  auto& count = users_.at(user).handles;
+  if (count == nullptr) count = std::make_shared<HandleCount>(options_.max_handles_per_user);
+  return count;
+}
+
+Holding Accounts::all() const {
+  const std::lock_guard lock(mutex_);
+  return all_;
+}
+
+}  // namespace lrpc::server

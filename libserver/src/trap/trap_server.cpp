@@ -1,0 +1,163 @@
+#include "trap_server.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "call/call_path.h"
+#include "call/stack.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/call/step.h"
+#include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/thread.h"
+
+namespace lrpc::server {
+
+namespace {
+
+constexpr Holding kThread{.sealed_clients = 1};
+/// What is listened on, and what wakes the thread.
+constexpr Holding kDescriptors{.descriptors = 2};
+
+}  // namespace
+
+TrapServer::TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts)
+    : options_(options), accounts_(std::move(accounts)) {}
+
+Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered) {
+  if (binding->gate() != shim::Gate::trap)
+    return Error{Errc::not_permitted, "the binding was not imported for the trap gate"};
+  auto traps = shim::TrapListener::take(std::move(offered));
+  if (!traps) return traps.error();
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return system_error("eventfd", errno);
+
+  std::lock_guard lock(mutex_);
+  if (stop_ || binding->revoked()) return Errc::binding_revoked;
+  const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
+  if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
+  const uid_t user = binding->client().uid;
+  if (Status room = accounts_->room(user, kDescriptors); !room) return room;
+  if (Status room = accounts_->room(kThread); !room) return room;
+  if (Status room = accounts_->room(user, kThread); !room) return room;
+  auto listener = std::make_shared<Listener>(*this, binding, *std::move(traps), std::move(wake),
+                                             accounts_->take(user, kThread), accounts_->take(user, kDescriptors));
+  // The thread's own hold goes to it by way of the heap: it must outlive ours.
+  auto hold = std::make_unique<std::shared_ptr<Listener>>(listener);
+  std::list<std::shared_ptr<Listener>> made;
+  made.push_back(std::move(listener));
+  shim::Thread thread;
+  if (Status started =
+          thread.start(procedure_thread("lrpc-trap", options_.estack_size), &TrapServer::thread_main, hold.get());
+      !started) {
+    return started;
+  }
+  (void)hold.release();
+  thread.detach();  // stop() waits for what it does, which is more than its thread
+  listeners_.splice(listeners_.end(), made);
+  return {};
+}
+
+void* TrapServer::thread_main(void* argument) {
+  const shim::NoCancellation never;
+  const std::unique_ptr<std::shared_ptr<Listener>> hold(static_cast<std::shared_ptr<Listener>*>(argument));
+  (*hold)->server.run(*hold);
+  return nullptr;
+}
+
+bool TrapServer::receive(Listener& listener, shim::Trap& trap) noexcept {
+  listener.state.store(State::receiving, std::memory_order_release);
+  const bool received = listener.traps.receive(trap);
+  State expected = State::receiving;
+  (void)listener.state.compare_exchange_strong(expected, State::serving, std::memory_order_acq_rel);
+  return received;
+}
+
+/// The check ladder of the registers, then the common call path. Returns what the trap is to fail with, or 0.
+int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept {
+  ServedBinding& binding = *listener.binding;
+  // The kernel's word on who calls: the process that was bound, and no child of it that shares its filter.
+  if (trap.pid != binding.client().pid || trap.number != shim::kTrapNumber) return EPERM;
+  const shim::TrapRegisters& registers = trap.registers;
+  if (registers.binding != shim::in_registers(binding.nonce()) || registers.astack >= binding.astacks().size())
+    return EINVAL;
+  LRPC_STEP("server c trap");
+  ServedAStack& astack = binding.astacks()[registers.astack];
+  if (registers.generation != astack.linkage.next_generation())
+    return 0;  // executed already: the word says how it went
+  const shim::CallWord word = shim::load_word(*astack.head);
+  if (!word.is(shim::Turn::called, registers.generation) || word.procedure() != registers.procedure) return EINVAL;
+  (void)serve(astack, listener.context);
+  return 0;
+}
+
+void TrapServer::run(const std::shared_ptr<Listener>& listener) {
+  ServedBinding* const binding = listener->binding.get();
+  shim::Trap trap;
+  while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
+    const bool received = receive(*listener, trap);
+    // Neither the server nor the binding may be there any more.
+    if (listener->state.load(std::memory_order_acquire) == State::abandoned) return;
+    if (!received) continue;
+    const int error = serve_trap(*listener, trap);
+    if (error != 0) refused_.fetch_add(1, std::memory_order_relaxed);
+    listener->traps.answer(trap, error);
+  }
+  listener->traps.close();              // a caller that still waits returns with call-failed
+  std::shared_ptr<ServedBinding> last;  // let go of outside the lock, it may unmap; and before stop() may return
+  {
+    std::lock_guard lock(mutex_);
+    last.swap(listener->binding);
+  }
+  last.reset();
+  std::lock_guard lock(mutex_);
+  listener->share.give();
+  std::erase(listeners_, listener);
+  ended_.notify_all();
+}
+
+/// Whoever is receiving was robbed of its trap and may wait for ever, or will find nothing to do: it will find itself
+/// abandoned.
+bool TrapServer::abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept {
+  State expected = State::receiving;
+  if (!(*at)->state.compare_exchange_strong(expected, State::abandoned, std::memory_order_acq_rel)) return false;
+  abandoned.listeners.splice(abandoned.listeners.end(), listeners_, at);
+  return true;
+}
+
+void TrapServer::end(const ServedBinding& binding) noexcept {
+  Abandoned abandoned;  // let go of outside the lock
+  std::lock_guard lock(mutex_);
+  for (auto at = listeners_.begin(); at != listeners_.end();) {
+    const auto next = std::next(at);
+    if ((*at)->binding.get() == &binding) {
+      (void)eventfd_write((*at)->wake.get(), 1);
+      (void)abandon_locked(at, abandoned);
+    }
+    at = next;
+  }
+}
+
+void TrapServer::stop() {
+  Abandoned abandoned;  // let go of outside the lock
+  std::unique_lock lock(mutex_);
+  stop_ = true;
+  for (const auto& listener : listeners_) (void)eventfd_write(listener->wake.get(), 1);
+  while (!ended_.wait_for(lock, shim::kBoundedSleep, [&] { return listeners_.empty(); })) {
+    for (auto at = listeners_.begin(); at != listeners_.end();) {
+      const auto next = std::next(at);
+      (void)abandon_locked(at, abandoned);
+      at = next;
+    }
+  }
+}
+
+std::uint64_t TrapServer::alive() const {
+  std::lock_guard lock(mutex_);
+  return listeners_.size();
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,90 @@
+// The trap gate, the server's side: one thread for each sealed client domain, on which its calls are served.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "call/served_binding.h"
+#include "lrpc/server/call_context.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/system/fd.h"
+#include "lrpc/shim/trap/trap.h"
+#include "quota/accounts.h"
+
+namespace lrpc::server {
+
+/// All trap listeners of a server domain. Thread-safe.
+///
+/// A sealed domain has one thread, so one of ours serves all its A-stacks: like an E-stack, but it sleeps in poll(2)
+/// and not on a word that the client maps. It ends with its binding.
+class TrapServer {
+ public:
+  TrapServer(const ServerOptions& options, std::shared_ptr<Accounts> accounts);
+  TrapServer(const TrapServer&) = delete;
+  TrapServer& operator=(const TrapServer&) = delete;
+  ~TrapServer() { stop(); }
+
+  /// What came on the bell of a binding with the trap gate. Refused, and closed, if it is no listener, the binding
+  /// has one already or was imported for another gate, or there are as many listeners as E-stacks allowed, of its user
+  /// or of all; those count whose threads have not ended. Or its user has too many descriptors.
+  Status adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd offered);
+  /// The binding was revoked: its listener closes, after the procedure that may be running. Does not wait.
+  void end(const ServedBinding& binding) noexcept;
+  /// Waits until running procedures have returned. Every binding must have been revoked before.
+  void stop();
+
+  [[nodiscard]] std::uint64_t alive() const;
+  /// Traps that were no call and were refused.
+  [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  /// What the thread is at. `receiving` may last if the client has kept its listener and takes a trap from under our
+  /// hands; nobody waits for such a thread: it is abandoned, and touches nothing any more.
+  enum class State : std::uint8_t { serving, receiving, abandoned };
+  struct Listener {
+    Listener(TrapServer& owner, std::shared_ptr<ServedBinding> served, shim::TrapListener taken, UniqueFd woken,
+             Share counted, Share held) noexcept
+        : server(owner),
+          share(std::move(counted)),
+          descriptors(std::move(held)),
+          binding(std::move(served)),
+          traps(std::move(taken)),
+          wake(std::move(woken)) {}
+    TrapServer& server;
+    Share share;  ///< Until the thread has ended, which may outlive the server.
+    const Share descriptors;
+    std::shared_ptr<ServedBinding> binding;
+    shim::TrapListener traps;
+    UniqueFd wake;  ///< Eventfd: end.
+    std::atomic<State> state{State::serving};
+    CallContext context;
+  };
+
+  /// What is let go of once the lock is, and their bindings with them: their threads may go on for long.
+  struct Abandoned {
+    std::list<std::shared_ptr<Listener>> listeners;
+    ~Abandoned() {
+      for (const auto& listener : listeners) listener->binding.reset();
+    }
+  };
+
+  static void* thread_main(void* listener);
+  bool abandon_locked(std::list<std::shared_ptr<Listener>>::iterator at, Abandoned& abandoned) noexcept;
+  void run(const std::shared_ptr<Listener>& listener);
+  [[nodiscard]] static bool receive(Listener& listener, shim::Trap& trap) noexcept;
+  [[nodiscard]] static int serve_trap(Listener& listener, const shim::Trap& trap) noexcept;
+
+  const ServerOptions& options_;
+  const std::shared_ptr<Accounts> accounts_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  std::list<std::shared_ptr<Listener>> listeners_;
+  std::atomic<std::uint64_t> refused_{0};
+  bool stop_ = false;
+};
+
+}  // namespace lrpc::server

@@ -1,0 +1,65 @@
+// The processor allocator at work: the pages, the ticks, the sleep.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "allocator.h"
+#include "loop/event_loop.h"
+#include "lrpc/nameserver.h"
+#include "lrpc/shim/binder/allocator_page.h"
+
+namespace lrpc::nameserver {
+
+/// Shares a page with each server, looks at them once a tick while any is active, and writes its rulings. When none is,
+/// it says so in the pages and stops ticking; the first server with calls to poll for wakes it. On the event loop's
+/// thread.
+class AllocatorDriver {
+ public:
+  /// `always`: NameserverOptions::allocator_rules_always.
+  AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, bool always, MachineLoadSource load);
+  AllocatorDriver(const AllocatorDriver&) = delete;
+  AllocatorDriver& operator=(const AllocatorDriver&) = delete;
+  ~AllocatorDriver() { loop_.cancel(timer_); }
+
+  /// A page for the server of that connection: the descriptor to send it. The server's own is mapped here and kept.
+  Result<UniqueFd> add(Allocator::DomainId id, const shim::Credentials& server);
+  void remove(Allocator::DomainId id);
+  [[nodiscard]] bool has(Allocator::DomainId id) const { return servers_.contains(id); }
+  /// A server has calls to poll for.
+  void wake();
+
+  /// Any thread.
+  [[nodiscard]] AllocatorStatistics statistics() const;
+
+ private:
+  struct Server {
+    shim::AllocatorPageMapping page;
+    std::optional<clockid_t> clock;  ///< Of its process's processor time.
+  };
+
+  void schedule();
+  void tick();
+  void fall_asleep(const std::vector<Allocator::Look>& seen);
+  void rule();
+  [[nodiscard]] std::vector<Allocator::Look> look() const;
+
+  EventLoop& loop_;
+  const std::chrono::milliseconds tick_;
+  const bool always_;
+  const MachineLoadSource load_;
+  EventLoop::TimerId timer_;
+  Allocator policy_;
+  std::map<Allocator::DomainId, std::unique_ptr<Server>> servers_;
+  std::uint32_t epoch_ = 0;
+  // What statistics() reads from other threads.
+  std::atomic<bool> asleep_{true};
+  std::atomic<std::uint64_t> ticks_{0};
+  std::atomic<std::uint32_t> granted_{0};
+  std::atomic<std::uint32_t> pages_{0};
+};
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,26 @@
+#include "daemon_sandbox.h"
+
+#include <sys/socket.h>
+
+#include "lrpc/shim/binder/peer_socket.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::nameserver {
+
+sandbox::Options sandbox_of_daemon(const std::string& socket_path) {
+  using sandbox::Group;
+  sandbox::Options options;
+  // No sockets: whoever wants something connects to it. Rings: the loop's, restricted to polls.
+  options.groups = {Group::descriptors, Group::messages,     Group::shared_memory, Group::peers,
+                    Group::read_files,  Group::remove_files, Group::rings};
+  // No threads: it is one, but where peers can send it descriptors, which others have to close (shim::PeerSocket).
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!shim::refuse_descriptors(socket.get())) options.groups.push_back(Group::threads);
+  // At its end it removes its socket, if that is still its own.
+  const std::size_t slash = socket_path.rfind('/');
+  options.removable_in = {slash == std::string::npos ? "." : slash == 0 ? "/" : socket_path.substr(0, slash)};
+  options.keep_capabilities = 0;
+  return options;
+}
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,235 @@
+// lrpcd: the nameserver as a daemon. Everything it does is in lrpc::nameserver; here are its options, its log, its signals.
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "daemon_limits.h"
+#include "daemon_policy.h"
+#include "daemon_sandbox.h"
+#include "loop/listen_socket.h"
+#include "lrpc/command_line.h"
+#include "lrpc/nameserver.h"
+#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/reserve.h"
+#include "lrpc/shim/system/daemon_descriptors.h"
+#include "lrpc/shim/system/fd.h"
+#include "policy_check.h"
+#include "processor_watch.h"
+
+namespace {
+
+using lrpc::nameserver::Backend;
+using lrpc::nameserver::DaemonPolicy;
+using lrpc::nameserver::ExportRule;
+using lrpc::nameserver::LogLevel;
+using lrpc::nameserver::Nameserver;
+using lrpc::nameserver::NameserverOptions;
+
+struct CommandLine {
+  NameserverOptions options;
+  ExportRule export_rule = ExportRule::own_user;
+  std::string policy;  ///< Empty: there is none.
+  bool policy_must_exist = true;
+  lrpc::nameserver::PolicyQuestion question;
+  std::string mode;
+  std::string log_level = "info";
+  long long bind_timeout_ms = 5000;
+  int ready_fd = -1;
+  std::string allocator = "auto";
+  bool ebpf = true;
+  std::string sandbox = "best-effort";
+};
+
+void declare(lrpc::command_line::Program& program, CommandLine& line) {
+  program.version("lrpcd " LRPC_VERSION);
+  program.option(
+      "--socket", line.options.socket_path,
+      "Listen here (default: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock)");
+  program.option("--mode", line.mode,
+                 "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
+  program
+      .choice("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll",
+              {{"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}})
+      .help_text("auto|io_uring|epoll");
+  program
+      .choice("--allow-export", line.export_rule,
+              "Who may export where the policy does not say: own (root and the daemon's own user) or anyone who may "
+              "connect",
+              {{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}})
+      .help_text("own|anyone");
+  program.option(
+      "--policy", line.policy,
+      "Who may export and import what, read again at SIGHUP (default: /etc/lrpc/policy.toml if it exists and "
+      "the socket is /run/lrpc/lrpcd.sock)");
+  const auto check = program.option("--check-policy", line.question.file,
+                                    "Say what is wrong with this policy (status 1), or what it says, and exit");
+  program
+      .option("--daemon-user", line.question.daemon_user,
+              "Who lrpcd runs as when it reads that policy: its own user (default: you)")
+      .needs(check);
+  program.option("--as", line.question.as, "With --import and --export: this user (default: you)").needs(check);
+  program.option("--import", line.question.imports, "Say whether this name may be imported (status 2 if not), and why")
+      .needs(check);
+  program.option("--export", line.question.exports, "The same of exporting it").needs(check);
+  program.option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
+      .positive();
+  program.option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
+      .in_range(1, 3'600'000);
+  program
+      .option(
+          "--allocator", line.allocator,
+          "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
+      .one_of({"auto", "always", "off"})
+      .help_text("auto|always|off");
+  program
+      .choice("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc",
+              {{"auto", true}, {"off", false}})
+      .help_text("auto|off");
+  program
+      .option("--sandbox", line.sandbox,
+              "Shut itself in once it listens: as far as this kernel can (best-effort), whole or not at all, or not")
+      .one_of({"off", "best-effort", "required"})
+      .help_text("off|best-effort|required");
+  program.option("--log-level", line.log_level, "What to log on the standard error")
+      .one_of({"debug", "info", "warning", "off"});
+  program.option("--ready-fd", line.ready_fd, "Write one byte to this descriptor when listening, and close it")
+      .non_negative();
+}
+
+void open_log(const CommandLine& line, NameserverOptions& options) {
+  auto logger = spdlog::stderr_logger_st("lrpcd");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z lrpcd %l: %v");
+  logger->set_level(spdlog::level::from_str(line.log_level));
+  logger->flush_on(spdlog::level::debug);
+  options.log = [logger](LogLevel level, std::string_view text) {
+    const auto severity = level == LogLevel::debug  ? spdlog::level::debug
+                          : level == LogLevel::info ? spdlog::level::info
+                                                    : spdlog::level::warn;
+    logger->log(severity, "{}", text);
+  };
+}
+
+/// SIGTERM and SIGINT arrive as readability of the result; a closed pipe is an error code and not a death.
+lrpc::UniqueFd take_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t stopping;
+  ::sigemptyset(&stopping);
+  ::sigaddset(&stopping, SIGTERM);
+  ::sigaddset(&stopping, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &stopping, nullptr);
+  return lrpc::UniqueFd(::signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/// The load from /proc, with the processors' idle time by the scheduler's own word where eBPF can be had.
+void watch_processors(NameserverOptions& options) {
+  auto watch = lrpc::shim::ProcessorWatch::attach();
+  auto load = lrpc::nameserver::proc_machine_load();
+  if (!watch || !load) {
+    options.log(LogLevel::info,
+                "idle processors are looked up in /proc: " + (watch ? load.error() : watch.error()).message());
+    return;
+  }
+  options.machine_load = [watch = std::shared_ptr(*std::move(watch)), load = *std::move(load)] {
+    auto now = load();
+    const double idle = watch->idle();
+    if (now) now->idle = std::min(idle, static_cast<double>(now->processors));
+    return now;
+  };
+  options.log(LogLevel::info, "idle processors are seen by eBPF");
+}
+
+/// The system's daemon has the system's policy.
+void find_policy(CommandLine& line) {
+  const std::string& socket = line.options.socket_path;
+  const std::string path = socket.empty() ? lrpc::shim::nameserver_sockets().front() : socket;
+  if (!line.policy.empty() || path != lrpc::nameserver::kSystemSocket) return;
+  line.policy = lrpc::nameserver::kSystemPolicy;
+  line.policy_must_exist = false;
+}
+
+int complain(const std::string& what) {
+  std::fprintf(stderr, "lrpcd: %s\n", what.c_str());
+  return 1;
+}
+
+/// From here on: no files but what sandbox_of_daemon() names, no processes, no sockets of its own making.
+lrpc::Status shut_in(const CommandLine& line, const std::string& socket_path) {
+  if (line.sandbox == "off") {
+    line.options.log(LogLevel::warning, "sandbox: off");
+    return {};
+  }
+  auto options = lrpc::nameserver::sandbox_of_daemon(socket_path);
+  options.required = line.sandbox == "required";
+  auto entered = lrpc::sandbox::enter(options);
+  if (!entered) return entered.error();
+  line.options.log(entered->complete() ? LogLevel::info : LogLevel::warning, "sandbox: " + entered->text());
+  return {};
+}
+
+int serve(CommandLine& line) {
+  // Nobody may read the nonces of others' bindings out of this process, or take its descriptors.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  lrpc::shim::close_inherited(line.ready_fd);
+  lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
+  find_policy(line);
+  auto policy = DaemonPolicy::open(line.policy, line.policy_must_exist, line.export_rule);  // before there are threads
+  if (!policy) return complain("the policy is not right:\n" + policy.error().message());
+  const lrpc::UniqueFd signals = take_signals();
+  if (!signals) return complain("signalfd failed");
+  line.options.stop_fd = signals.get();
+  line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
+  open_log(line, line.options);
+  line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, lrpc::nameserver::descriptor_limit());
+  policy->apply_to(line.options);
+  line.options.short_of_memory = &lrpc::reserve::short_of_memory;
+  if (line.allocator == "off") line.options.allocator_tick = lrpc::kNoLimit;
+  line.options.allocator_rules_always = line.allocator == "always";
+  if (line.allocator != "off" && line.ebpf) watch_processors(line.options);
+
+  auto nameserver = Nameserver::open(line.options);
+  if (!nameserver) return complain(nameserver.error().message());
+  policy->change_policy_of(**nameserver);
+  if (auto shut = shut_in(line, (*nameserver)->socket_path()); !shut) return complain(shut.error().message());
+  std::printf("lrpcd %s listens on %s (%.*s)\n", LRPC_VERSION, (*nameserver)->socket_path().c_str(),
+              static_cast<int>((*nameserver)->backend().size()), (*nameserver)->backend().data());
+  std::fflush(stdout);
+  if (line.ready_fd >= 0) {
+    const lrpc::UniqueFd ready(line.ready_fd);
+    const bool told = ::write(ready.get(), "\n", 1) == 1;
+    if (!told) return complain("--ready-fd: cannot write to descriptor " + std::to_string(line.ready_fd));
+  }
+  if (auto ended = (*nameserver)->run(); !ended) return complain(ended.error().message());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lrpc::command_line::Program program(
+      "The nameserver of lrpc: introduces domains that export interfaces to those that import them.", "lrpcd");
+  CommandLine line;
+  declare(program, line);
+  if (const auto status = program.parse(argc, argv)) return *status;
+  if (!line.mode.empty()) {
+    std::size_t used = 0;
+    const bool octal = line.mode.find_first_not_of("01234567") == std::string::npos && line.mode.size() <= 4;
+    const unsigned long mode = octal ? std::stoul(line.mode, &used, 8) : 010000;
+    if (mode > 0777) return complain("--mode: '" + line.mode + "' is not an octal mode such as 660");
+    line.options.mode = static_cast<mode_t>(mode);
+  }
+  if (!line.question.file.empty()) {
+    line.question.export_rule = line.export_rule;
+    return lrpc::nameserver::check_policy(line.question);
+  }
+  return serve(line);
+}

@@ -1,0 +1,111 @@
+#include "policy_check.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "lrpc/nameserver.h"
+#include "lrpc/nameserver/policy_file.h"
+#include "policy/policy_names.h"
+
+namespace lrpc::nameserver {
+namespace {
+
+constexpr int kWrong = 1;
+constexpr int kDenied = 2;
+
+struct Asker {
+  Peer peer;
+  std::string name;
+};
+
+/// The user as the kernel would describe it after a login: with the groups of the group database.
+std::optional<Asker> find_user(const std::string& as) {
+  const auto number = number_of(as);
+  const passwd* const user = as.empty() ? ::getpwuid(::geteuid())
+                             : number   ? ::getpwuid(*number)
+                                        : ::getpwnam(as.c_str());
+  Asker found;
+  if (user == nullptr) {
+    if (!as.empty() && !number) return std::nullopt;
+    found.peer.uid = as.empty() ? ::geteuid() : *number;
+    found.peer.gid = as.empty() ? ::getegid() : static_cast<gid_t>(-1);
+    found.name = std::to_string(found.peer.uid) + " (not in the user database: without groups)";
+    return found;
+  }
+  found.name = std::string(user->pw_name) + " (" + std::to_string(user->pw_uid) + ")";
+  found.peer.uid = user->pw_uid;
+  found.peer.gid = user->pw_gid;
+  int count = 64;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  while (::getgrouplist(user->pw_name, user->pw_gid, groups.data(), &count) < 0) {
+    groups.resize(static_cast<std::size_t>(count));
+  }
+  groups.resize(static_cast<std::size_t>(count));
+  found.peer.groups = std::move(groups);
+  return found;
+}
+
+std::string describe_groups(const Peer& peer) {
+  std::string text;
+  if (!peer.groups) return text;
+  for (const gid_t id : *peer.groups) {
+    const group* const found = ::getgrgid(id);
+    text.append(text.empty() ? ", groups " : ", ");
+    text.append(found != nullptr ? std::string(found->gr_name) + " (" + std::to_string(id) + ")" : std::to_string(id));
+  }
+  return text;
+}
+
+bool ask(const FilePolicy& policy, FilePolicy::Action action, const Asker& asker, const std::string& name,
+         const Asker& daemon) {
+  if (action == FilePolicy::Action::export_name && !may_have_name(asker.peer.uid, name, daemon.peer.uid)) {
+    std::printf("export '%s' as %s%s: denied\n  by lrpcd itself: this name is root's and its own user's, %s\n",
+                name.c_str(), asker.name.c_str(), describe_groups(asker.peer).c_str(), daemon.name.c_str());
+    return false;
+  }
+  const auto decision = policy.decide(action, asker.peer, name);
+  std::printf("%s '%s' as %s%s: %s\n  by %s\n", action == FilePolicy::Action::export_name ? "export" : "import",
+              name.c_str(), asker.name.c_str(), describe_groups(asker.peer).c_str(),
+              decision.allowed ? "allowed" : "denied", policy.explain(action, decision).c_str());
+  if (decision.by_own_user) std::printf("  (lrpcd's own user is %s: --daemon-user)\n", daemon.name.c_str());
+  if (!shim::valid_name(name)) std::printf("  ('%s' is no name that can be exported)\n", name.c_str());
+  return decision.allowed;
+}
+
+}  // namespace
+
+int check_policy(const PolicyQuestion& question) {
+  const auto daemon = find_user(question.daemon_user);
+  if (!daemon) {
+    std::fprintf(stderr, "lrpcd: --daemon-user: there is no user '%s'\n", question.daemon_user.c_str());
+    return kWrong;
+  }
+  auto source = load_policy_source(question.file, daemon->peer.uid);
+  auto policy = source ? FilePolicy::compile(*std::move(source), question.export_rule, daemon->peer.uid)
+                       : Result<std::shared_ptr<FilePolicy>>(source.error());
+  if (!policy) {
+    std::fprintf(stderr, "%s\n", policy.error().message().c_str());
+    return kWrong;
+  }
+  if (question.exports.empty() && question.imports.empty()) {
+    std::fputs((*policy)->describe(Limits{}.user).c_str(), stdout);
+    return 0;
+  }
+  const auto asker = find_user(question.as);
+  if (!asker) {
+    std::fprintf(stderr, "lrpcd: --as: there is no user '%s'\n", question.as.c_str());
+    return kWrong;
+  }
+  bool allowed = true;
+  for (const auto& name : question.exports)
+    allowed = ask(**policy, FilePolicy::Action::export_name, *asker, name, *daemon) && allowed;
+  for (const auto& name : question.imports)
+    allowed = ask(**policy, FilePolicy::Action::import_name, *asker, name, *daemon) && allowed;
+  return allowed ? 0 : kDenied;
+}
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,115 @@
+// The event loop: readiness of descriptors and timers on one thread, with two back ends that behave alike.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lrpc/nameserver.h"
+#include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::nameserver {
+
+/// What a handler wants to hear about. Hang-ups it hears of in any case.
+struct Interest {
+  bool readable = false;
+  bool writable = false;
+};
+
+/// What a descriptor is ready for. hung_up: an error, or the peer will send no more.
+struct Readiness {
+  bool readable = false;
+  bool writable = false;
+  bool hung_up = false;
+};
+
+/// Level-triggered: a handler that leaves something undone is called again. Not thread-safe but for stop(): everything
+/// else happens before run() or inside handlers. Handlers may watch and forget anything, themselves included.
+class EventLoop {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Handler = std::function<void(Readiness)>;
+  using WatchId = std::uint64_t;
+  /// Names a timer until it has fired or was cancelled; a default one names none.
+  struct TimerId {
+    Clock::time_point when;
+    std::uint64_t serial = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
+    friend auto operator<=>(const TimerId&, const TimerId&) = default;
+  };
+
+  /// not_supported if the back end is refused. `automatic` falls back to epoll.
+  static Result<std::unique_ptr<EventLoop>> create(Backend backend);
+
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+  virtual ~EventLoop() = default;
+
+  /// Calls `handler` whenever `fd` is ready. The fd stays the caller's: forget() before closing it.
+  Result<WatchId> watch(int fd, Interest interest, Handler handler);
+  /// Changes what is heard about. Unknown ids are ignored.
+  Status change(WatchId id, Interest interest);
+  /// No call comes after this, not even for readiness already seen. Unknown ids are ignored.
+  void forget(WatchId id);
+
+  TimerId after(Clock::duration delay, std::function<void()> handler);
+  void cancel(TimerId timer) { timers_.erase(timer); }
+
+  /// Runs handlers until stop(). When it has returned, the kernel holds no reference to any watched descriptor.
+  Status run();
+  /// Runs, once and without waiting, the handlers of what is ready and of timers whose time has come; whether there were
+  /// any. Instead of run(), for who goes step by step.
+  Result<bool> step();
+  /// Makes run() return soon, also one that has not begun. Any thread, and async-signal-safe.
+  void stop() noexcept;
+
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+
+ protected:
+  struct Watch {
+    int fd = -1;
+    Interest interest;
+    Handler handler;
+    std::uint64_t token = 0;  ///< The back end's own.
+  };
+  struct Event {
+    WatchId id = 0;
+    Readiness readiness;
+  };
+
+  EventLoop() = default;
+  Status make_stop_event();
+
+  virtual Status arm(WatchId id, Watch& watch) = 0;
+  virtual Status rearm(WatchId id, Watch& watch) = 0;  ///< The interest has changed.
+  virtual void disarm(WatchId id, Watch& watch) noexcept = 0;
+  virtual Status handled(WatchId, Watch&) { return {}; }  ///< An event was delivered and the watch is still there.
+  /// Blocks until something is ready or the time has come, and appends what is ready.
+  virtual Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) = 0;
+  virtual void quiesce() noexcept {}
+
+  [[nodiscard]] Watch* find(WatchId id) noexcept;
+
+ private:
+  Status deliver(const std::vector<Event>& events);
+  bool fire_timers();
+
+  std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
+  std::map<TimerId, std::function<void()>> timers_;
+  WatchId last_watch_ = 0;
+  std::uint64_t last_timer_ = 0;
+  UniqueFd stop_event_;
+  bool stopped_ = false;
+};
+
+Result<std::unique_ptr<EventLoop>> make_epoll_loop();
+Result<std::unique_ptr<EventLoop>> make_uring_loop();
+
+}  // namespace lrpc::nameserver

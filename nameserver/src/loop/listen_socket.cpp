@@ -1,0 +1,178 @@
+#include "listen_socket.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/peer_socket.h"
+
+namespace lrpc::nameserver {
+namespace {
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path || path.find('\0') != std::string::npos) {
+    return Error{Errc::invalid_argument, "a socket path has 1 to " + std::to_string(sizeof address.sun_path - 1) +
+                                             " bytes; this one has " + std::to_string(path.size()) + ": " + path};
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+/// Opens the directory of the socket, which is made if it is missing. Refuses one in which others could replace the socket.
+Result<UniqueFd> open_directory(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const mode_t mode = path == kSystemSocket ? 0755 : 0700;
+  if (::mkdir(directory.c_str(), mode) == 0) {
+    ::chmod(directory.c_str(), mode);  // whatever the umask was
+  } else if (errno != EEXIST) {
+    return system_error("cannot make the directory " + directory, errno);
+  }
+  UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat found {};
+  if (!opened || ::fstat(opened.get(), &found) != 0)
+    return system_error("cannot open the directory " + directory, errno);
+  const bool others_write = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (found.st_mode & S_ISVTX) == 0;
+  if (others_write || (found.st_uid != ::geteuid() && found.st_uid != 0)) {
+    return Error{Errc::not_permitted, directory + " is writable by other users, who could replace the socket in it"};
+  }
+  return opened;
+}
+
+void pause_briefly() {
+  const timespec pause{0, 10'000'000};
+  ::nanosleep(&pause, nullptr);
+}
+
+/// Keeps two nameservers that start at the same moment from replacing each other's socket. Released with `directory`.
+Status lock_directory(const UniqueFd& directory, const std::string& path) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return {};
+    if (errno != EWOULDBLOCK && errno != EINTR) return system_error("flock", errno);
+    pause_briefly();
+  }
+  return Error{Errc::timed_out, "somebody holds a lock on the directory of " + path};
+}
+
+/// Connects to `address` without waiting: 0 or an errno.
+int connect_to(const sockaddr_un& address, UniqueFd& socket) {
+  socket = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno;
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// How long to wait for a nameserver that has been killed to be gone, and for one that lives to say so.
+constexpr std::chrono::seconds kDyingTime{2};
+
+/// Whether a nameserver at the other end lives: it answers. False as soon as its process is dead, which its socket may
+/// outlive (the kernel takes its io_uring down later), or as soon as it hangs up, as a dying one does. Unset if nothing
+/// of that happens by `until`.
+std::optional<bool> lives(int socket, Clock::time_point until) {
+  const auto pidfd = shim::peer_pidfd(socket);
+  if (pidfd.code() == Errc::peer_gone) return false;
+  if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, false)) return false;
+  for (;;) {
+    pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}};
+    // A look even when the time is over: the answer may have come while this process was kept from running.
+    const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()), 0ms);
+    if (::poll(fds, 2, static_cast<int>(left.count())) <= 0) {
+      if (left == 0ms) return std::nullopt;
+      continue;
+    }
+    if (fds[0].revents != 0) {
+      const auto answer = shim::receive_message(socket, std::chrono::milliseconds(0));
+      if (answer && answer->has_value()) return true;
+      if (answer.code() == Errc::peer_gone) return false;
+    }
+    if (fds[1].revents != 0) return false;
+  }
+}
+
+/// Removes what a dead nameserver left at `path`. Fails if anything alive, or anything but a socket, is there.
+Status make_way(const std::string& path, const sockaddr_un& address) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) return errno == ENOENT ? Status() : system_error(path, errno);
+  if (!S_ISSOCK(found.st_mode)) return Error{Errc::invalid_argument, path + " exists and is not a socket"};
+
+  const auto until = Clock::now() + kDyingTime;
+  int err = 0;
+  for (;;) {
+    UniqueFd socket;
+    err = connect_to(address, socket);
+    if (err != 0 && err != EAGAIN) break;
+    const auto alive = err == 0 ? lives(socket.get(), until) : false;
+    if (alive.value_or(false) || Clock::now() >= until) {
+      if (err == EAGAIN)
+        return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};
+      const auto peer = shim::peer_credentials(socket.get());
+      const std::string who = peer && peer->pid > 0 ? " (process " + std::to_string(peer->pid) + ")" : "";
+      return Error{Errc::name_taken,
+                   "a nameserver already listens on " + path + who + (alive ? "" : ", and does not answer")};
+    }
+    pause_briefly();
+  }
+  if (err == EPROTOTYPE) return Error{Errc::name_taken, "another program listens on " + path};
+  if (err == ENOENT) return {};
+  if (err != ECONNREFUSED) return system_error("cannot tell whether somebody listens on " + path, err);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    return system_error("cannot replace the dead socket " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode) {
+  auto address = address_of(path);
+  if (!address) return address.error();
+  auto directory = open_directory(path);
+  if (!directory) return directory.error();
+  if (auto locked = lock_directory(*directory, path); !locked) return locked.error();
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): what a variant owns is lost to the analyzer
+  if (auto free = make_way(path, *address); !free) return free.error();
+
+  ListenSocket made;
+  made.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made.socket_) return system_error("socket", errno);
+  if (::bind(made.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return system_error("cannot bind " + path, errno);
+  }
+  made.path_ = std::move(path);
+  struct stat found {};
+  // Nobody can connect before listen(), so nobody gets in before the mode is right.
+  if (::lstat(made.path_.c_str(), &found) != 0) return system_error(made.path_, errno);
+  made.device_ = found.st_dev;
+  made.inode_ = found.st_ino;
+  if (::chmod(made.path_.c_str(), mode) != 0) return system_error("chmod " + made.path_, errno);
+  // No message to a nameserver carries descriptors. Sockets that are accepted inherit this; where the kernel cannot
+  // refuse them, they are never received.
+  (void)shim::refuse_descriptors(made.fd());
+  if (::listen(made.fd(), SOMAXCONN) != 0) return system_error("listen", errno);
+  return made;
+}
+
+ListenSocket::~ListenSocket() {
+  if (!socket_ || path_.empty()) return;
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_) ::unlink(path_.c_str());
+}
+
+}  // namespace lrpc::nameserver

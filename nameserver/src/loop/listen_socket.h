@@ -1,0 +1,40 @@
+// The socket that a nameserver listens on, and the file it is known by.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "lrpc/shim/result.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::nameserver {
+
+/// The nameserver's path where no other is in force: the system's.
+inline constexpr const char* kSystemSocket = "/run/lrpc/lrpcd.sock";
+
+/// A listening, non-blocking SEQPACKET socket, and its file as long as the object lives. Move-only.
+class ListenSocket {
+ public:
+  /// Makes the directory (0755 for the system's path, else 0700) and the socket with exactly `mode`. A socket that
+  /// nobody listens on any more is replaced. name_taken if somebody does; the text says who. Blocks while a nameserver
+  /// there is dying, or does not say that it lives: two seconds at most.
+  static Result<ListenSocket> open(std::string path, mode_t mode);
+
+  ListenSocket(ListenSocket&& other) noexcept = default;
+  ListenSocket& operator=(ListenSocket&&) = delete;
+  /// Removes the file, unless it is another one by now.
+  ~ListenSocket();
+
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  ListenSocket() = default;
+  std::string path_;
+  UniqueFd socket_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace lrpc::nameserver

@@ -1,0 +1,163 @@
+// A policy from a file, once it has been compiled: deciding and explaining.
+#include "lrpc/nameserver/policy_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "name_pattern.h"
+#include "quota/user_accounts.h"
+
+namespace lrpc::nameserver {
+namespace {
+
+using Action = FilePolicy::Action;
+using Who = FilePolicy::Who;
+
+const char* verb(Action action) noexcept { return action == Action::export_name ? "export" : "import"; }
+
+std::string_view base_name(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+const char* describe_who(Who who) noexcept {
+  switch (who) {
+    case Who::anyone: return "everybody";
+    case Who::own_user: return "root and lrpcd's own user";
+    case Who::nobody: return "nobody";
+  }
+  return "nobody";
+}
+
+void append_subjects(std::string& text, const char* kind, const std::vector<FilePolicy::Subject>& subjects) {
+  for (const auto& subject : subjects) {
+    text.append(text.empty() ? "" : ", ").append(kind).append(" ").append(subject.spelled);
+  }
+}
+
+}  // namespace
+
+std::string FilePolicy::Rule::describe() const {
+  std::string patterns;
+  for (const std::string& name : names) {
+    patterns.append(patterns.empty() ? "" : ", ").append("'").append(name).append("'");
+  }
+  std::string who;
+  if (everybody) who = "everybody";
+  append_subjects(who, "user", users);
+  append_subjects(who, "group", groups);
+  return std::string(allow ? "allow " : "deny ") +
+         (on_export && on_import ? "export and import"
+          : on_export            ? "export"
+                                 : "import") +
+         " of " + patterns + " to " + who;
+}
+
+FilePolicy::Decision FilePolicy::decide(Action action, const Peer& who, std::string_view name) const {
+  for (const Rule& rule : rules_) {
+    if (!(action == Action::export_name ? rule.on_export : rule.on_import)) continue;
+    const bool about =
+        rule.everybody || std::ranges::any_of(rule.users, [&](const Subject& user) { return user.id == who.uid; }) ||
+        std::ranges::any_of(rule.groups, [&](const Subject& group) { return who.is_member_of(group.id); });
+    if (!about) continue;
+    if (std::ranges::any_of(rule.names, [&](const std::string& pattern) { return matches(pattern, name); })) {
+      return {rule.allow, &rule, false};
+    }
+  }
+  const Who allowed = otherwise(action).who;
+  const bool own = who.uid == 0 || who.uid == own_user_;
+  return {allowed == Who::anyone || (allowed == Who::own_user && own), nullptr, allowed == Who::own_user};
+}
+
+std::string FilePolicy::explain(Action action, const Decision& decision) const {
+  if (decision.rule != nullptr) {
+    const std::string& id = decision.rule->id;
+    return path_ + ":" + std::to_string(decision.rule->line) + ": " + decision.rule->describe() +
+           (id.empty() ? std::string() : " (rule '" + id + "')");
+  }
+  const Default& last = otherwise(action);
+  return path_ + (last.line != 0 ? ":" + std::to_string(last.line) : std::string()) +
+         ": no rule matches, and by default " + describe_who(last.who) + " may " + verb(action);
+}
+
+/// What peers hear names the rule, but neither where the file lies nor whom else the rule is about.
+Status FilePolicy::decided(Action action, const Peer& who, std::string_view name) const {
+  const Decision decision = decide(action, who, name);
+  if (decision.allowed) return {};
+  std::string text = "user " + std::to_string(who.uid) + " may not " + verb(action) + " '" + std::string(name) + "': ";
+  const auto at = [this](std::uint32_t line) { return std::string(base_name(path_)) + ":" + std::to_string(line); };
+  if (decision.rule != nullptr) {
+    text.append("denied by the rule ");
+    if (!decision.rule->id.empty()) text.append("'").append(decision.rule->id).append("' ");
+    text.append("at ").append(at(decision.rule->line)).append(" of the nameserver's policy");
+  } else {
+    const Default& last = otherwise(action);
+    text.append("no rule of the nameserver's policy allows it, and by default ").append(describe_who(last.who));
+    text.append(" may");
+    if (last.line != 0) text.append(" (").append(at(last.line)).append(")");
+  }
+  return Error{Errc::not_permitted, std::move(text)};
+}
+
+Status FilePolicy::may_export(const Peer& server, std::string_view name) {
+  return decided(Action::export_name, server, name);
+}
+
+Status FilePolicy::may_import(const Peer& client, std::string_view name, const Peer*) {
+  return decided(Action::import_name, client, name);
+}
+
+UserQuota FilePolicy::QuotaChange::applied_to(UserQuota quota) const {
+  for (std::size_t i = 0; i < kQuotas; ++i) {
+    const auto which = static_cast<Quota>(i);
+    if (const auto found = values.find(name_of(which).key); found != values.end())
+      set_limit(quota, which, found->second);
+  }
+  return quota;
+}
+
+UserQuota FilePolicy::quota(uid_t user, const UserQuota& standard) {
+  const UserQuota quota = everybodys_.applied_to(standard);
+  const auto own = users_.find(user);
+  return own != users_.end() ? own->second.second.applied_to(quota) : quota;
+}
+
+std::string FilePolicy::describe(const UserQuota& standard) const {
+  std::string text = path_ + " is right. The first rule that matches decides:\n";
+  for (const Rule& rule : rules_) {
+    text.append("  line ").append(std::to_string(rule.line)).append(": ").append(rule.describe());
+    if (!rule.id.empty()) text.append("  ('").append(rule.id).append("')");
+    text.append("\n");
+  }
+  if (rules_.empty()) text.append("  (there are none)\n");
+  for (const Action action : {Action::export_name, Action::import_name}) {
+    const Default& last = otherwise(action);
+    text.append("  otherwise: ").append(describe_who(last.who)).append(" may ").append(verb(action));
+    text.append(last.line != 0 ? " (line " + std::to_string(last.line) + ")\n" : " (built in)\n");
+  }
+  text.append("  always: '")
+      .append(shim::kNetworkName)
+      .append("' is exported by root or lrpcd's own user, or not at all\n");
+  const UserQuota quota = everybodys_.applied_to(standard);
+  text.append("Each user may have at most:\n");
+  for (std::size_t i = 0; i < kQuotas; ++i) {
+    const auto which = static_cast<Quota>(i);
+    const std::uint64_t limit = limit_of(quota, which);
+    text.append("  ")
+        .append(name_of(which).key)
+        .append(" = ")
+        .append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
+    text.append("  (").append(name_of(which).what).append(")\n");
+  }
+  for (const auto& [user, own] : users_) {
+    text.append("  but user ").append(own.first).append(":");
+    for (const auto& [key, limit] : own.second.values) {
+      text.append(" ").append(key).append(" = ").append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
+    }
+    text.append("\n");
+  }
+  return text;
+}
+
+}  // namespace lrpc::nameserver

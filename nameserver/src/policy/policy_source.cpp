@@ -1,0 +1,139 @@
+// Reading a policy: the file, and the numbers of those whom it names.
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lrpc/nameserver/policy_file.h"
+#include "lrpc/shim/system/fd.h"
+#include "policy_names.h"
+
+namespace lrpc::nameserver {
+namespace {
+
+constexpr std::size_t kLongestPolicy = 1U << 20;
+
+/// As sudo does with its own: whoever can write the file decides for everybody.
+Status check_file(const struct stat& file, const std::string& path, uid_t own_user) {
+  if (!S_ISREG(file.st_mode)) return Error{Errc::invalid_argument, path + " is not a regular file"};
+  if (file.st_uid != 0 && file.st_uid != own_user) {
+    return Error{Errc::not_permitted, path + " belongs to user " + std::to_string(file.st_uid) +
+                                          ", who could change it: chown it to root or to user " +
+                                          std::to_string(own_user)};
+  }
+  if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Error{Errc::not_permitted, path + " can be written by others than its owner: chmod go-w it"};
+  }
+  return {};
+}
+
+Result<std::string> read_all(int fd, const std::string& path) {
+  std::string text;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error("cannot read " + path, errno);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+    if (text.size() > kLongestPolicy) {
+      return Error{Errc::invalid_argument, path + " is longer than " + std::to_string(kLongestPolicy) + " bytes"};
+    }
+  }
+}
+
+// ---- As bytes: counts and lengths as decimal numbers with a space behind them, so that a dump can be read ----
+
+void put(std::string& bytes, std::string_view text) {
+  bytes.append(std::to_string(text.size())).append(" ").append(text);
+}
+void put(std::string& bytes, const std::map<std::string, std::optional<std::uint32_t>>& names) {
+  bytes.append(std::to_string(names.size())).append(" ");
+  for (const auto& [name, id] : names) {
+    put(bytes, name);
+    put(bytes, id ? std::to_string(*id) : std::string());
+  }
+}
+
+struct Reader {
+  std::string_view rest;
+  bool good = true;
+
+  std::uint32_t number() {
+    const std::size_t end = rest.find(' ');
+    const auto value = end != std::string_view::npos ? number_of(rest.substr(0, end)) : std::nullopt;
+    if (value) rest.remove_prefix(end + 1);
+    good = good && value.has_value();
+    return value.value_or(0);
+  }
+  std::string text() {
+    const std::size_t size = number();
+    good = good && size <= rest.size();
+    if (!good) return {};
+    std::string taken(rest.substr(0, size));
+    rest.remove_prefix(size);
+    return taken;
+  }
+  std::map<std::string, std::optional<std::uint32_t>> names() {
+    std::map<std::string, std::optional<std::uint32_t>> taken;
+    const std::uint32_t count = number();
+    for (std::uint32_t i = 0; i < count && good; ++i) {
+      std::string name = text();
+      taken[std::move(name)] = number_of(text());
+    }
+    return taken;
+  }
+};
+
+}  // namespace
+
+Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user) {
+  // O_NONBLOCK: a FIFO is to be refused, not waited for.
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  struct stat found {};
+  if (!file || ::fstat(file.get(), &found) != 0) return system_error("cannot open the policy " + path, errno);
+  if (auto good = check_file(found, path, own_user); !good) return good.error();
+  auto text = read_all(file.get(), path);
+  if (!text) return text.error();
+  return resolve_policy_source(path, *std::move(text));
+}
+
+PolicySource resolve_policy_source(std::string path, std::string text) {
+  PolicySource source{.path = std::move(path), .text = std::move(text)};
+  const NamedInPolicy named = names_in_policy(source.text);
+  for (const std::string& name : named.users) {
+    const passwd* const user = ::getpwnam(name.c_str());
+    source.users[name] = user != nullptr ? std::optional(user->pw_uid) : std::nullopt;
+  }
+  for (const std::string& name : named.groups) {
+    const group* const found = ::getgrnam(name.c_str());
+    source.groups[name] = found != nullptr ? std::optional(found->gr_gid) : std::nullopt;
+  }
+  return source;
+}
+
+std::string encode(const PolicySource& source) {
+  std::string bytes;
+  put(bytes, source.path);
+  put(bytes, source.text);
+  put(bytes, source.users);
+  put(bytes, source.groups);
+  return bytes;
+}
+
+Result<PolicySource> decode_policy_source(std::string_view bytes) {
+  Reader reader{bytes};
+  PolicySource source;
+  source.path = reader.text();
+  source.text = reader.text();
+  source.users = reader.names();
+  source.groups = reader.names();
+  if (!reader.good || !reader.rest.empty()) return Error{Errc::bad_message, "these bytes are no policy"};
+  return source;
+}
+
+}  // namespace lrpc::nameserver

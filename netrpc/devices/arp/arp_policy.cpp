@@ -1,0 +1,64 @@
+#include "netrpc/devices/arp/arp_policy.h"
+
+#include <algorithm>
+#include <new>
+
+namespace lrpc::netrpc::arp {
+
+OwnAddress::Action OwnAddress::tick(Time now) noexcept {
+  Action action;
+  if (step_ >= kProbes + kAnnouncements) return action;
+  if (step_ < kProbes) {
+    action.probe = true;
+  } else {
+    action.announce = undisputed(now);
+  }
+  ++step_;
+  return action;
+}
+
+Duration OwnAddress::pause() const noexcept {
+  if (step_ >= kProbes + kAnnouncements) return {};
+  return step_ < kProbes ? kProbePause : kAnnouncePause;
+}
+
+OwnAddress::Action OwnAddress::claimed(Time now) noexcept {
+  Action action;
+  action.announce = step_ > kProbes && (!claimed_ || now - claimed_at_ >= kDefendPause);
+  action.report = !reported_ || now - reported_at_ >= kReportPause;
+  claimed_ = true;
+  claimed_at_ = now;
+  if (action.report) {
+    reported_ = true;
+    reported_at_ = now;
+  }
+  return action;
+}
+
+Confirmations::Poll Confirmations::doubted(HostAddress host, Time now) noexcept {
+  if (now - since_ >= kPause) {
+    since_ = now;
+    polls_ = 0;
+  }
+  if (polls_ >= kMost) return Poll::none;
+  Doubt* doubt = doubts_.resolve({hash_seed_, host});
+  if (doubt == nullptr) {
+    if (doubts_.size() >= kRemembered) doubts_.clear();
+    try {
+      doubt = &doubts_.bind({hash_seed_, host}, {});
+    } catch (const std::bad_alloc&) {
+      return Poll::none;
+    }
+  } else if (now - doubt->last >= kForgotten) {
+    *doubt = {};
+  } else if (now - doubt->last < doubt->pause) {
+    return Poll::none;
+  }
+  doubt->last = now;
+  ++polls_;
+  if (++doubt->polls <= kUnicasts) return Poll::unicast;
+  doubt->pause = std::min(doubt->pause * 2, kLongestPause);
+  return Poll::broadcast;
+}
+
+}  // namespace lrpc::netrpc::arp

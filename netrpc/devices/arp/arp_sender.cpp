@@ -1,0 +1,165 @@
+#include "netrpc/devices/arp/arp_sender.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace lrpc::netrpc {
+
+namespace {
+
+sockaddr_ll address_on(int index, const EthernetAddress& to) noexcept {
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(ETH_P_ARP);
+  address.sll_ifindex = index;
+  address.sll_halen = static_cast<unsigned char>(to.bytes.size());
+  std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
+  return address;
+}
+
+/// The kernel hands over only packets whose sender claims `own`: all others on the link cost nothing here.
+bool take_claims_only(int fd, HostAddress own) noexcept {
+  constexpr std::uint32_t kSenderHost = 14;
+  std::array<sock_filter, 4> program{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSenderHost),
+                                      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own.value, 0, 1),
+                                      BPF_STMT(BPF_RET | BPF_K, 64), BPF_STMT(BPF_RET | BPF_K, 0)}};
+  const sock_fprog filter{program.size(), program.data()};
+  return ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+}
+
+}  // namespace
+
+ArpSender::ArpSender(Host& host, UringEngine& engine, LinkWatch& watch)
+    : host_(host), engine_(engine), watch_(watch), confirmations_(host.hash_seed()), tick_([this] { tick(); }) {}
+
+Result<std::unique_ptr<ArpSender>> ArpSender::make(Host& host, UringEngine& engine, LinkWatch& watch) {
+  std::unique_ptr<ArpSender> made;
+  if (!host.address().known()) return made;
+  // Protocol 0 first, so that nothing arrives before the filter is there.
+  const int fd = ::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 && (errno == EPERM || errno == EACCES)) return made;
+  if (fd < 0) return system_error("socket(AF_PACKET)", errno);
+  const sockaddr_ll address = address_on(watch.link().index, {});
+  if (!take_claims_only(fd, host.address()) ||
+      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    ::close(fd);
+    return system_error("bind(AF_PACKET)", error);
+  }
+  made.reset(new ArpSender(host, engine, watch));
+  made->socket_ = engine.add(host, fd, *made);
+  made->open_ = true;
+  made->begin();
+  return made;
+}
+
+ArpSender::~ArpSender() {
+  host_.events().cancel(tick_);
+  if (open_) engine_.remove(socket_);
+}
+
+void ArpSender::link_changed(const LinkChange& change) noexcept {
+  if (change.back || change.ethernet) {
+    const sockaddr_ll address = address_on(watch_.link().index, {});
+    (void)::bind(engine_.descriptor(socket_), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  // Neighbours that remember another Ethernet address of this host hear of it by the announcement.
+  const bool plugged_in = change.came_up && host_.now() - began_ >= arp::OwnAddress::kDefendPause;
+  if (change.back || change.ethernet || change.address_back || plugged_in) begin();
+  if (change.ethernet && !change.back && own_.undisputed(host_.now())) announce();
+}
+
+void ArpSender::begin() noexcept {
+  began_ = host_.now();
+  own_.begin();
+  tick_after(Duration(0));
+}
+
+/// Without memory nothing more is sent until the next begin().
+void ArpSender::tick_after(Duration pause) noexcept {
+  try {
+    host_.events().schedule(tick_, pause);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void ArpSender::tick() noexcept {
+  const arp::OwnAddress::Action action = own_.tick(host_.now());
+  if (action.probe && watch_.has_own_address()) ask_for(host_.address(), {}, kEthernetBroadcast);
+  if (action.announce) announce();
+  if (const Duration pause = own_.pause(); pause != Duration(0)) tick_after(pause);
+}
+
+void ArpSender::send(const arp::Packet& packet, const EthernetAddress& to) noexcept {
+  Message message(host_.pool());
+  std::byte* const at = message.push(arp::kPacket);
+  if (at == nullptr) return;  // as if it were lost
+  arp::encode(packet, at);
+  const sockaddr_ll address = address_on(watch_.link().index, to);
+  engine_.send(socket_, std::move(message), std::as_bytes(std::span(&address, 1)));
+}
+
+/// RFC 5227 §3: an ARP request, with the own address in both places.
+void ArpSender::announce() noexcept {
+  if (watch_.has_own_address()) ask_for(host_.address(), host_.address(), kEthernetBroadcast);
+}
+
+void ArpSender::ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept {
+  send({.reply = false, .sender = watch_.link().ethernet, .sender_host = sender, .target = {}, .target_host = host},
+       to);
+}
+
+void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept {
+  if (!watch_.has_own_address()) return;  // it would say that the address is here
+  switch (confirmations_.doubted(neighbour, host_.now())) {
+    case arp::Confirmations::Poll::none: return;
+    case arp::Confirmations::Poll::unicast: return ask_for(neighbour, host_.address(), ethernet);
+    case arp::Confirmations::Poll::broadcast: return ask_for(neighbour, host_.address(), kEthernetBroadcast);
+  }
+}
+
+/// By another link of this machine, perhaps: the kernel is asked at most once in kAskPause, whoever sends what.
+void ArpSender::claimed(const EthernetAddress& sender) noexcept {
+  const Time now = host_.now();
+  if (now < may_ask_ || (sender == ours_ && now < ours_until_)) return;
+  may_ask_ = now + kAskPause;
+  try {
+    watch_.ask_whether_ours(sender, [this, sender](bool ours) {
+      if (!ours) return claimed_by_another(sender);
+      ours_ = sender;
+      ours_until_ = host_.now() + kOursFor;
+    });
+  } catch (const std::bad_alloc&) {  // the next packet says so again
+  }
+}
+
+void ArpSender::arrived(Message message, std::span<const std::byte> /*from*/) noexcept {
+  if (!message.flatten()) return;
+  const auto packet = arp::decode(message.bytes());
+  if (!packet || packet->sender_host != host_.address() || packet->sender == watch_.link().ethernet) return;
+  if (watch_.has_own_address()) claimed(packet->sender);
+}
+
+void ArpSender::claimed_by_another(const EthernetAddress& sender) noexcept {
+  const arp::OwnAddress::Action action = own_.claimed(host_.now());
+  if (action.announce) announce();
+  if (action.report)
+    host_.notice([&] {
+      return fmt::format(
+          "{} is the address of another machine, too, which has the Ethernet address {} on link {}: "
+          "calls of both may fail until one of them has another address",
+          to_string(host_.address()), to_string(sender), watch_.link().name);
+    });
+}
+
+}  // namespace lrpc::netrpc

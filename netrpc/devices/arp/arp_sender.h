@@ -1,0 +1,60 @@
+// ARP packets of our own, besides the kernel's: to notice another machine with this host's address, and to have the
+// kernel learn where neighbours are that only packet sockets talk to. What is learnt, the kernel learns (neighbours.h).
+#pragma once
+
+#include <memory>
+
+#include "netrpc/devices/arp/arp_packet.h"
+#include "netrpc/devices/arp/arp_policy.h"
+#include "netrpc/devices/engine/uring_engine.h"
+#include "netrpc/devices/link/link_watch.h"
+
+namespace lrpc::netrpc {
+
+/// On one link, for the host's own address. All use is inside the monitor.
+class ArpSender final : private SocketReader {
+ public:
+  /// Opens its socket, and begins to probe for the own address with the engine's first events. Null: this process may
+  /// not have packet sockets, or the host has no address of its own. `watch` outlives it. Errors: system_error.
+  static Result<std::unique_ptr<ArpSender>> make(Host& host, UringEngine& engine, LinkWatch& watch);
+  ArpSender(const ArpSender&) = delete;
+  ArpSender& operator=(const ArpSender&) = delete;
+  ~ArpSender();
+
+  /// The link has another index, another Ethernet address or the own address again, or is up again.
+  void link_changed(const LinkChange& change) noexcept;
+  /// `neighbour`, which was at `ethernet`, has been sent messages and not been heard: it is asked for, if it is time.
+  void doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept;
+
+ private:
+  ArpSender(Host& host, UringEngine& engine, LinkWatch& watch);
+  void arrived(Message message, std::span<const std::byte> from) noexcept override;
+  void send_failed(int /*error*/) noexcept override {}
+
+  static constexpr Duration kAskPause = std::chrono::seconds(1);
+  static constexpr Duration kOursFor = std::chrono::seconds(10);
+
+  void claimed(const EthernetAddress& sender) noexcept;
+  void claimed_by_another(const EthernetAddress& sender) noexcept;
+  void begin() noexcept;
+  void tick() noexcept;
+  void tick_after(Duration pause) noexcept;
+  void send(const arp::Packet& packet, const EthernetAddress& to) noexcept;
+  void announce() noexcept;
+  void ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept;
+
+  Host& host_;
+  UringEngine& engine_;
+  LinkWatch& watch_;
+  arp::OwnAddress own_;
+  arp::Confirmations confirmations_;
+  Event tick_;
+  Time began_{};
+  EthernetAddress ours_;  ///< Of another link of this machine, seen to be that.
+  Time ours_until_{};
+  Time may_ask_{};
+  SocketId socket_;
+  bool open_ = false;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,267 @@
+#include "netrpc/devices/arp/neighbours.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "netrpc/devices/arp/rtnetlink.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+/// One request with a 32-bit address as its attribute.
+template <class Body>
+struct Request {
+  nlmsghdr header{};
+  Body body{};
+  rtattr attribute{};
+  std::uint32_t address = 0;
+};
+struct DumpRequest {
+  nlmsghdr header{};
+  ndmsg body{};
+};
+
+template <class Body>
+Request<Body> request_for(std::uint16_t type, std::uint16_t attribute, HostAddress host) noexcept {
+  static_assert(sizeof(Request<Body>) == NLMSG_ALIGN(sizeof(Body)) + sizeof(nlmsghdr) + sizeof(rtattr) + 4);
+  Request<Body> request;
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = type;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.attribute = {static_cast<unsigned short>(RTA_LENGTH(4)), attribute};
+  request.address = htonl(host.value);
+  return request;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Neighbours>> Neighbours::make(Host& host, UringEngine& engine, Asker& asker, int interface) {
+  std::unique_ptr<Neighbours> made(new Neighbours(host, engine, asker, interface));
+  made->discard_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (made->discard_ < 0) return system_error("socket(AF_INET)", errno);
+  auto news = rtnetlink::open_news(1U << (RTNLGRP_NEIGH - 1));
+  if (!news) return news.error();
+  made->news_ = engine.add(host, news.value(), *made);
+  made->watching_ = true;
+  rtnetlink::Requests kernel;
+  if (auto opened = kernel.open(); !opened) return opened.error();
+  made->found_all(all(kernel));
+  return made;
+}
+
+Neighbours::~Neighbours() {
+  if (watching_) engine_.remove(news_);
+  if (discard_ >= 0) ::close(discard_);
+}
+
+void Neighbours::use_interface(int index) noexcept {
+  interface_ = index;
+  hosts_.clear();
+  ethernets_.clear();
+  silent_.clear();
+  ++changes_;
+}
+
+Neighbours::Found Neighbours::find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept {
+  Found found;
+  auto route = request_for<rtmsg>(RTM_GETROUTE, RTA_DST, host);
+  route.body.rtm_family = AF_INET;
+  route.body.rtm_dst_len = 32;
+  const int no_route = kernel.ask(route, [&](std::uint16_t type, std::span<const std::byte> payload) {
+    found.on_link = rtnetlink::direct_route(type, payload, interface);
+  });
+  if (no_route != 0) found.on_link = false;
+  if (!found.on_link) return found;
+  auto entry = request_for<ndmsg>(RTM_GETNEIGH, NDA_DST, host);
+  entry.body.ndm_family = AF_INET;
+  entry.body.ndm_ifindex = interface;
+  const int no_entry = kernel.ask(entry, [&](std::uint16_t type, std::span<const std::byte> payload) {
+    const auto neighbour = rtnetlink::decode_neighbour(type, payload);
+    if (neighbour && neighbour->usable()) found.ethernet = neighbour->ethernet;
+  });
+  if (no_entry != 0) found.ethernet = {};
+  return found;
+}
+
+Neighbours::Table Neighbours::all(rtnetlink::Requests& kernel) {
+  DumpRequest wanted;
+  wanted.header.nlmsg_len = sizeof wanted;
+  wanted.header.nlmsg_type = RTM_GETNEIGH;
+  wanted.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  wanted.body.ndm_family = AF_INET;
+  Table table;
+  (void)kernel.ask(wanted, [&table](std::uint16_t type, std::span<const std::byte> payload) {
+    if (const auto neighbour = rtnetlink::decode_neighbour(type, payload); neighbour && table.size() < kRemembered)
+      table.push_back(*neighbour);
+  });
+  return table;
+}
+
+void Neighbours::nudge(HostAddress host) noexcept {
+  sockaddr_in discard{};
+  discard.sin_family = AF_INET;
+  discard.sin_port = htons(9);
+  discard.sin_addr.s_addr = htonl(host.value);
+  (void)::sendto(discard_, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&discard), sizeof discard);
+}
+
+Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
+  if (!host.known()) return Errc::host_unreachable;
+  if (const EthernetAddress* const known = hosts_.resolve({host.value}); known != nullptr) {
+    ethernet = *known;
+    return Errc::ok;
+  }
+  const Silent* const silent = silent_.resolve({host.value});
+  if (silent == nullptr || host_.now() >= silent->until) ask_for(host);
+  return Errc::host_unreachable;
+}
+
+bool Neighbours::may_answer(HostAddress host) noexcept {
+  const Silent* const silent = silent_.resolve({host.value});
+  return silent != nullptr && !silent->absent;
+}
+
+/// Without memory it is asked for again.
+void Neighbours::ask_for(HostAddress host) noexcept {
+  if (silent_.size() >= kRemembered) forget_silent();
+  try {
+    // What is known of it until the answer comes is what was: a host that is not there stays so.
+    Silent* silent = silent_.resolve({host.value});
+    if (silent == nullptr) silent = &silent_.bind({host.value}, {});
+    silent->until = host_.now() + kRetry;
+    silent->news = false;
+    silent->asking = asker_.ask([this, host, interface = interface_](rtnetlink::Requests& kernel) {
+      return [this, host, interface, answer = find(kernel, host, interface)] {
+        if (interface == interface_) found(host, answer);
+      };
+    });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Neighbours::found(HostAddress host, const Found& found) noexcept {
+  Silent* const silent = silent_.resolve({host.value});
+  if (silent == nullptr || !silent->asking) return;  // it has answered, or is asked for anew
+  silent->asking = false;
+  silent->absent = !found.on_link;
+  if (silent->news) {  // what is true now whoever has a message for it asks
+    silent->until = host_.now();
+    return host_.peers().path_changed(host);
+  }
+  if (found.ethernet.known()) return remember(host, found.ethernet);
+  if (found.on_link) nudge(host);
+}
+
+Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept {
+  const HostAddress* const known = ethernets_.resolve({ethernet.number()});
+  if (known == nullptr) {
+    if (host_.now() >= may_ask_for_all_) ask_for_all();
+    return Errc::host_unreachable;
+  }
+  host = *known;
+  return Errc::ok;
+}
+
+void Neighbours::ask_for_all() noexcept {
+  if (asking_for_all_) return;
+  may_ask_for_all_ = host_.now() + kDumpPause;
+  told_of_.clear();
+  try {
+    asking_for_all_ = asker_.ask([this](rtnetlink::Requests& kernel) {
+      return [this, table = all(kernel)] {
+        asking_for_all_ = false;
+        found_all(table);
+      };
+    });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Neighbours::found_all(const Table& table) noexcept {
+  for (const rtnetlink::Neighbour& neighbour : table)
+    if (neighbour.interface == interface_ && neighbour.host.known() && neighbour.usable() &&
+        std::ranges::find(told_of_, neighbour.host) == told_of_.end())
+      remember(neighbour.host, neighbour.ethernet);
+  told_of_.clear();
+}
+
+void Neighbours::learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept {
+  if (neighbour.interface != interface_ || !neighbour.host.known()) return;
+  try {
+    if (asking_for_all_ && told_of_.size() < kRemembered) told_of_.push_back(neighbour.host);
+  } catch (const std::bad_alloc&) {  // an address that is no longer right is found out by ARP, as the host falls silent
+  }
+  if (believed && neighbour.usable()) return remember(neighbour.host, neighbour.ethernet);
+  const bool failed = (neighbour.state & NUD_FAILED) != 0;
+  if (Silent* const silent = silent_.resolve({neighbour.host.value}); silent != nullptr) {
+    silent->news = true;
+    if (failed) silent->absent = true;
+  }
+  if (!believed || neighbour.removed || failed) forget(neighbour.host);
+  if (!believed && neighbour.usable()) no_longer_silent(neighbour.host);
+}
+
+void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noexcept {
+  if (hosts_.size() >= kRemembered || ethernets_.size() >= kRemembered) {
+    hosts_.clear();
+    ethernets_.clear();
+    ++changes_;
+  }
+  const EthernetAddress* const before = hosts_.resolve({host.value});
+  const bool fresh = before == nullptr || *before != ethernet;
+  if (before != nullptr && fresh) forget(host);
+  try {
+    hosts_.bind({host.value}, ethernet);
+    ethernets_.bind({ethernet.number()}, host);
+  } catch (const std::bad_alloc&) {
+  }
+  no_longer_silent(host);
+  if (fresh && resolved) resolved(host);
+}
+
+void Neighbours::no_longer_silent(HostAddress host) noexcept {
+  if (silent_.unbind({host.value})) host_.peers().path_changed(host);
+}
+
+void Neighbours::forget_silent() noexcept {
+  if (silent_.empty()) return;
+  silent_.clear();
+  host_.peers().path_changed();
+}
+
+void Neighbours::forget(HostAddress host) noexcept {
+  const EthernetAddress* const known = hosts_.resolve({host.value});
+  if (known == nullptr) return;
+  const HostKey key{known->number()};
+  if (const HostAddress* const same = ethernets_.resolve(key); same != nullptr && *same == host) ethernets_.unbind(key);
+  hosts_.unbind({host.value});
+  ++changes_;
+}
+
+void Neighbours::arrived(Message message, std::span<const std::byte> from) noexcept {
+  if (!rtnetlink::from_kernel(from) || !message.flatten()) return;
+  const bool believed = host_.now() >= believes_from_;
+  rtnetlink::messages(message.bytes(), [this, believed](const nlmsghdr& header, std::span<const std::byte> payload) {
+    if (const auto neighbour = rtnetlink::decode_neighbour(header.nlmsg_type, payload)) learn(*neighbour, believed);
+  });
+}
+
+/// The news of an address that has changed may be among what was lost, or of a host that has answered: the kernel is
+/// asked again for every host.
+void Neighbours::receive_failed(int /*error*/) noexcept {
+  hosts_.clear();
+  ethernets_.clear();
+  forget_silent();
+  ++changes_;
+  believes_from_ = host_.now() + kOldNews;
+  ask_for_all();
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,108 @@
+// ARP: the kernel's own, asked over rtnetlink. Is a host on this link, and what is its Ethernet address there?
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lrpc/netrpc/map.h"
+#include "netrpc/devices/arp/asker.h"
+#include "netrpc/devices/device/interface.h"
+#include "netrpc/devices/engine/uring_engine.h"
+
+namespace lrpc::netrpc {
+
+/// The neighbours on one interface. What has been learnt is kept until the kernel says that it has changed. All use is
+/// inside the monitor, and nothing waits there, but for make().
+class Neighbours final : private SocketReader {
+ public:
+  /// `asker` outlives it but for its destruction: it gives no answers then. Asks the kernel for all that it knows.
+  /// Errors: system_error.
+  static Result<std::unique_ptr<Neighbours>> make(Host& host, UringEngine& engine, Asker& asker, int interface);
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+  ~Neighbours();
+
+  /// Errors: host_unreachable (behind a gateway, on another interface, this host itself; or nobody knows yet). A host
+  /// that is not known is asked for, first from the kernel, which then is made to ask the link (by an empty UDP
+  /// datagram to the discard port: that needs no privilege), at most once in kRetry for one host. When the answer
+  /// comes the paths have changed (Peers::path_changes()), and `resolved` is called.
+  [[nodiscard]] Errc resolve(HostAddress host, EthernetAddress& ethernet) noexcept;
+  /// Whether it may still answer: it has been asked for, and nobody has said that it is not there.
+  [[nodiscard]] bool may_answer(HostAddress host) noexcept;
+  /// Not known: host_unreachable; then the kernel is asked for all that it knows.
+  [[nodiscard]] Errc resolve_reverse(EthernetAddress ethernet, HostAddress& host) noexcept;
+  /// The interface has another index from now on, under which nothing is known yet; 0: there is none, nor any neighbour.
+  void use_interface(int index) noexcept;
+  /// Another number than before: what was resolved before may be wrong now.
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
+
+  /// Called with each host that is known from now on, or has another address.
+  std::function<void(HostAddress)> resolved;
+
+ private:
+  static constexpr Duration kRetry = std::chrono::seconds(1);
+  static constexpr Duration kDumpPause = std::chrono::milliseconds(10);
+  /// After lost news what is still queued in front of the socket is older than what was lost.
+  static constexpr Duration kOldNews = std::chrono::seconds(1);
+  /// Hosts remembered; the kernel's table is of this order.
+  static constexpr std::size_t kRemembered = 4096;
+
+  /// What the kernel says of a host, and of all.
+  struct Found {
+    bool on_link = false;
+    EthernetAddress ethernet;  ///< Not known: the kernel does not know it either.
+  };
+  using Table = std::vector<rtnetlink::Neighbour>;
+  /// A host that was asked for.
+  struct Silent {
+    Time until{};         ///< When it may be asked for again.
+    bool asking = false;  ///< The kernel has not answered yet.
+    bool absent = false;  ///< It is not on the link, or has not answered there.
+    bool news = false;    ///< The kernel has told of it since: its answer is old.
+  };
+
+  Neighbours(Host& host, UringEngine& engine, Asker& asker, int interface)
+      : host_(host), engine_(engine), asker_(asker), interface_(interface) {}
+  void arrived(Message message, std::span<const std::byte> from) noexcept override;
+  void send_failed(int /*error*/) noexcept override {}
+  void receive_failed(int error) noexcept override;
+
+  [[nodiscard]] static Found find(rtnetlink::Requests& kernel, HostAddress host, int interface) noexcept;
+  [[nodiscard]] static Table all(rtnetlink::Requests& kernel);
+  void ask_for(HostAddress host) noexcept;
+  void found(HostAddress host, const Found& found) noexcept;
+  void ask_for_all() noexcept;
+  void found_all(const Table& table) noexcept;
+  void nudge(HostAddress host) noexcept;
+  /// `believed`: else what it says of a host only makes that one be asked for again.
+  void learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept;
+  /// Without memory it is asked for again.
+  void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
+  void no_longer_silent(HostAddress host) noexcept;
+  void forget_silent() noexcept;
+  void forget(HostAddress host) noexcept;
+
+  struct HostKey {
+    std::uint64_t value = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0x9e3779b97f4a7c15ULL, value); }
+    friend bool operator==(HostKey, HostKey) = default;
+  };
+  Host& host_;
+  UringEngine& engine_;
+  Asker& asker_;
+  int interface_;
+  int discard_ = -1;  ///< A socket of UDP, for nudge().
+  bool watching_ = false;
+  SocketId news_;
+  Map<HostKey, EthernetAddress> hosts_;
+  Map<HostKey, HostAddress> ethernets_;
+  Map<HostKey, Silent> silent_;
+  std::uint64_t changes_ = 0;
+  Time may_ask_for_all_{};
+  bool asking_for_all_ = false;
+  std::vector<HostAddress> told_of_;  ///< By news since the kernel was asked for all: its answer may be older.
+  Time believes_from_{};              ///< News before this may be old.
+};
+
+}  // namespace lrpc::netrpc

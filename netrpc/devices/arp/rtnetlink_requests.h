@@ -1,0 +1,105 @@
+// Questions to the kernel over rtnetlink. It answers within the request, which waits while somebody else changes links.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "lrpc/shim/result.h"
+#include "netrpc/devices/arp/rtnetlink.h"
+
+namespace lrpc::netrpc::rtnetlink {
+
+/// A socket for them. It is opened once, so that it is there in a sandbox, which lets nobody open another one. Not
+/// thread-safe.
+class Requests {
+ public:
+  Requests() = default;
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+  ~Requests() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  /// Errors: system_error.
+  Status open() noexcept {
+    fd_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    if (fd_ < 0) return system_error("socket(AF_NETLINK)", errno);
+    // Should the answer ever not be there after the request, nobody waits for long.
+    const timeval patience{0, 50'000};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return {};
+  }
+
+  /// Sends `wanted`, whose first member `header` is a complete nlmsghdr but for its sequence number, and gives
+  /// visit(type, payload) each message of the answer. 0, or an errno: what the kernel has answered, or that it has not.
+  /// EINTR: what was asked for changed meanwhile, and the answer may lack something.
+  template <class Request, class Visit>
+  [[nodiscard]] int ask(Request& wanted, Visit visit) noexcept {
+    wanted.header.nlmsg_seq = ++sequence_;
+    sockaddr_nl kernel{};
+    kernel.nl_family = AF_NETLINK;
+    if (::sendto(fd_, &wanted, sizeof wanted, 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
+      return errno;
+    alignas(nlmsghdr) std::array<std::byte, 16384> buffer;
+    const bool many = (wanted.header.nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
+    int error = 0;
+    for (bool complete = false; !complete;) {
+      sockaddr_nl sender{};
+      socklen_t sender_size = sizeof sender;
+      const ssize_t size =
+          ::recvfrom(fd_, buffer.data(), buffer.size(), 0, reinterpret_cast<sockaddr*>(&sender), &sender_size);
+      if (size < 0) return errno;
+      if (sender_size < sizeof sender || sender.nl_pid != 0) continue;  // other processes can send here, too
+      messages(std::span(buffer).first(static_cast<std::size_t>(size)),
+               [&](const nlmsghdr& header, std::span<const std::byte> payload) {
+                 if (complete || header.nlmsg_seq != wanted.header.nlmsg_seq)
+                   return;  // a late answer to an earlier one
+                 if ((header.nlmsg_flags & NLM_F_DUMP_INTR) != 0) error = EINTR;
+                 complete = !many || header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR;
+                 if (header.nlmsg_type == NLMSG_ERROR) {
+                   nlmsgerr said{};
+                   error = take(payload, said) && said.error < 0 ? -said.error : EIO;
+                 } else if (header.nlmsg_type == NLMSG_DONE) {
+                   int said = 0;
+                   if (take(payload, said) && said < 0) error = -said;
+                 } else {
+                   visit(header.nlmsg_type, payload);
+                 }
+               });
+    }
+    return error;
+  }
+
+ private:
+  int fd_ = -1;
+  std::uint32_t sequence_ = 0;
+};
+
+/// A socket that hears the kernel's news of `groups` (bits 1 << (RTNLGRP_ - 1)). Errors: system_error.
+inline Result<int> open_news(std::uint32_t groups) noexcept {
+  const int fd = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  if (fd < 0) return system_error("socket(AF_NETLINK)", errno);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = groups;
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    ::close(fd);
+    return system_error("bind(AF_NETLINK)", error);
+  }
+  return fd;
+}
+
+/// Whether a datagram has come from the kernel, and not from another process. `from`: its sender's address.
+[[nodiscard]] inline bool from_kernel(std::span<const std::byte> from) noexcept {
+  sockaddr_nl sender{};
+  if (from.size() < sizeof sender) return false;
+  std::memcpy(&sender, from.data(), sizeof sender);
+  return sender.nl_family == AF_NETLINK && sender.nl_pid == 0;
+}
+
+}  // namespace lrpc::netrpc::rtnetlink

@@ -1,0 +1,326 @@
+#include "netrpc/devices/device/device.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <limits>
+#include <new>
+#include <string>
+
+#include "netrpc/devices/device/interface.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+/// A session that only this protocol refers to goes after one to two of these without a message.
+constexpr Duration kIdle = std::chrono::seconds(30);
+constexpr Duration kSearchPause = std::chrono::milliseconds(10);
+/// A peer that has been sent messages and not been heard for so long may be elsewhere.
+constexpr Duration kSilence = std::chrono::milliseconds(200);
+/// So many messages before that cost nobody a look at the clock.
+constexpr std::uint32_t kUnheard = 4;
+/// Messages that a session keeps until it is known where its peer is: those of a burst of FRAGMENT's.
+constexpr std::size_t kWaiting = 16;
+}  // namespace
+
+/// A protocol number that is in use here, and its socket.
+class Device::Port final : public SocketReader {
+ public:
+  Port(Device& device, Protocol& high, ProtocolNumber number) noexcept
+      : device_(device), high_(high), number_(number) {}
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port() { device_.engine_.remove(socket); }
+  void arrived(Message message, std::span<const std::byte> from) noexcept override {
+    device_.arrived(*this, std::move(message), from);
+  }
+  void send_failed(int error) noexcept override { device_.send_failed(error); }
+  [[nodiscard]] Protocol& high() const noexcept { return high_; }
+  [[nodiscard]] ProtocolNumber number() const noexcept { return number_; }
+
+  SocketId socket;
+  bool enabled = false;  ///< Sessions may be made passively.
+
+ private:
+  Device& device_;
+  Protocol& high_;
+  const ProtocolNumber number_;
+};
+
+Result<UringEngine*> device_engine(Host& host, std::string_view kind) {
+  auto* const engine = dynamic_cast<UringEngine*>(&host.engine());
+  if (engine == nullptr)
+    return Error{Errc::not_supported, std::string(kind) + " is a real device, and this host is simulated"};
+  return engine;
+}
+
+Result<HostAddress> own_address(Host& host, const std::string& text) {
+  HostAddress bound;
+  if (!text.empty()) {
+    const auto parsed = parse_host(text);
+    if (!parsed) return Error{Errc::invalid_argument, why_no_host(text)};
+    bound = *parsed;
+  }
+  if (!host.address().known()) {
+    if (bound.known()) {
+      host.set_address(bound);
+    } else if (auto interface = find_interface({})) {
+      host.set_address(interface.value().host);
+    }
+  }
+  return bound;
+}
+
+Device::Device(Host& host, std::string name, UringEngine& engine, std::size_t peers)
+    : Protocol(host, std::move(name)), engine_(engine), peers_(peers), seed_(host.hash_seed()), sweep_([this] {
+        sweep();
+      }) {}
+
+Device::~Device() = default;
+
+Result<Device::Port*> Device::port(Protocol& high, ProtocolNumber number) {
+  if (const auto found = ports_.find(number); found != ports_.end()) {
+    if (&found->second->high() != &high)
+      return Error{Errc::name_taken,
+                   "protocol number " + std::to_string(number) + " is " + found->second->high().name() + "'s"};
+    return found->second.get();
+  }
+  auto socket = make_socket(number);
+  if (!socket) return socket.error();
+  auto made = std::make_unique<Port>(*this, high, number);
+  made->socket = engine_.add(host(), socket.value(), *made);
+  return ports_.emplace(number, std::move(made)).first->second.get();
+}
+
+Status Device::open_enable(Protocol& high, const ParticipantSet& participants) {
+  auto found = port(high, participants.protocol);
+  if (!found) return found.error();
+  found.value()->enabled = true;
+  return {};
+}
+
+void Device::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  const auto found = ports_.find(participants.protocol);
+  if (found != ports_.end() && &found->second->high() == &high) found->second->enabled = false;
+}
+
+Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participants) {
+  auto found = port(high, participants.protocol);
+  if (!found) return found.error();
+  Participant remote = participants.remote;
+  auto peer = peer_of(participants.protocol, remote);
+  if (!peer) return peer.error();
+  if (SessionRef* const known = sessions_.resolve({seed_, participants.protocol, peer.value().number});
+      known != nullptr) {
+    auto& session = static_cast<DeviceSession&>(**known);
+    if (remote.host.known()) session.mutable_participants().remote.host = remote.host;
+    return *known;
+  }
+  DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote);
+  if (session == nullptr) return Errc::limit_reached;
+  return SessionRef(session);
+}
+
+DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote) {
+  if (host().short_of_memory()) return nullptr;
+  if (sessions_.size() >= peers_) {
+    // Looked for now and then only: peers that do not exist must not cost a search each.
+    if (host().now() < may_search_) return nullptr;
+    may_search_ = host().now() + kSearchPause;
+    if (drop_unused(true) == 0) return nullptr;
+  }
+  if (sessions_.empty()) host().events().schedule(sweep_, kIdle);
+  auto* const session = new DeviceSession(*this, high, {port.number(), local(), remote}, port.socket, peer);
+  sessions_.bind({seed_, port.number(), peer.number}, SessionRef(session));
+  return session;
+}
+
+void Device::arrived(Port& port, Message message, std::span<const std::byte> from) noexcept {
+  DevicePeer peer;
+  if (!accept(port.number(), message, from, peer)) {
+    ++counted.malformed;
+    return;
+  }
+  SessionRef session(find(port.number(), peer.number));
+  if (!session) {
+    const Participant remote = participant_of(peer);
+    // One that was opened may be looking for it.
+    if (remote.host.known()) found(remote.host);
+    session = SessionRef(find(port.number(), peer.number));
+    if (!session && !port.enabled) {
+      ++counted.no_session;
+      return;
+    }
+    if (session) return heard(std::move(session), std::move(message));
+    DeviceSession* const made = make_session(port, port.high(), peer, remote);
+    if (made == nullptr) {
+      ++counted.refused;
+      return;
+    }
+    session = SessionRef(made);
+    if (port.high().open_done(*session, session->participants()) != Errc::ok) {
+      sessions_.unbind({seed_, port.number(), peer.number});
+      ++counted.refused;
+      return;
+    }
+  }
+  heard(std::move(session), std::move(message));
+}
+
+void Device::heard(SessionRef session, Message message) noexcept {
+  auto& from = static_cast<DeviceSession&>(*session);
+  from.used_ = true;
+  ++from.heard_;
+  from.unheard_ = 0;
+  ++counted.received;
+  from.high().demux(from, std::move(message));
+}
+
+void Device::send_failed(int error) noexcept {
+  ++counted.failed;
+  refused(error);
+}
+
+void Device::each_socket(const std::function<void(ProtocolNumber number, int fd)>& visit) noexcept {
+  for (const auto& [number, port] : ports_)
+    if (const int fd = engine_.descriptor(port->socket); fd >= 0) visit(number, fd);
+}
+
+/// The session is found by its peer's new address from now on. Where a session has been made there already, by what the
+/// peer has sent from its new address, both stay: that one receives, and those above hear both.
+void Device::address_again(DeviceSession& session) noexcept {
+  const std::uint64_t before = session.peer_.number;
+  const std::uint64_t asked = addressing();
+  if (readdress(session.participants().protocol, session.mutable_participants().remote, session.peer_))
+    session.addressed_ = asked;
+  if (session.peer_.number == before) return;
+  const SessionRef keep(&session);
+  const Key old{seed_, session.participants().protocol, before};
+  const Key found{seed_, session.participants().protocol, session.peer_.number};
+  const SessionRef* const known = sessions_.resolve(old);
+  if (known == nullptr || known->get() != &session) return;
+  sessions_.unbind(old);
+  if (sessions_.resolve(found) != nullptr) return;
+  try {
+    sessions_.bind(found, keep);
+  } catch (const std::bad_alloc&) {  // those above have it; what the peer sends makes another one
+  }
+}
+
+DeviceSession* Device::find(ProtocolNumber number, std::uint64_t peer) noexcept {
+  const SessionRef* const known = sessions_.resolve({seed_, number, peer});
+  return known == nullptr ? nullptr : static_cast<DeviceSession*>(known->get());
+}
+
+void Device::found(HostAddress host) noexcept {
+  const std::uint64_t before = DevicePeer::to_be_found(host).number;
+  for (const auto& [number, port] : ports_) {
+    DeviceSession* const session = find(number, before);
+    if (session == nullptr) continue;
+    const SessionRef keep(session);
+    address_again(*session);
+    if (!session->peer_.found()) continue;
+    std::vector<Message> waiting;
+    waiting.swap(session->waiting_);
+    for (Message& message : waiting) static_cast<void>(session->push(std::move(message)));
+  }
+}
+
+/// As the kernel does while it waits for ARP's answer. What is too much is lost.
+Errc Device::keep_until_found(DeviceSession& session, Message message) noexcept {
+  if (!may_be_found(session.peer())) {
+    session.waiting_.clear();
+    return Errc::host_unreachable;
+  }
+  try {
+    if (session.waiting_.size() < kWaiting) session.waiting_.push_back(std::move(message));
+  } catch (const std::bad_alloc&) {
+  }
+  return Errc::ok;
+}
+
+/// Answers may come under other protocol numbers than messages leave (small ones past FRAGMENT, for example): the peer
+/// is heard by all its sessions.
+void Device::doubt(DeviceSession& session) noexcept {
+  const Time now = host().now();
+  if (session.unheard_ != kUnheard && now - session.silent_since_ < kSilence) return;
+  std::uint32_t heard = 0;
+  for (const auto& [number, port] : ports_)
+    if (const SessionRef* const known = sessions_.resolve({seed_, number, session.peer_.number}); known != nullptr)
+      heard += static_cast<DeviceSession&>(**known).heard_;
+  if (session.unheard_ == kUnheard || heard != session.heard_before_) {
+    session.silent_since_ = now;
+    session.heard_before_ = heard;
+    return;
+  }
+  unheard(session.participants().remote, session.peer_);
+}
+
+std::size_t Device::drop_unused(bool at_once) {
+  return sessions_.unbind_if([at_once](const Key&, SessionRef& session) {
+    const bool idle = !std::exchange(static_cast<DeviceSession&>(*session).used_, false);
+    return session->references() == 1 && (idle || at_once);
+  });
+}
+
+void Device::sweep() {
+  drop_unused(false);
+  if (!sessions_.empty()) host().events().schedule(sweep_, kIdle);
+}
+
+Errc Device::control(control::Request& request) noexcept {
+  if (auto* const longest = std::get_if<control::MaximumMessage>(&request)) {
+    longest->size = maximum();
+  } else if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = optimum({});
+  } else if (auto* const own = std::get_if<control::LocalHost>(&request)) {
+    own->host = local().host;
+  } else if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = ports_.size();
+  } else if (std::holds_alternative<control::DropIdle>(request)) {
+    drop_unused(true);
+  } else {
+    return Errc::not_supported;
+  }
+  return Errc::ok;
+}
+
+Errc DeviceSession::push(Message message) noexcept {
+  if (addressed_ != device_.addressing()) [[unlikely]]
+    device_.address_again(*this);
+  if (++unheard_ >= kUnheard && peer_.found()) [[unlikely]]
+    device_.doubt(*this);
+  if (message.size() > device_.maximum()) return Errc::message_too_long;
+  if (message.empty() && device_.pads_empty()) {
+    std::byte* const padding = message.push(1);
+    if (padding == nullptr) return Errc::limit_reached;
+    *padding = std::byte{0};
+  }
+  used_ = true;
+  if (!peer_.found()) [[unlikely]]
+    return device_.keep_until_found(*this, std::move(message));
+  ++device_.counted.sent;
+  device_.engine_.send(socket_, std::move(message), {peer_.address.data(), peer_.address_size});
+  return Errc::ok;
+}
+
+std::size_t DeviceSession::received_there() const noexcept {
+  const std::size_t mtu = device_.host().peers().mtu(peer());
+  return mtu == 0 ? std::numeric_limits<std::size_t>::max() : mtu - device_.kernel_headers();
+}
+
+Errc DeviceSession::control(control::Request& request) noexcept {
+  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = std::min(device_.optimum(peer()), received_there());
+    return Errc::ok;
+  }
+  if (auto* const longest = std::get_if<control::MaximumMessage>(&request); longest != nullptr && !device_.cuts()) {
+    longest->size = std::min(device_.maximum(), received_there());
+    return Errc::ok;
+  }
+  return Session::control(request);
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,170 @@
+// What ETH, IP and UDP have in common: protocols whose lower side is the kernel's sockets, one an enabled protocol
+// number, and whose sessions are one a peer.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/devices/engine/uring_engine.h"
+
+namespace lrpc::netrpc {
+
+/// Bytes of an IP datagram that a link is taken to carry while nobody knows better.
+constexpr std::size_t kUsualMtu = 1500;
+
+/// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a
+/// port), and the address that the kernel wants.
+struct DevicePeer {
+  std::uint64_t number = 0;
+  std::array<std::byte, 32> address{};
+  std::size_t address_size = 0;  ///< 0: it is not known yet where the peer is.
+  [[nodiscard]] bool found() const noexcept { return address_size != 0; }
+  /// Of a host that its device is looking for. No Ethernet address has so large a number.
+  [[nodiscard]] static DevicePeer to_be_found(HostAddress host) noexcept {
+    return {.number = std::uint64_t{1} << 63 | host.value, .address = {}, .address_size = 0};
+  }
+  template <class Address>
+  void set_address(const Address& from) noexcept {
+    static_assert(sizeof from <= sizeof address);
+    std::memcpy(address.data(), &from, sizeof from);
+    address_size = sizeof from;
+  }
+};
+
+class DeviceSession;
+
+class Device : public Protocol {
+ public:
+  ~Device() override;
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ protected:
+  /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones
+  /// refused.
+  Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
+
+  // ---- what the kinds of devices differ in ----
+
+  /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted
+  /// (the text says which privilege is missing and what else there is), system_error.
+  virtual Result<int> make_socket(ProtocolNumber number) = 0;
+  /// The peer that a participant names; one that is to be found, if it may be yet. Completes the participant with what
+  /// has been found out.
+  virtual Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) = 0;
+  /// Takes the kernel's header off a message of a protocol number and says who has sent it. False: it is not for us, or
+  /// not well-formed, or not from where a host sends.
+  [[nodiscard]] virtual bool accept(ProtocolNumber number, Message& message, std::span<const std::byte> from,
+                                    DevicePeer& peer) noexcept = 0;
+  /// The participant that a peer is: for sessions that are made passively.
+  virtual Participant participant_of(const DevicePeer& peer) noexcept = 0;
+  /// The longest message; what goes to `peer` (not known: to anybody) without being cut.
+  [[nodiscard]] virtual std::size_t maximum() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t optimum(HostAddress peer) const noexcept = 0;
+  /// Of an IP datagram that arrives at a peer, what is the kernel's and not the message's; and whether the kernel cuts
+  /// longer messages.
+  [[nodiscard]] virtual std::size_t kernel_headers() const noexcept { return 0; }
+  [[nodiscard]] virtual bool cuts() const noexcept { return false; }
+  [[nodiscard]] virtual Participant local() const noexcept = 0;
+  /// Whether the kernel refuses messages without a byte, so that one has to be padded.
+  [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
+  /// The kernel has refused to send a message (`error`: an errno): what is known of the link may no longer be true.
+  virtual void refused(int /*error*/) noexcept {}
+  /// Messages have been sent to a peer for kSilence, and nothing has come from it. Called with each further one.
+  virtual void unheard(const Participant& /*remote*/, const DevicePeer& /*peer*/) noexcept {}
+  /// Another number than before: addresses of peers may be wrong, so that each session asks readdress() with its next
+  /// message.
+  [[nodiscard]] virtual std::uint64_t addressing() const noexcept { return 0; }
+  /// Where messages to `remote` under a protocol number, which `peer` says now, have to go; `remote` is told, too.
+  /// False: nobody knows now, and it is to be asked again with the next message; `peer` is the best guess, if there is
+  /// one.
+  [[nodiscard]] virtual bool readdress(ProtocolNumber /*number*/, Participant& /*remote*/,
+                                       DevicePeer& /*peer*/) noexcept {
+    return true;
+  }
+  /// Whether a host that is to be found may be yet.
+  [[nodiscard]] virtual bool may_be_found(HostAddress /*host*/) noexcept { return false; }
+  /// It has been: what waits for that is sent.
+  void found(HostAddress host) noexcept;
+
+  [[nodiscard]] UringEngine& engine() const noexcept { return engine_; }
+  /// Calls visit(number, descriptor) for the socket of each protocol number.
+  void each_socket(const std::function<void(ProtocolNumber number, int fd)>& visit) noexcept;
+
+ private:
+  friend class DeviceSession;
+  class Port;
+  struct Key {
+    std::uint64_t seed = 0;
+    ProtocolNumber protocol = 0;
+    std::uint64_t peer = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(mix(seed, protocol), peer); }
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+
+  Result<Port*> port(Protocol& high, ProtocolNumber number);
+  [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote);
+  void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
+  /// A message has arrived through `session`.
+  void heard(SessionRef session, Message message) noexcept;
+  void send_failed(int error) noexcept;
+  void address_again(DeviceSession& session) noexcept;
+  void doubt(DeviceSession& session) noexcept;
+  [[nodiscard]] Errc keep_until_found(DeviceSession& session, Message message) noexcept;
+  [[nodiscard]] DeviceSession* find(ProtocolNumber number, std::uint64_t peer) noexcept;
+  std::size_t drop_unused(bool at_once);
+  void sweep();
+
+  UringEngine& engine_;
+  const std::size_t peers_;
+  const std::uint64_t seed_;
+  std::map<ProtocolNumber, std::unique_ptr<Port>> ports_;
+  Map<Key, SessionRef> sessions_;
+  Event sweep_;
+  Time may_search_{};
+};
+
+/// A session of a device: sends to one peer (or to all hosts on the link) under one protocol number.
+class DeviceSession final : public Session {
+ public:
+  DeviceSession(Device& device, Protocol& high, ParticipantSet participants, SocketId socket, const DevicePeer& peer)
+      : Session(device, high, std::move(participants)),
+        device_(device),
+        socket_(socket),
+        peer_(peer),
+        addressed_(device.addressing() - (peer.found() ? 0 : 1)) {}
+  [[nodiscard]] Errc push(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class Device;
+  /// What the peer receives in one packet, as far as it has said.
+  [[nodiscard]] std::size_t received_there() const noexcept;
+  Device& device_;
+  const SocketId socket_;
+  DevicePeer peer_;
+  std::uint64_t addressed_;         ///< Device::addressing() when peer_ was right.
+  std::vector<Message> waiting_;    ///< The first ones that were pushed while the peer is to be found.
+  bool used_ = true;                ///< Since the last sweep.
+  std::uint32_t heard_ = 0;         ///< Messages from the peer.
+  std::uint32_t unheard_ = 0;       ///< Messages to the peer since the last one from it.
+  std::uint32_t heard_before_ = 0;  ///< Of all sessions with the peer, when `silent_since_` was set.
+  Time silent_since_{};
+};
+
+/// The address that a device over IP is bound to: not known for an empty `text`. Tells the host its own address if it
+/// does not know it. Errors: invalid_argument.
+Result<HostAddress> own_address(Host& host, const std::string& text);
+
+/// The engine of a host, for devices. Errors: not_supported (the host has another engine: it is simulated).
+Result<UringEngine*> device_engine(Host& host, std::string_view kind);
+
+}  // namespace lrpc::netrpc

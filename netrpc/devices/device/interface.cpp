@@ -1,0 +1,125 @@
+#include "netrpc/devices/device/interface.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+namespace lrpc::netrpc {
+
+namespace {
+
+class File {
+ public:
+  explicit File(int fd) noexcept : fd_(fd) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// The interface of the default route; empty if there is none.
+std::string default_interface() {
+  std::ifstream routes("/proc/thread-self/net/route");  // of this thread's network namespace
+  std::string line;
+  std::getline(routes, line);
+  while (std::getline(routes, line)) {
+    char name[IFNAMSIZ + 1] = {};
+    unsigned long destination = 1;
+    unsigned long gateway = 0;
+    if (std::sscanf(line.c_str(), "%16s %lx %lx", name, &destination, &gateway) == 3 && destination == 0) return name;
+  }
+  return {};
+}
+
+Result<std::string> choose() {
+  if (std::string name = default_interface(); !name.empty()) return name;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return system_error("getifaddrs", errno);
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, &::freeifaddrs);
+  std::vector<std::string> names;
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if ((at->ifa_flags & IFF_LOOPBACK) != 0 || (at->ifa_flags & IFF_UP) == 0) continue;
+    if (std::find(names.begin(), names.end(), at->ifa_name) == names.end()) names.emplace_back(at->ifa_name);
+  }
+  if (names.size() == 1) return names.front();
+  if (names.empty()) return Error{Errc::invalid_argument, "no network interface is up: set one up, or name one"};
+  std::string list;
+  for (const std::string& name : names) list += " " + name;
+  return Error{Errc::invalid_argument, "which interface? Name one of:" + list};
+}
+
+std::size_t connected(HostAddress host, sockaddr_in* local) noexcept {
+  const File socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(9);
+  to.sin_addr.s_addr = htonl(host.value);
+  // Connecting a UDP socket sends nothing: the kernel only looks for the route.
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return 0;
+  if (local != nullptr) {
+    socklen_t size = sizeof *local;
+    if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(local), &size) != 0) return 0;
+  }
+  int mtu = 0;
+  socklen_t size = sizeof mtu;
+  if (::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size) != 0 || mtu < 0) return 0;
+  return static_cast<std::size_t>(mtu);
+}
+
+}  // namespace
+
+Result<Interface> find_interface(const std::string& name) {
+  Interface found;
+  found.name = name;
+  if (name.empty()) {
+    auto chosen = choose();
+    if (!chosen) return chosen.error();
+    found.name = chosen.value();
+  }
+  const File socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return system_error("socket", errno);
+  ifreq request{};
+  if (found.name.size() >= sizeof request.ifr_name)
+    return Error{Errc::invalid_argument, fmt::format("there is no interface {}", found.name)};
+  std::memcpy(request.ifr_name, found.name.c_str(), found.name.size() + 1);
+  if (::ioctl(socket.get(), SIOCGIFINDEX, &request) != 0)
+    return Error{Errc::invalid_argument, fmt::format("there is no interface {}", found.name)};
+  found.index = request.ifr_ifindex;
+  if (::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return system_error("SIOCGIFMTU", errno);
+  found.mtu = static_cast<std::size_t>(request.ifr_mtu);
+  if (::ioctl(socket.get(), SIOCGIFHWADDR, &request) != 0) return system_error("SIOCGIFHWADDR", errno);
+  std::memcpy(found.ethernet.bytes.data(), request.ifr_hwaddr.sa_data, found.ethernet.bytes.size());
+  if (::ioctl(socket.get(), SIOCGIFADDR, &request) == 0) {
+    sockaddr_in address{};
+    std::memcpy(&address, &request.ifr_addr, sizeof address);
+    found.host = {ntohl(address.sin_addr.s_addr)};
+  }
+  return found;
+}
+
+std::size_t path_mtu(HostAddress host) noexcept { return connected(host, nullptr); }
+
+HostAddress source_towards(HostAddress host) noexcept {
+  sockaddr_in local{};
+  if (connected(host, &local) == 0) return {};
+  return {ntohl(local.sin_addr.s_addr)};
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,272 @@
+// What ETH has beyond the other devices: the link, its addresses, and who may use it.
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "device_addresses.h"
+#include "eventually.h"
+#include "netrpc/devices/arp/neighbours.h"
+#include "netrpc/devices/eth/eth.h"
+#include "netrpc/devices/ip/ip.h"
+#include "netrpc/devices/udp/udp.h"
+#include "netrpc/test_support/real_host.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+class EthLink : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+    left_.emplace();
+    right_.emplace();
+    join(*left_, "left", "10.0.0.1/24", *right_, "right", "10.0.0.2/24");
+    a_ = std::make_unique<RealHost>(*left_, EngineKind::automatic, "a");
+    a_->inside([&] { eth_ = &a_->keep(make_eth(**a_, "eth", {})); });
+  }
+  Errc resolve(HostAddress host, EthernetAddress& ethernet) {
+    control::Request request = control::Resolve{host, {}};
+    Errc outcome = Errc::ok;
+    a_->inside([&] { outcome = eth_->control(request); });
+    ethernet = std::get<control::Resolve>(request).ethernet;
+    return outcome;
+  }
+  /// Nobody waits for ARP's answer in resolve(): the news of it comes later.
+  bool becomes_resolved(HostAddress host, EthernetAddress& ethernet) {
+    return testing_lrpc::eventually([&] {
+      if (resolve(host, ethernet) == Errc::ok) return true;
+      a_->wait([] { return false; }, std::chrono::milliseconds(10));
+      return false;
+    });
+  }
+  std::optional<Namespace> left_;
+  std::optional<Namespace> right_;
+  std::unique_ptr<RealHost> a_;
+  Protocol* eth_ = nullptr;
+  SessionRef distant_;
+};
+
+TEST_F(EthLink, a_host_on_the_link_is_resolved_both_ways) {
+  EthernetAddress ethernet;
+  ASSERT_TRUE(becomes_resolved(kB, ethernet));
+  EXPECT_TRUE(ethernet.known());
+  control::Request request = control::ResolveReverse{ethernet, {}};
+  a_->inside([&] { EXPECT_EQ(eth_->control(request), Errc::ok); });
+  EXPECT_EQ(std::get<control::ResolveReverse>(request).host, kB);
+}
+
+TEST_F(EthLink, nobody_waits_for_a_host_to_be_resolved_and_the_paths_change_when_it_is) {
+  EthernetAddress ethernet;
+  const std::uint32_t before = (*a_)->peers().path_changes();
+  EXPECT_EQ(resolve(kB, ethernet), Errc::host_unreachable) << "its answer cannot have been read yet";
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    return (*a_)->peers().path_changes() != before;
+  }));
+  EXPECT_EQ(resolve(kB, ethernet), Errc::ok);
+}
+
+TEST_F(EthLink, nobody_waits_inside_the_monitor_while_the_kernel_does_not_answer) {
+  RealHost host(*left_, EngineKind::automatic, "host");
+  std::unique_ptr<Asker> asker;
+  std::unique_ptr<Neighbours> neighbours;
+  std::promise<void> free;  // until then the kernel, as it were, is held up by somebody who changes links
+  std::promise<void> held;
+  EthernetAddress ethernet;
+  host.inside([&] {
+    auto link = find_interface("left");
+    ASSERT_TRUE(link);
+    asker = std::move(Asker::make(*host, host.engine())).value();
+    neighbours = std::move(Neighbours::make(*host, host.engine(), *asker, link.value().index)).value();
+    ASSERT_TRUE(asker->ask([&free, &held](rtnetlink::Requests&) {
+      held.set_value();
+      free.get_future().wait();
+      return Asker::Answer();
+    }));
+  });
+  held.get_future().wait();
+  host.inside([&] {
+    EXPECT_EQ(neighbours->resolve(kB, ethernet), Errc::host_unreachable);
+    EXPECT_TRUE(neighbours->may_answer(kB));
+    HostAddress unknown;
+    EXPECT_EQ(neighbours->resolve_reverse({{2, 0, 0, 0, 0, 9}}, unknown), Errc::host_unreachable);
+  });
+  free.set_value();
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    host.wait([] { return false; }, std::chrono::milliseconds(10));
+    Errc outcome = Errc::host_unreachable;
+    host.inside([&] { outcome = neighbours->resolve(kB, ethernet); });
+    return outcome == Errc::ok;
+  }));
+  EXPECT_TRUE(ethernet.known());
+  host.inside([&] {
+    neighbours.reset();
+    asker.reset();
+  });
+}
+
+TEST_F(EthLink, messages_that_are_pushed_before_arp_has_answered_arrive) {
+  RealHost b(*right_, EngineKind::automatic, "b");
+  Talker* listener = nullptr;
+  b.inside([&] {
+    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
+    listener = &b.keep(std::make_unique<Talker>(*b, false));
+    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
+  });
+  a_->start(1);
+  a_->inside([&] {
+    ParticipantSet participants{240, {}, {}};
+    participants.remote.host = kB;
+    auto opened = eth_->open(a_->keep(std::make_unique<Talker>(**a_, false)), participants);
+    ASSERT_TRUE(opened) << opened.error().message();
+    distant_ = opened.value();
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(distant_->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+    EXPECT_FALSE(distant_->participants().remote.ethernet.known()) << "it was known already";
+  });
+  EXPECT_TRUE(b.wait([&] { return listener->received == 16; }));
+  a_->inside([&] { distant_ = {}; });
+}
+
+TEST_F(EthLink, a_session_to_a_host_that_cannot_be_on_the_link_refuses_messages_as_soon_as_that_is_known) {
+  left_->ip("route add default via 10.0.0.2");
+  a_->inside([&] {
+    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
+    ParticipantSet participants{240, {}, {}};
+    participants.remote.host = {0xc0000202};  // behind a gateway
+    auto opened = eth_->open(talker, participants);
+    ASSERT_TRUE(opened) << opened.error().message();
+    distant_ = opened.value();
+  });
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    Errc outcome = Errc::ok;
+    a_->inside([&] { outcome = distant_->push(Message::make(a_->operator*().pool(), 60)); });
+    return outcome == Errc::host_unreachable;
+  }));
+  a_->inside([&] { distant_ = {}; });
+}
+
+TEST_F(EthLink, hosts_behind_a_gateway_and_silent_ones_are_not_on_the_link) {
+  EthernetAddress ethernet;
+  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // on the link, but nobody there
+  EXPECT_EQ(resolve({0xc0000201}, ethernet), Errc::host_unreachable);  // no route
+  left_->ip("route add default via 10.0.0.2");
+  EXPECT_EQ(resolve({0xc0000202}, ethernet), Errc::host_unreachable);  // behind a gateway
+  EXPECT_EQ(resolve({0x0a000001}, ethernet), Errc::host_unreachable);  // this host itself
+}
+
+TEST_F(EthLink, the_host_learns_its_address_from_the_interface) {
+  EXPECT_EQ(a_->operator*().address(), HostAddress{0x0a000001});
+}
+
+TEST_F(EthLink, an_interface_that_is_not_there_is_named_in_the_error) {
+  EthOptions options;
+  options.interface = "nowhere";
+  a_->inside([&] {
+    auto made = make_eth(**a_, "eth2", options);
+    EXPECT_EQ(made.code(), Errc::invalid_argument);
+    EXPECT_NE(made.error().message().find("nowhere"), std::string::npos);
+  });
+}
+
+TEST_F(EthLink, without_the_privilege_the_error_says_which_one_and_what_else_there_is) {
+  std::thread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct all[2]{};
+    ASSERT_EQ(::syscall(SYS_capget, &header, all), 0);
+    __user_cap_data_struct none[2] = {all[0], all[1]};
+    none[0].effective = none[1].effective = 0;  // of this thread only, and for a moment
+    a_->inside([&] {
+      Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
+      ASSERT_EQ(::syscall(SYS_capset, &header, none), 0);
+      const Status eth = eth_->open_enable(talker, {240, {}, {}});
+      EXPECT_EQ(eth.code(), Errc::not_permitted);
+      EXPECT_NE(eth.error().message().find("CAP_NET_RAW"), std::string::npos);
+      EXPECT_NE(eth.error().message().find("UDP"), std::string::npos);
+      const Status ip = a_->keep(make_ip(**a_, "ip", {})).open_enable(talker, {240, {}, {}});
+      EXPECT_EQ(ip.code(), Errc::not_permitted);
+      EXPECT_TRUE(a_->keep(make_udp(**a_, "udp", {})).open_enable(talker, {240, {}, {}}));
+      EXPECT_EQ(::syscall(SYS_capset, &header, all), 0);
+    });
+  }).join();
+}
+
+TEST_F(EthLink, an_address_that_changes_in_lost_news_is_asked_for_again) {
+  std::uint8_t last = 1;
+  for (const EngineKind kind : {EngineKind::automatic, EngineKind::epoll}) {
+    RealHost host(*left_, kind, "host");
+    Protocol* eth = nullptr;
+    host.inside([&] { eth = &host.keep(make_eth(*host, "eth", {})); });
+    const auto resolved = [&] {
+      control::Request request = control::Resolve{kB, {}};
+      host.inside([&] { (void)eth->control(request); });
+      return std::get<control::Resolve>(request).ethernet;
+    };
+    EXPECT_TRUE(testing_lrpc::eventually([&] {
+      host.wait([] { return false; }, std::chrono::milliseconds(10));
+      return resolved().known();
+    }));
+    const std::string file = testing::TempDir() + "neighbours." + std::to_string(::getpid());
+    {
+      std::ofstream batch(file);  // more than the kernel keeps for a socket, so that the last of the news is lost
+      for (int i = 0; i < 1000; ++i)
+        batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
+      batch << "neigh replace 10.0.0.2 dev left nud permanent lladdr 02:00:00:00:00:0" << int{last} << "\n";
+    }
+    left_->ip("-batch " + file);
+    ::unlink(file.c_str());
+    EXPECT_TRUE(testing_lrpc::eventually([&] {
+      host.wait([] { return false; }, std::chrono::milliseconds(10));
+      return resolved() == EthernetAddress{{2, 0, 0, 0, 0, last}};
+    }));
+    ++last;
+  }
+}
+
+TEST_F(EthLink, when_news_is_lost_the_paths_have_changed_for_who_was_told_that_a_host_does_not_answer) {
+  EthernetAddress ethernet;
+  EXPECT_EQ(resolve({0x0a000063}, ethernet), Errc::host_unreachable);  // nobody is there
+  const std::uint32_t before = (*a_)->peers().path_changes();
+  const std::string file = testing::TempDir() + "lost." + std::to_string(::getpid());
+  {
+    std::ofstream batch(file);  // more than the kernel keeps for a socket
+    for (int i = 0; i < 1000; ++i)
+      batch << "neigh replace 10.0.0.77 dev left nud permanent lladdr 02:00:00:00:01:0" << i % 10 << "\n";
+  }
+  left_->ip("-batch " + file);
+  ::unlink(file.c_str());
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    a_->wait([] { return false; }, std::chrono::milliseconds(10));
+    return (*a_)->peers().path_changes() != before;
+  }));
+}
+
+TEST_F(EthLink, a_broadcast_reaches_everybody_who_listens) {
+  RealHost b(*right_, EngineKind::automatic, "b");
+  Talker* listener = nullptr;
+  b.inside([&] {
+    Protocol& eth = b.keep(make_eth(*b, "eth", {}));
+    listener = &b.keep(std::make_unique<Talker>(*b, false));
+    ASSERT_TRUE(eth.open_enable(*listener, {240, {}, {}}));
+  });
+  SessionRef everybody;
+  a_->inside([&] {
+    Talker& talker = a_->keep(std::make_unique<Talker>(**a_, false));
+    ParticipantSet participants{240, {}, {}};
+    participants.remote.ethernet = kEthernetBroadcast;
+    auto opened = eth_->open(talker, participants);
+    ASSERT_TRUE(opened) << opened.error().message();
+    everybody = opened.value();
+    EXPECT_EQ(everybody->push(Message::make(a_->operator*().pool(), 60)), Errc::ok);
+  });
+  EXPECT_TRUE(b.wait([&] { return listener->received == 1; }));
+  a_->inside([&] { everybody = {}; });
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::test

@@ -1,0 +1,54 @@
+// A socket from which a thread receives by a system call of its own, past its ring: the cheapest way to look for the
+// next datagram of one busy socket (docs/PERFORMANCE.md, "Remote Null on one processor").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "lrpc/shim/system/fd.h"
+#include "netrpc/devices/engine/core.h"
+
+namespace lrpc::netrpc {
+
+/// Belongs to one thread. Holds a duplicate of the descriptor, so that what is received outside the monitor is this
+/// socket's also while another thread removes the socket.
+class DirectSocket {
+ public:
+  /// `room`: for kLongestDatagram bytes, at least until stop().
+  void use_room(std::span<std::byte> room) noexcept { room_ = room; }
+
+  /// Inside the monitor: receives from this socket from now on. False: there is no descriptor to be had.
+  [[nodiscard]] bool start(SocketId id, int fd) noexcept;
+  void stop() noexcept;
+  [[nodiscard]] bool active() const noexcept { return static_cast<bool>(fd_); }
+  [[nodiscard]] bool is(std::uint32_t index, std::uint32_t generation) const noexcept {
+    return active() && id_.index == index && id_.generation == generation;
+  }
+  [[nodiscard]] SocketId id() const noexcept { return id_; }
+  [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
+
+  /// A datagram, or why there is none (an errno).
+  struct Found {
+    int error = 0;
+    bool cut = false;  ///< It was longer than there is room.
+    std::span<const std::byte> data{};
+    std::span<const std::byte> from{};
+  };
+  /// Looks once, without waiting; outside the monitor, and not again before take().
+  void look() noexcept;
+  [[nodiscard]] bool found() const noexcept { return found_.has_value(); }
+  /// What look() has found, which stays until the next look(). Precondition: found().
+  [[nodiscard]] Found take() noexcept { return *std::exchange(found_, std::nullopt); }
+
+ private:
+  SocketId id_;
+  UniqueFd fd_;
+  std::span<std::byte> room_;
+  std::array<std::byte, kAddressRoom> from_{};
+  std::optional<Found> found_;
+};
+
+}  // namespace lrpc::netrpc

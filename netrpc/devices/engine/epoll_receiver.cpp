@@ -1,0 +1,124 @@
+// Where io_uring is refused, and for a thread that cannot have a ring: epoll, recvmmsg and sendmsg. Shared by all
+// threads that lead.
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "netrpc/devices/engine/core.h"
+
+namespace lrpc::netrpc {
+
+class EpollReceiver final : public Receiver {
+ public:
+  explicit EpollReceiver(UringEngine& engine) : engine_(engine) {}
+  EpollReceiver(const EpollReceiver&) = delete;
+  EpollReceiver& operator=(const EpollReceiver&) = delete;
+  ~EpollReceiver() override {
+    if (epoll_ >= 0) ::close(epoll_);
+  }
+
+  Status open() {
+    epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_ < 0) return system_error("epoll_create1", errno);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = kKick;
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, engine_.core_->kick_event, &event) != 0)
+      return system_error("epoll_ctl", errno);
+    return {};
+  }
+  void receive(std::optional<Time> until) override {
+    UringEngine::Core& core = *engine_.core_;
+    add_sockets();
+    core.flush();
+    core.host->monitor().at_exit(nullptr);
+    UringEngine::Core::add_one(core.counts.waits);
+    core.host->monitor().unlock();
+    std::array<epoll_event, 16> events{};
+    const int count = wait(until, events);
+    core.host->monitor().lock();
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t data = events[static_cast<std::size_t>(i)].data.u64;
+      if (data == kKick) {
+        std::uint64_t value = 0;
+        (void)!::read(core.kick_event, &value, sizeof value);
+      } else {
+        take({static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32)});
+      }
+    }
+  }
+  /// Closing a socket takes it out of the set.
+  void let_go() noexcept override {}
+
+ private:
+  static constexpr std::uint64_t kKick = ~std::uint64_t{0};
+  static constexpr unsigned kBatch = 8;
+
+  int wait(std::optional<Time> until, std::span<epoll_event> events) noexcept {
+    timespec time{};
+    if (until) {
+      const Duration left = std::max(*until - engine_.core_->host->now(), Duration(0));
+      time.tv_sec = left.count() / 1'000'000'000;
+      time.tv_nsec = left.count() % 1'000'000'000;
+    }
+    return ::epoll_pwait2(epoll_, events.data(), static_cast<int>(events.size()), until ? &time : nullptr, nullptr);
+  }
+
+  void add_sockets() noexcept {
+    UringEngine::Core& core = *engine_.core_;
+    if (added_.size() < core.sockets.size()) added_.resize(core.sockets.size(), 0);
+    for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
+      const EngineSocket& socket = core.sockets[index];
+      if (socket.fd < 0 || added_[index] == socket.generation) continue;
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.u64 = static_cast<std::uint64_t>(socket.generation) << 32 | index;
+      if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket.fd, &event) == 0) added_[index] = socket.generation;
+    }
+  }
+
+  void take(SocketId id) noexcept {
+    UringEngine::Core& core = *engine_.core_;
+    const EngineSocket* const socket = core.find(id);
+    if (socket == nullptr) return;
+    for (unsigned i = 0; i < kBatch; ++i) {
+      parts_[i] = {areas_.get() + i * kLongestDatagram, kLongestDatagram};
+      messages_[i] = {};
+      messages_[i].msg_hdr.msg_iov = &parts_[i];
+      messages_[i].msg_hdr.msg_iovlen = 1;
+      messages_[i].msg_hdr.msg_name = names_[i].data();
+      messages_[i].msg_hdr.msg_namelen = kAddressRoom;
+    }
+    const int count = ::recvmmsg(socket->fd, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) core.receive_failed(id, errno);
+    for (int at = 0; at < count; ++at) {
+      const auto i = static_cast<std::size_t>(at);
+      const msghdr& header = messages_[i].msg_hdr;
+      if ((header.msg_flags & MSG_TRUNC) != 0) {
+        core.lost(id);
+        continue;
+      }
+      core.arrived(id, {areas_.get() + i * kLongestDatagram, messages_[i].msg_len},
+                   {names_[i].data(), std::min<std::size_t>(header.msg_namelen, kAddressRoom)});
+    }
+  }
+
+  UringEngine& engine_;
+  int epoll_ = -1;
+  std::vector<std::uint32_t> added_;  ///< By socket: the generation that is in the set.
+  /// Untouched, and so next to free, until the first datagram: where there are rings nobody may ever come here.
+  const std::unique_ptr<std::byte[]> areas_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * kLongestDatagram);
+  std::array<std::array<std::byte, kAddressRoom>, kBatch> names_{};
+  std::array<iovec, kBatch> parts_{};
+  std::array<mmsghdr, kBatch> messages_{};
+};
+
+Result<std::unique_ptr<Receiver>> make_epoll_receiver(UringEngine& engine) {
+  auto receiver = std::make_unique<EpollReceiver>(engine);
+  if (auto opened = receiver->open(); !opened) return opened.error();
+  return std::unique_ptr<Receiver>(std::move(receiver));
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,209 @@
+#include "netrpc/devices/engine/uring_engine.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <new>
+
+#include "netrpc/devices/engine/uring_receiver.h"
+
+namespace lrpc::netrpc {
+
+void futex_sleep(std::atomic<std::uint32_t>& word, std::uint32_t expected, Time until) noexcept {
+  const Duration limit = until == Time::max() ? Duration(-1) : std::max(until - MonotonicClock().now(), Duration(0));
+  (void)shim::futex_wait_private(word, expected, limit);
+}
+
+UringEngine::Core::~Core() {
+  for (const auto& ring : rings)
+    if (const auto alive = ring.lock()) alive->end();
+  for (const EngineSocket& socket : sockets)
+    if (socket.fd >= 0) ::close(socket.fd);
+  if (kick_event >= 0) ::close(kick_event);
+}
+
+void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
+                                std::span<const std::byte> from) noexcept {
+  Arrival arrival;
+  arrival.socket = id;
+  arrival.message = Message(host->pool());
+  // The first copy that is ours: nobody else can write there.
+  while (data.size() > Message::kMaxContiguous) {
+    Message part = Message::copy_of(host->pool(), data.first(Message::kMaxContiguous));
+    if (!part.allocated() || !arrival.message.append(std::move(part))) return lost(id);
+    data = data.subspan(Message::kMaxContiguous);
+  }
+  Message last = Message::copy_of(host->pool(), data);
+  if (!last.allocated()) return lost(id);
+  if (arrival.message.empty()) {
+    arrival.message = std::move(last);
+  } else if (!arrival.message.append(std::move(last))) {
+    return lost(id);
+  }
+  if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
+  arrival.from_size = from.size();
+  try {
+    arrivals.push_back(std::move(arrival));
+  } catch (const std::bad_alloc&) {
+    return lost(id);
+  }
+  add_one(counts.received);
+}
+
+void UringEngine::Core::send_failed(SocketId id, int error) noexcept {
+  if (const EngineSocket* const socket = find(id); socket != nullptr) socket->reader->send_failed(error);
+}
+
+void UringEngine::Core::receive_failed(SocketId id, int error) noexcept {
+  if (const EngineSocket* const socket = find(id); socket != nullptr) socket->reader->receive_failed(error);
+}
+
+void UringEngine::Core::lost(SocketId id) noexcept {
+  add_one(counts.truncated);
+  receive_failed(id, ENOMEM);
+}
+
+/// Whoever hears that a message could not be sent may send others at once.
+void UringEngine::Core::flush(bool apart) noexcept {
+  if (!flushing.empty()) return;  // it goes on with them
+  while (!outgoing.empty()) {
+    std::swap(flushing, outgoing);
+    flush_batch(apart);
+    flushing.clear();
+  }
+}
+
+void UringEngine::Core::flush_batch(bool apart) noexcept {
+  for (Outgoing& out : flushing) {
+    const EngineSocket* const socket = find(out.socket);
+    if (socket == nullptr) continue;
+    out.describe();
+    if (::sendmsg(socket->fd, &out.header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) send_failed(out.socket, errno);
+    add_one(counts.sent);
+    if (apart) add_one(counts.flushes);
+  }
+}
+
+UringEngine::UringEngine(EngineKind kind) : kind_(kind), core_(std::make_unique<Core>()) {
+  static std::atomic<std::uint64_t> last{0};
+  core_->identifier = ++last;
+}
+
+Result<std::unique_ptr<UringEngine>> UringEngine::make(EngineKind kind) {
+  std::unique_ptr<UringEngine> engine;
+  if (kind != EngineKind::epoll) {
+    engine.reset(new UringEngine(EngineKind::uring));
+    if (auto ring = make_uring_receiver(*engine); !ring) {
+      if (kind == EngineKind::uring) return ring.error();
+      engine.reset();
+    }
+  }
+  if (engine == nullptr) engine.reset(new UringEngine(EngineKind::epoll));
+  engine->core_->kick_event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (engine->core_->kick_event < 0) return system_error("eventfd", errno);
+  auto epoll = make_epoll_receiver(*engine);
+  if (!epoll) return epoll.error();
+  engine->core_->epoll = std::move(epoll).value();
+  return engine;
+}
+
+UringEngine::~UringEngine() { stop(); }
+
+std::size_t UringEngine::prepare_rings(std::size_t count) {
+  if (kind_ != EngineKind::uring) return 0;
+  core_->no_more_rings = true;
+  while (core_->prepared.size() < count) {
+    auto ring = prepare_uring_receiver(*this);
+    if (!ring) break;  // fewer do as well
+    core_->prepared.push_back(std::move(ring).value());
+  }
+  return core_->prepared.size();
+}
+
+void UringEngine::attach(Host& host) {
+  assert(host.monitor().held());
+  if (core_->host == &host) [[likely]]
+    return;
+  assert(core_->host == nullptr && "an engine drives one host");
+  core_->host = &host;
+  host.events().on_earlier([this] {
+    if (core_->leader != nullptr && core_->leader->in_kernel) kick();
+  });
+}
+
+SocketId UringEngine::add(Host& host, int fd, SocketReader& reader) {
+  attach(host);
+  std::uint32_t index = 0;
+  while (index < core_->sockets.size() && core_->sockets[index].fd >= 0) ++index;
+  if (index == core_->sockets.size()) core_->sockets.emplace_back();
+  core_->generations = (core_->generations + 1) & 0xfffffff;
+  if (core_->generations == 0) core_->generations = 1;
+  core_->sockets[index] = {fd, core_->generations, &reader};
+  kick();
+  return {index, core_->generations};
+}
+
+void UringEngine::remove(SocketId id) noexcept {
+  EngineSocket* const socket = core_->find(id);
+  if (socket == nullptr) return;
+  core_->flush();
+  core_->host->monitor().at_exit(nullptr);
+  const auto first = core_->arrivals.begin();
+  core_->arrivals.erase(first, first + static_cast<std::ptrdiff_t>(std::exchange(core_->next_arrival, 0)));
+  std::erase_if(core_->arrivals, [id](const Arrival& arrival) { return arrival.socket.generation == id.generation; });
+  ::close(socket->fd);
+  *socket = {};
+  // Requests that are armed in other threads' rings keep the socket alive, and only those threads could cancel them:
+  // the rings go, and are made again when their threads lead next.
+  for (const auto& ring : core_->rings)
+    if (const auto alive = ring.lock()) alive->let_go();
+  std::erase_if(core_->rings, [](const auto& ring) { return ring.expired(); });
+  kick();
+}
+
+int UringEngine::descriptor(SocketId id) const noexcept {
+  const EngineSocket* const socket = core_->find(id);
+  return socket != nullptr ? socket->fd : -1;
+}
+
+void UringEngine::send(SocketId id, Message message, std::span<const std::byte> to) noexcept {
+  try {
+    core_->outgoing.emplace_back();
+  } catch (const std::bad_alloc&) {
+    core_->send_failed(id, ENOBUFS);
+    return;
+  }
+  Outgoing& out = core_->outgoing.back();
+  out.socket = id;
+  out.message = std::move(message);
+  if (out.message.size() > 0) {
+    std::array<iovec, kOutgoingSlices> parts{};
+    if (out.message.describe(parts) == 0 && !out.message.flatten()) {
+      core_->outgoing.pop_back();
+      core_->send_failed(id, ENOBUFS);
+      return;
+    }
+  }
+  std::memcpy(out.to.data(), to.data(), std::min(to.size(), kAddressRoom));
+  out.to_size = std::min(to.size(), kAddressRoom);
+  core_->host->monitor().at_exit(this);
+}
+
+void UringEngine::leaving_monitor() noexcept { core_->flush(); }
+
+EngineStatistics UringEngine::statistics() const noexcept {
+  const auto& counts = core_->counts;
+  return {.waits = counts.waits.load(),
+          .received = counts.received.load(),
+          .direct = counts.direct.load(),
+          .sent = counts.sent.load(),
+          .flushes = counts.flushes.load(),
+          .wakes = counts.wakes.load(),
+          .takeovers = counts.takeovers.load(),
+          .truncated = counts.truncated.load()};
+}
+
+}  // namespace lrpc::netrpc

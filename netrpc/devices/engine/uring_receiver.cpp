@@ -1,0 +1,314 @@
+#include "netrpc/devices/engine/uring_receiver.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "lrpc/shim/system/restricted_ring.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+/// All that a ring is ever asked to do (TIMEOUT_REMOVE changes a timer, ASYNC_CANCEL ends a receive); what is not here
+/// it refuses.
+constexpr std::array<std::uint8_t, 7> kOperations{IORING_OP_RECVMSG,     IORING_OP_SEND,    IORING_OP_SENDMSG,
+                                                  IORING_OP_POLL_ADD,    IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE,
+                                                  IORING_OP_ASYNC_CANCEL};
+constexpr std::array<std::uint8_t, 1> kRegisters{IORING_REGISTER_FILES_UPDATE};
+constexpr std::uint8_t kRequestFlags = IOSQE_FIXED_FILE | IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS;
+
+Error refused(std::string_view what, int error) {
+  return {Errc::not_supported, "io_uring is not available: " + system_error(what, error).text};
+}
+}  // namespace
+
+UringReceiver::UringReceiver(UringEngine& engine) noexcept : engine_(engine) { shape_.msg_namelen = kAddressRoom; }
+
+UringReceiver::~UringReceiver() { close(); }
+
+Status UringReceiver::open() {
+  if (auto prepared = prepare(); !prepared) return prepared;
+  return enable();
+}
+
+Status UringReceiver::prepare() {
+  io_uring_params parameters{};
+  // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
+  // TASKRUN_FLAG: that something is to be taken is seen without a system call.
+  parameters.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL |
+                     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+  parameters.cq_entries = kCompletions;
+  {
+    const std::lock_guard lock(shim::ring_addresses());
+    if (const int result = ::io_uring_queue_init_params(kSubmissions, &ring_, &parameters); result < 0)
+      return refused("io_uring_setup", -result);
+  }
+  opened_ = true;
+  if (const int err = shim::restrict_ring(ring_.ring_fd,
+                                          {.operations = kOperations, .registers = kRegisters, .flags = kRequestFlags});
+      err != 0) {
+    close();
+    return refused("restricting the ring", err);
+  }
+  void* areas = ::mmap(nullptr, (kAreas + 1) * kAreaSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (areas != MAP_FAILED) areas_ = static_cast<std::byte*>(areas);
+  void* ring =
+      ::mmap(nullptr, kAreas * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (ring != MAP_FAILED) area_ring_ = static_cast<io_uring_buf_ring*>(ring);
+  if (areas_ == nullptr || area_ring_ == nullptr) {
+    close();
+    return system_error("mmap", ENOMEM);
+  }
+  io_uring_buf_reg registration{};
+  registration.ring_addr = reinterpret_cast<std::uint64_t>(area_ring_);
+  registration.ring_entries = kAreas;
+  registration.bgid = kAreaGroup;
+  if (const int result = ::io_uring_register_buf_ring(&ring_, &registration, 0); result < 0) {
+    close();
+    return refused("registering buffers", -result);
+  }
+  direct_.use_room({areas_ + kAreas * kAreaSize, kLongestDatagram});
+  files_ = ::io_uring_register_files_sparse(&ring_, kFiles) == 0;
+  ::io_uring_buf_ring_init(area_ring_);
+  for (unsigned index = 0; index < kAreas; ++index) give_area(index);
+  return {};
+}
+
+Status UringReceiver::enable() {
+  if (const int err = shim::enable_ring(ring_.ring_fd); err != 0) {
+    close();
+    return refused("enabling the ring", err);
+  }
+  return {};
+}
+
+void UringReceiver::close() noexcept {
+  if (opened_) {
+    const std::lock_guard lock(shim::ring_addresses());
+    ::io_uring_queue_exit(&ring_);
+  }
+  if (areas_ != nullptr) ::munmap(areas_, (kAreas + 1) * kAreaSize);
+  if (area_ring_ != nullptr) ::munmap(area_ring_, kAreas * sizeof(io_uring_buf));
+  direct_.stop();
+  row_ = 0;
+  opened_ = doomed_ = kick_armed_ = false;
+  timer_.reset();
+  areas_ = nullptr;
+  area_ring_ = nullptr;
+  armed_.clear();
+}
+
+void UringReceiver::let_go() noexcept {
+  if (in_kernel_) {
+    doomed_ = true;
+  } else {
+    close();
+  }
+}
+
+void UringReceiver::give_area(unsigned index) noexcept {
+  ::io_uring_buf_ring_add(area_ring_, areas_ + index * kAreaSize, kAreaSize, static_cast<unsigned short>(index),
+                          ::io_uring_buf_ring_mask(kAreas), 0);
+  ::io_uring_buf_ring_advance(area_ring_, 1);
+}
+
+io_uring_sqe* UringReceiver::next_entry() noexcept {
+  io_uring_sqe* entry = ::io_uring_get_sqe(&ring_);
+  if (entry == nullptr) {
+    ::io_uring_submit(&ring_);
+    entry = ::io_uring_get_sqe(&ring_);
+  }
+  return entry;
+}
+
+/// By its place in the ring's table, which saves the kernel the look-up and the reference of each request.
+void UringReceiver::name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept {
+  const bool fixed = files_ && index < armed_.size() && index < kFiles && armed_[index] != 0;
+  entry.fd = fixed ? static_cast<int>(index) : fd;
+  if (fixed) entry.flags |= IOSQE_FIXED_FILE;
+}
+
+void UringReceiver::arm() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  if (!kick_armed_) {
+    if (io_uring_sqe* const entry = next_entry(); entry != nullptr) {
+      ::io_uring_prep_poll_multishot(entry, core.kick_event, POLLIN);
+      ::io_uring_sqe_set_data64(entry, token(Kind::kick, {}));
+      kick_armed_ = true;
+    }
+  }
+  if (armed_.size() < core.sockets.size()) armed_.resize(core.sockets.size(), 0);
+  for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
+    const EngineSocket& socket = core.sockets[index];
+    if (socket.fd < 0 || armed_[index] == socket.generation || direct_.is(index, socket.generation)) continue;
+    if (!arm_socket({index, socket.generation}, socket.fd)) return;
+  }
+}
+
+bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
+  io_uring_sqe* const entry = next_entry();
+  if (entry == nullptr) return false;
+  armed_[id.index] = id.generation;
+  if (files_ && id.index < kFiles) ::io_uring_register_files_update(&ring_, id.index, &fd, 1);
+  ::io_uring_prep_recvmsg_multishot(entry, -1, &shape_, MSG_TRUNC);
+  name_file(*entry, id.index, fd);
+  entry->flags |= IOSQE_BUFFER_SELECT;
+  entry->buf_group = kAreaGroup;
+  ::io_uring_sqe_set_data64(entry, token(Kind::receive, id));
+  return true;
+}
+
+/// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and a
+/// message need not be kept any longer.
+void UringReceiver::queue_sends() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  std::swap(sending_, core.outgoing);
+  for (Outgoing& out : sending_) {
+    const EngineSocket* const socket = core.find(out.socket);
+    if (socket == nullptr) continue;
+    out.describe();
+    io_uring_sqe* const entry = next_entry();
+    if (entry == nullptr) {
+      core.send_failed(out.socket, ENOBUFS);
+      continue;
+    }
+    if (out.header.msg_iovlen == 1) {  // the kernel needs no description of the parts: less to copy
+      ::io_uring_prep_send(entry, -1, out.parts[0].iov_base, out.parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+      ::io_uring_prep_send_set_addr(entry, reinterpret_cast<const sockaddr*>(out.to.data()),
+                                    static_cast<__u16>(out.to_size));
+    } else {
+      ::io_uring_prep_sendmsg(entry, -1, &out.header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    name_file(*entry, out.socket.index, socket->fd);
+    entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    ::io_uring_sqe_set_data64(entry, token(Kind::send, out.socket));
+    UringEngine::Core::add_one(core.counts.sent);
+  }
+}
+
+/// A timer of the ring's, not the timeout of each wait, which the kernel would start and stop with every datagram
+/// (dear, and dearer in a virtual machine). It is let alone where it goes off too early: the leader looks again, and
+/// what was due has mostly been put off by then. False: there is no room for the request.
+bool UringReceiver::set_timer(Time until) noexcept {
+  if (timer_ && *timer_ <= until) return true;
+  io_uring_sqe* const entry = next_entry();
+  if (entry == nullptr) return false;
+  timer_time_.tv_sec = until.count() / 1'000'000'000;
+  timer_time_.tv_nsec = until.count() % 1'000'000'000;
+  if (timer_) {
+    ::io_uring_prep_timeout_update(entry, &timer_time_, token(Kind::timer, {}), IORING_TIMEOUT_ABS);
+    entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    ::io_uring_sqe_set_data64(entry, token(Kind::timer_change, {}));
+  } else {
+    ::io_uring_prep_timeout(entry, &timer_time_, 0, IORING_TIMEOUT_ABS);
+    ::io_uring_sqe_set_data64(entry, token(Kind::timer, {}));
+  }
+  timer_ = until;
+  return true;
+}
+
+void UringReceiver::receive(std::optional<Time> until) {
+  UringEngine::Core& core = *engine_.core_;
+  if (!opened_ && !open()) {  // it had been closed for a socket that is gone, and cannot be had again
+    return core.epoll->receive(until);
+  }
+  const bool polls = polling_.try_now();
+  if (!polls) {
+    stop_direct();
+  } else if (!direct_.active() && row_ >= kBusy) {
+    start_direct();
+  }
+  arm();
+  if (direct_.active()) {
+    core.flush(false);
+  } else {
+    queue_sends();
+  }
+  core.host->monitor().at_exit(nullptr);  // it goes with the wait
+  UringEngine::Core::add_one(core.counts.waits);
+  in_kernel_ = true;
+  core.host->monitor().unlock();
+  if (!polls || !poll(until)) sleep(until);
+  core.host->monitor().lock();
+  in_kernel_ = false;
+  take_completions();
+  if (direct_.found()) take_direct();
+  // Not taken by the kernel: it had no room for completions.
+  for (int tries = 0; ::io_uring_sq_ready(&ring_) != 0 && tries < 100; ++tries) {
+    ::io_uring_submit(&ring_);
+    take_completions();
+  }
+  if (::io_uring_sq_ready(&ring_) != 0) close();
+  sending_.clear();
+  if (doomed_) close();
+}
+
+void UringReceiver::take_completions() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  unsigned head = 0;
+  unsigned count = 0;
+  io_uring_cqe* entry = nullptr;
+  io_uring_for_each_cqe(&ring_, head, entry) {
+    ++count;
+    const std::uint64_t data = entry->user_data;
+    const SocketId id{static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32) & 0xfffffff};
+    switch (static_cast<Kind>(data >> 60)) {
+      case Kind::receive: take_datagram(*entry, id); break;
+      case Kind::kick: {
+        std::uint64_t value = 0;
+        (void)!::read(core.kick_event, &value, sizeof value);
+        if ((entry->flags & IORING_CQE_F_MORE) == 0) kick_armed_ = false;
+        break;
+      }
+      case Kind::send: core.send_failed(id, -entry->res); break;
+      case Kind::cancel: break;  // it has failed: the receive had ended by itself
+      case Kind::timer:
+      case Kind::timer_change:  // it has failed: the timer has gone off
+        timer_.reset();
+        break;
+    }
+  }
+  ::io_uring_cq_advance(&ring_, count);
+}
+
+void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  if ((entry.flags & IORING_CQE_F_MORE) == 0 && armed_[id.index] == id.generation) armed_[id.index] = 0;
+  if (entry.res == -ECANCELED) return;
+  if (entry.res < 0) core.receive_failed(id, -entry.res);  // ENOBUFS: perhaps that no area was free
+  if ((entry.flags & IORING_CQE_F_BUFFER) == 0) return;    // armed again
+  const unsigned area = entry.flags >> IORING_CQE_BUFFER_SHIFT;
+  const std::byte* const bytes = areas_ + area * kAreaSize;
+  const std::size_t before = sizeof(io_uring_recvmsg_out) + kAddressRoom;
+  if (entry.res >= static_cast<int>(before)) {
+    io_uring_recvmsg_out out{};
+    std::memcpy(&out, bytes, sizeof out);
+    const std::size_t size = static_cast<std::size_t>(entry.res) - before;
+    if ((out.flags & MSG_TRUNC) != 0 || out.payloadlen != size) {
+      core.lost(id);
+    } else {
+      came_from(id);
+      core.arrived(id, {bytes + before, size}, {bytes + sizeof out, std::min<std::size_t>(out.namelen, kAddressRoom)});
+    }
+  }
+  give_area(area);
+}
+
+Result<std::shared_ptr<UringReceiver>> make_uring_receiver(UringEngine& engine) {
+  auto receiver = std::make_shared<UringReceiver>(engine);
+  if (auto opened = receiver->open(); !opened) return opened.error();
+  return receiver;
+}
+
+Result<std::shared_ptr<UringReceiver>> prepare_uring_receiver(UringEngine& engine) {
+  auto receiver = std::make_shared<UringReceiver>(engine);
+  if (auto prepared = receiver->prepare(); !prepared) return prepared.error();
+  return receiver;
+}
+
+Receiver& as_receiver(UringReceiver& receiver) noexcept { return receiver; }
+
+}  // namespace lrpc::netrpc

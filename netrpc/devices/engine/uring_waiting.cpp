@@ -1,0 +1,133 @@
+// How a thread waits for its ring: it polls for a while, past the ring where all comes from one socket, then it sleeps.
+#include <liburing.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "netrpc/devices/engine/uring_receiver.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+/// For how long a leader polls before it sleeps: about what sleeping and being woken on another processor costs.
+constexpr Duration kPollingTime = std::chrono::microseconds(50);
+/// A yield of this length has let somebody else run.
+constexpr Duration kHandedOver = std::chrono::microseconds(1);
+/// A yield of this length has cost somebody else's time slice.
+constexpr Duration kLongYield = std::chrono::microseconds(200);
+/// Waits without polling after such a one.
+constexpr std::uint16_t kAfterLongYield = 1024;
+}  // namespace
+
+bool UringReceiver::something_there() const noexcept { return direct_.found() || ::io_uring_cq_ready(&ring_) != 0; }
+
+/// One look, without sleeping. What comes past the direct socket (another one, a kick, the timer) shows in the ring's
+/// flags, so that the kernel is asked for it only then.
+void UringReceiver::look() noexcept {
+  if (direct_.active()) {
+    direct_.look();
+    if ((IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) == 0) return;
+  }
+  ::io_uring_get_events(&ring_);
+}
+
+/// The gates' idea (LRPC §3.4) for sockets: to be woken costs more than the message. Who polls yields each time, so
+/// that a peer on the same processor runs; on another processor the message is seen as soon as it is there. A thread
+/// whose polling has brought nothing twice in a row sleeps at once the next times, more of them each time; so idleness
+/// costs nothing.
+bool UringReceiver::poll(std::optional<Time> until) noexcept {
+  if (!direct_.active() || ::io_uring_sq_ready(&ring_) != 0) {
+    ::io_uring_submit_and_get_events(&ring_);
+  } else {
+    look();  // what has been sent may have woken the peer up in our place, and be answered by now
+  }
+  if (something_there()) {  // without a look at the clock
+    polling_.succeeded();
+    return true;
+  }
+  const Host& host = *engine_.core_->host;
+  Time now = host.now();
+  const Time limit = until ? std::min(*until, now + kPollingTime) : now + kPollingTime;
+  int turns = 0;  // of others on this processor
+  while (!something_there()) {
+    if (now >= limit) {
+      if (until && now >= *until) return true;  // an event is due: nothing has been awaited in vain
+      polling_.failed();
+      return false;
+    }
+    const Time before = now;
+    ::sched_yield();
+    now = host.now();
+    if (now - before > kHandedOver) ++turns;
+    if (now - before > kLongYield) {
+      polling_.postpone(kAfterLongYield);
+      return false;
+    }
+    look();
+  }
+  // The processor went to the peer and came back, or was ours alone: nothing could be faster. But where the answer
+  // takes more turns than one, each of ours between them has held it up.
+  if (turns <= 1) {
+    polling_.succeeded();
+  } else {
+    polling_.failed();
+  }
+  return true;
+}
+
+/// Outside the monitor.
+void UringReceiver::sleep(std::optional<Time> until) noexcept {
+  stop_direct();
+  if (until && !set_timer(*until)) {
+    const Duration left = std::max(*until - engine_.core_->host->now(), Duration(0));
+    __kernel_timespec time{};
+    time.tv_sec = left.count() / 1'000'000'000;
+    time.tv_nsec = left.count() % 1'000'000'000;
+    io_uring_cqe* first = nullptr;
+    ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
+  } else {
+    ::io_uring_submit_and_wait(&ring_, 1);
+  }
+}
+
+/// Inside the monitor, in a thread that polls and to which all comes from one socket: that one's receive in the ring
+/// ends, so that the ring's flags tell of the others alone.
+void UringReceiver::start_direct() noexcept {
+  const EngineSocket* const socket = engine_.core_->find(last_);
+  if (socket == nullptr || !direct_.start(last_, socket->fd)) {
+    row_ = 0;
+    return;
+  }
+  io_uring_sqe* const entry = next_entry();
+  if (entry == nullptr) return direct_.stop();
+  ::io_uring_prep_cancel64(entry, token(Kind::receive, last_), 0);
+  entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
+  ::io_uring_sqe_set_data64(entry, token(Kind::cancel, last_));
+}
+
+/// The ring has the socket again, by its table, or by a request that is submitted before the duplicate is closed.
+void UringReceiver::stop_direct() noexcept {
+  if (!direct_.active()) return;
+  row_ = 0;
+  if (armed_[direct_.id().index] != direct_.id().generation) (void)arm_socket(direct_.id(), direct_.descriptor());
+  if (!files_ || direct_.id().index >= kFiles) ::io_uring_submit(&ring_);
+  direct_.stop();
+}
+
+/// After what the ring has, which may be older.
+void UringReceiver::take_direct() noexcept {
+  UringEngine::Core& core = *engine_.core_;
+  const DirectSocket::Found found = direct_.take();
+  if (found.error != 0) return core.receive_failed(direct_.id(), found.error);
+  if (found.cut) return core.lost(direct_.id());
+  came_from(direct_.id());
+  UringEngine::Core::add_one(core.counts.direct);
+  core.arrived(direct_.id(), found.data, found.from);
+}
+
+void UringReceiver::came_from(SocketId id) noexcept {
+  row_ = id.index == last_.index && id.generation == last_.generation ? row_ + 1 : 1;
+  last_ = id;
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,54 @@
+// What becomes of a device's link: the rules, without the kernel.
+#pragma once
+
+#include <string>
+
+#include "netrpc/devices/arp/rtnetlink.h"
+#include "netrpc/devices/device/interface.h"
+
+namespace lrpc::netrpc {
+
+/// What a piece of news has changed.
+struct LinkChange {
+  bool gone = false;  ///< The link has been removed.
+  bool back = false;  ///< There is a link of its name again, with another index.
+  bool renamed = false;
+  bool went_down = false;
+  bool came_up = false;
+  bool mtu = false;
+  bool ethernet = false;      ///< Its Ethernet address.
+  bool address_gone = false;  ///< The host's own address belongs to no link of this machine any more.
+  bool address_back = false;
+  [[nodiscard]] bool any() const noexcept {
+    return gone || back || renamed || went_down || came_up || mtu || ethernet || address_gone || address_back;
+  }
+};
+
+/// Follows one link. A link is known by its index, so it may be renamed. When it has been removed, the next link that
+/// has the name which it had last takes its place. Pure: no clock, no system call. Nothing allocates.
+class LinkState {
+ public:
+  /// `own`: the host's own address; not known: nobody asks for it.
+  LinkState(Interface link, HostAddress own) : link_(std::move(link)), own_(own) {}
+
+  LinkChange heard(const rtnetlink::Link& news) noexcept;
+  /// The kernel has been asked whether the host's own address belongs to any link.
+  LinkChange found_own_address(bool there) noexcept;
+
+  /// Index 0: it is gone; the rest is what was last known.
+  [[nodiscard]] const Interface& link() const noexcept { return link_; }
+  [[nodiscard]] HostAddress own() const noexcept { return own_; }
+  /// Whether it belongs to this machine, as far as is known.
+  [[nodiscard]] bool has_own() const noexcept { return has_own_; }
+
+ private:
+  Interface link_;
+  const HostAddress own_;
+  bool up_ = true;
+  bool has_own_ = true;
+};
+
+/// For the log: one line, in words for whoever runs the host. `name`: the link's before the change.
+[[nodiscard]] std::string describe(const LinkChange& change, const std::string& name, const LinkState& now);
+
+}  // namespace lrpc::netrpc

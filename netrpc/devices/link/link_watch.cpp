@@ -1,0 +1,171 @@
+#include "netrpc/devices/link/link_watch.h"
+
+#include <net/if.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace lrpc::netrpc {
+
+namespace {
+
+constexpr int kTries = 3;
+
+struct LinkRequest {
+  nlmsghdr header{};
+  ifinfomsg body{};
+  rtattr attribute{};
+  std::array<char, IFNAMSIZ> name{};
+};
+struct AddressRequest {
+  nlmsghdr header{};
+  ifaddrmsg body{};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LinkWatch>> LinkWatch::make(Host& host, UringEngine& engine, Asker& asker, Interface link) {
+  std::unique_ptr<LinkWatch> made(new LinkWatch(host, engine, asker, std::move(link)));
+  auto news = rtnetlink::open_news(RTMGRP_LINK | RTMGRP_IPV4_IFADDR);
+  if (!news) return news.error();
+  made->news_ = engine.add(host, news.value(), *made);
+  made->watching_ = true;
+  // What has changed between the look that found it and now is not in the news.
+  rtnetlink::Requests kernel;
+  if (auto opened = kernel.open(); !opened) return opened.error();
+  made->found(find(kernel, made->link(), made->state_.own()));
+  return made;
+}
+
+LinkWatch::~LinkWatch() {
+  host_.events().cancel(again_);
+  if (watching_) engine_.remove(news_);
+}
+
+void LinkWatch::look() noexcept {
+  if (host_.now() < may_look_) return;
+  may_look_ = host_.now() + kPause;
+  ask();
+}
+
+/// What the kernel has told meanwhile may be newer than its answer: then it is asked again.
+void LinkWatch::ask() noexcept {
+  try {
+    (void)asker_.ask([this, link = link(), own = state_.own(), news = news_heard_](rtnetlink::Requests& kernel) {
+      return [this, news, answer = find(kernel, link, own)] { news == news_heard_ ? found(answer) : ask(); };
+    });
+  } catch (const std::bad_alloc&) {  // the next look finds out
+  }
+}
+
+/// The link by its index; if none has that any more, by its name.
+LinkWatch::Found LinkWatch::find(rtnetlink::Requests& kernel, const Interface& link, HostAddress own) {
+  Found found;
+  const auto visit = [&found](std::uint16_t type, std::span<const std::byte> payload) {
+    if (const auto one = rtnetlink::decode_link(type, payload)) found.link = *one;
+  };
+  int index = link.index;
+  if (index != 0) {
+    LinkRequest by_index;
+    by_index.header.nlmsg_len = offsetof(LinkRequest, attribute);
+    by_index.header.nlmsg_type = RTM_GETLINK;
+    by_index.header.nlmsg_flags = NLM_F_REQUEST;
+    by_index.body.ifi_index = index;
+    if (kernel.ask(by_index, visit) == ENODEV) {
+      found.removed = index;
+      index = 0;
+    }
+  }
+  if (index == 0) {
+    LinkRequest by_name;
+    by_name.header.nlmsg_len = sizeof by_name;
+    by_name.header.nlmsg_type = RTM_GETLINK;
+    by_name.header.nlmsg_flags = NLM_F_REQUEST;
+    by_name.attribute = {static_cast<unsigned short>(RTA_LENGTH(IFNAMSIZ)), IFLA_IFNAME};
+    link.name.copy(by_name.name.data(), by_name.name.size() - 1);
+    (void)kernel.ask(by_name, visit);
+  }
+  found.own_is_there = find_address(kernel, own);
+  return found;
+}
+
+/// It may have moved to another link of this machine (a bridge, for example).
+std::optional<bool> LinkWatch::find_address(rtnetlink::Requests& kernel, HostAddress own) {
+  if (!own.known()) return std::nullopt;
+  AddressRequest all;
+  all.header.nlmsg_len = sizeof all;
+  all.header.nlmsg_type = RTM_GETADDR;
+  all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  all.body.ifa_family = AF_INET;
+  bool there = false;
+  const auto visit = [&](std::uint16_t type, std::span<const std::byte> payload) {
+    const auto address = rtnetlink::decode_address(type, payload);
+    if (address && !address->removed && address->host == own) there = true;
+  };
+  int error = EINTR;  // of an answer that the kernel's list changed under
+  for (int i = 0; i < kTries && error == EINTR && !there; ++i) error = kernel.ask(all, visit);
+  return error == 0 || there ? std::optional(there) : std::nullopt;
+}
+
+void LinkWatch::found(const Found& found) noexcept {
+  if (found.removed != 0) {
+    rtnetlink::Link removed;
+    removed.removed = true;
+    removed.index = found.removed;
+    heard(removed);
+  }
+  if (found.link) heard(*found.link);
+  if (found.own_is_there) changed(state_.found_own_address(*found.own_is_there), link().name);
+}
+
+void LinkWatch::ask_whether_ours(const EthernetAddress& ethernet, std::function<void(bool ours)> answer) {
+  (void)asker_.ask([ethernet, answer = std::move(answer)](rtnetlink::Requests& kernel) {
+    LinkRequest all;
+    all.header.nlmsg_len = offsetof(LinkRequest, attribute);
+    all.header.nlmsg_type = RTM_GETLINK;
+    all.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    bool found = false;
+    const int error = kernel.ask(all, [&](std::uint16_t type, std::span<const std::byte> payload) {
+      const auto link = rtnetlink::decode_link(type, payload);
+      if (link && !link->removed && link->ethernet == ethernet) found = true;
+    });
+    return [answer, ours = found || error != 0] { answer(ours); };
+  });
+}
+
+void LinkWatch::heard(const rtnetlink::Link& news) noexcept {
+  const std::string before = link().name;
+  changed(state_.heard(news), before);
+}
+
+void LinkWatch::changed(const LinkChange& change, const std::string& name_before) noexcept {
+  if (!change.any()) return;
+  if (user_ != nullptr) user_->link_changed(change);
+  host_.notice([&] { return describe(change, name_before, state_); });
+}
+
+void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexcept {
+  if (!rtnetlink::from_kernel(from) || !message.flatten() || host_.now() < believes_from_) return;
+  bool own_address = false;
+  ++news_heard_;
+  rtnetlink::messages(message.bytes(), [&](const nlmsghdr& header, std::span<const std::byte> payload) {
+    if (const auto link = rtnetlink::decode_link(header.nlmsg_type, payload)) heard(*link);
+    const auto address = rtnetlink::decode_address(header.nlmsg_type, payload);
+    if (address && address->host == state_.own()) own_address = true;
+  });
+  if (own_address) ask();
+}
+
+/// News has been lost, the newest. What still lies in the socket is older than the kernel's answer: it is not believed, and
+/// the kernel is asked again afterwards.
+void LinkWatch::receive_failed(int /*error*/) noexcept {
+  believes_from_ = host_.now() + kOldNews;
+  look();
+  try {
+    host_.events().schedule(again_, kOldNews);
+  } catch (const std::bad_alloc&) {  // the next look finds out
+  }
+}
+
+}  // namespace lrpc::netrpc

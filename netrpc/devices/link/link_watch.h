@@ -1,0 +1,87 @@
+// Hears from the kernel what becomes of a device's link.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "netrpc/devices/arp/asker.h"
+#include "netrpc/devices/engine/uring_engine.h"
+#include "netrpc/devices/link/link_state.h"
+
+namespace lrpc::netrpc {
+
+/// Who has to know.
+class LinkUser {
+ public:
+  /// The link is as LinkWatch::link() says now. Inside the monitor.
+  virtual void link_changed(const LinkChange& change) noexcept = 0;
+
+ protected:
+  ~LinkUser() = default;
+};
+
+/// The kernel's news of links and IPv4 addresses (rtnetlink(7), RTMGRP_LINK and RTMGRP_IPV4_IFADDR) for one link, and
+/// questions about it where news has been lost. Needs no privilege, and nothing later that a sandbox would refuse. All
+/// use is inside the monitor, and nothing waits there, but for make().
+class LinkWatch final : private SocketReader {
+ public:
+  /// `asker` outlives it but for its destruction: it gives no answers then. Errors: system_error.
+  static Result<std::unique_ptr<LinkWatch>> make(Host& host, UringEngine& engine, Asker& asker, Interface link);
+  LinkWatch(const LinkWatch&) = delete;
+  LinkWatch& operator=(const LinkWatch&) = delete;
+  ~LinkWatch();
+
+  /// From now on `user`, which outlives this, is told.
+  void tell(LinkUser& user) noexcept { user_ = &user; }
+  void tell_nobody() noexcept { user_ = nullptr; }
+  [[nodiscard]] const Interface& link() const noexcept { return state_.link(); }
+  /// Whether the host's own address belongs to this machine, as far as is known.
+  [[nodiscard]] bool has_own_address() const noexcept { return state_.has_own(); }
+  /// Asks the kernel, as something has gone wrong that a change may have caused; at most once in kPause.
+  void look() noexcept;
+  /// Whether a link of this machine has this Ethernet address now, or may have: asks the kernel for all links. Without
+  /// an answer if too much is being asked.
+  void ask_whether_ours(const EthernetAddress& ethernet, std::function<void(bool ours)> answer);
+
+ private:
+  static constexpr Duration kPause = std::chrono::milliseconds(100);
+  /// News that came before some was lost may lie in the socket so long.
+  static constexpr Duration kOldNews = std::chrono::seconds(1);
+
+  /// What the kernel says when it is asked.
+  struct Found {
+    int removed = 0;                      ///< The index that no link has any more; 0: none.
+    std::optional<rtnetlink::Link> link;  ///< As it is now.
+    std::optional<bool> own_is_there;     ///< Whether a link has the host's own address.
+  };
+
+  LinkWatch(Host& host, UringEngine& engine, Asker& asker, Interface link)
+      : host_(host), engine_(engine), asker_(asker), state_(std::move(link), host.address()), again_([this] {
+          ask();
+        }) {}
+  void arrived(Message message, std::span<const std::byte> from) noexcept override;
+  void send_failed(int /*error*/) noexcept override {}
+  void receive_failed(int /*error*/) noexcept override;
+
+  void ask() noexcept;
+  [[nodiscard]] static Found find(rtnetlink::Requests& kernel, const Interface& link, HostAddress own);
+  [[nodiscard]] static std::optional<bool> find_address(rtnetlink::Requests& kernel, HostAddress own);
+  void found(const Found& found) noexcept;
+  void heard(const rtnetlink::Link& news) noexcept;
+  void changed(const LinkChange& change, const std::string& name_before) noexcept;
+
+  Host& host_;
+  UringEngine& engine_;
+  Asker& asker_;
+  LinkState state_;
+  LinkUser* user_ = nullptr;
+  bool watching_ = false;
+  SocketId news_;
+  std::uint64_t news_heard_ = 0;
+  Time may_look_{};
+  Time believes_from_{};
+  Event again_;
+};
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,235 @@
+// The handshake, in the order of header.h's picture, seen from both sides.
+#include <sodium.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "netrpc/protocols/auth/peer.h"
+
+namespace lrpc::netrpc::auth {
+
+namespace {
+
+constexpr Duration kFirstTimeout = std::chrono::milliseconds(20);  ///< Before anything has been measured.
+constexpr Duration kLeastTimeout = std::chrono::milliseconds(2);   ///< Two key exchanges, and a busy machine.
+constexpr Duration kLongestTimeout = std::chrono::seconds(4);
+
+bool known(const Salt& challenge) noexcept { return sodium_is_zero(challenge.data(), challenge.size()) == 0; }
+
+bool equal(const Salt& a, const Salt& b) noexcept { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+}  // namespace
+
+// ---- the initiator ----
+
+void Peer::begin_handshake() noexcept {
+  ephemeral_.generate();
+  hello_ = {};
+  hello_.ends = ends();
+  hello_.boot_id = self_.host().boot_id();
+  hello_.association = new_number();
+  hello_.generation = next_generation();
+  hello_.ciphers = settings_.ciphers;
+  hello_.key = ephemeral_.pub;
+  randombytes_buf(hello_.salt.data(), hello_.salt.size());
+  hello_.challenge = known_challenge_;
+  running_ = true;
+  unanswered_ = 0;
+  tries_ = 0;
+  challenges_ = 0;
+  timeout_ = handshake_time_.measured() ? round_trip_.retransmission_timeout : kFirstTimeout;
+  send_hello();
+}
+
+void Peer::end_handshake() noexcept {
+  running_ = false;
+  self_.host().events().cancel(timer_);
+  ephemeral_.wipe();
+}
+
+void Peer::send_hello() noexcept {
+  std::array<std::byte, Hello::kSize> packet;
+  encode(hello_, key_.mac, packet.data());
+  sent_at_ = self_.host().now();
+  self_.host().events().schedule(timer_, timeout_);
+  (void)send(packet);  // what got lost is sent again
+}
+
+void Peer::try_again() noexcept {
+  if (!running_) return;
+  if (++tries_ >= kTries) {
+    drop_pending();
+    end_handshake();
+    no_cipher_ = false;  // whatever it is now: the peer does not say
+    // The peer may have been wrong about these, or somebody keeps us from telling it.
+    for (Association& association : associations_) association.doubted = false;
+    return;
+  }
+  ++counted_.retransmissions;
+  timeout_ = std::min(timeout_ * 2, kLongestTimeout);
+  send_hello();
+}
+
+void Peer::challenge(const Challenge& challenge) noexcept {
+  if (running_) {
+    if (!equal(challenge.echo, hello_.salt)) return;  // an answer to something else, or old
+    if (!known(challenge.challenge) || equal(challenge.challenge, hello_.challenge) || ++challenges_ > kChallenges)
+      return;
+    known_challenge_ = hello_.challenge = challenge.challenge;
+    send_hello();
+    return;
+  }
+  // "I do not know this association": believed only about one that we would send with, so that an old packet does
+  // nothing. Even then it is kept until the handshake has shown that there is a better one: only the messages wait.
+  Association* const association = sending();
+  Salt named{};
+  if (association != nullptr) WireWriter(reinterpret_cast<std::byte*>(named.data())).put(association->remote());
+  if (association == nullptr || !equal(challenge.echo, named)) {
+    ++counted_.duplicates;
+    return;
+  }
+  association->doubted = true;
+  if (known(challenge.challenge)) known_challenge_ = challenge.challenge;
+  begin_handshake();
+}
+
+void Peer::hello_reply(const HelloReply& reply) noexcept {
+  if (!running_ || !equal(reply.echo, hello_.salt)) {
+    ++counted_.duplicates;
+    return;
+  }
+  if (reply.hello.association == 0) {
+    ++counted_.malformed;
+    return;
+  }
+  heard(reply.hello.boot_id);
+  Association* const association = establish(hello_, reply, ephemeral_, true);
+  const Time now = self_.host().now();
+  known_challenge_ = reply.hello.challenge;
+  unanswered_ = 0;
+  end_handshake();
+  if (association == nullptr) {
+    drop_pending();
+    return;
+  }
+  if (tries_ == 0) {  // Karn: the answer to a HELLO that was sent once
+    handshake_time_.sample(now - sent_at_);
+    round_trip_ = {handshake_time_.smoothed(), std::clamp(handshake_time_.bound(), kLeastTimeout, kLongestTimeout)};
+  }
+  self_.host().peers().heard(host_, reply.hello.boot_id);
+  if (pending_.empty()) {
+    // Says to the responder that the keys agree: from now on it sends with them.
+    Message confirmation(self_.host().pool());
+    if (std::byte* const at = confirmation.push(sizeof(ProtocolNumber)); at != nullptr) {
+      WireWriter(at).put(ProtocolNumber{0});
+      (void)seal_and_send(*association, std::move(confirmation), now);
+    }
+  }
+  send_pending();
+}
+
+void Peer::send_pending() noexcept {
+  const Time now = self_.host().now();
+  // By index: sending may make messages arrive, and those make more be pushed.
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    Association* const association = sending();
+    if (association == nullptr) break;
+    (void)seal_and_send(*association, std::move(pending_[i]), now);
+  }
+  pending_.clear();
+}
+
+void Peer::drop_pending() noexcept {
+  // Whoever still wants something will push it again, and so begin anew.
+  counted_.failed += pending_.size();
+  pending_.clear();
+}
+
+/// Null: the two cannot agree. Counted, and whoever runs the host is told why.
+Association* Peer::establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
+                             bool initiator) noexcept {
+  const bool right = rightly_chosen(hello, reply);
+  const bool no_cipher_before = std::exchange(no_cipher_, right && reply.cipher == 0);
+  const Ciphers theirs = initiator ? reply.hello.ciphers : hello.ciphers;
+  if (right && !no_cipher_) {
+    Association& association = free_association();
+    if (association.establish(hello, reply, mine, initiator, key_, self_.host().now())) {
+      association.limits.blocks = std::min(association.limits.blocks, settings_.limits.blocks);
+      association.limits.forgeries = std::min(association.limits.forgeries, settings_.limits.forgeries);
+      return &association;
+    }
+  }
+  ++counted_.refused;
+  if (no_cipher_) {
+    no_cipher_since_ = self_.host().now();
+    if (no_cipher_before && theirs == their_offer_) return nullptr;  // as has been said
+    their_offer_ = theirs;
+  }
+  self_.host().notice([&] {
+    const std::string host = "host " + to_string(host_);
+    if (right && !no_cipher_) return host + " sends a public key that is none";
+    return host + (right ? " has no cipher in common with this one" : " uses " + names_of(reply.cipher)) + "; it has " +
+           names_of(theirs) + ", and this one " + names_of(settings_.ciphers);
+  });
+  return nullptr;
+}
+
+// ---- the responder ----
+
+void Peer::hello(const Hello& hello, Session& lower) noexcept {
+  last_used = self_.host().now();
+  if (hello.association == 0 || hello.boot_id == 0) {
+    ++counted_.malformed;
+    return;
+  }
+  if (known(accepted_) && equal(hello.salt, accepted_)) {  // our reply got lost
+    ++counted_.duplicates;
+    std::array<std::byte, HelloReply::kSize> packet;
+    encode(reply_, key_.mac, packet.data());
+    (void)send(packet);
+    return;
+  }
+  if (!known(challenge_)) randombytes_buf(challenge_.data(), challenge_.size());
+  if (!equal(hello.challenge, challenge_)) {
+    // Not fresh, as far as we can tell. The challenge stays the same until somebody has met it, so that the replays of
+    // an attacker do not take it from under an honest initiator. The answer is shorter than the question, and goes back
+    // to where that came from, which may be anywhere: what we have to say ourselves does not go there.
+    std::array<std::byte, Challenge::kSize> packet;
+    encode(Challenge{ends(), hello.salt, challenge_}, key_.mac, packet.data());
+    Message message = Message::copy_of(self_.host().pool(), packet);
+    if (!message.allocated()) return;
+    ++counted_.sent;
+    (void)lower.push(std::move(message));
+    return;
+  }
+  // Fresh, and from somebody who has the key: worth a key exchange, and there the peer can be reached.
+  if (!lower_) lower_ = SessionRef(&lower);
+  heard(hello.boot_id);
+  EphemeralKey mine;
+  const std::optional<Cipher> cipher = best_of(settings_.ciphers, hello.ciphers);
+  if (cipher) mine.generate();
+  randombytes_buf(challenge_.data(), challenge_.size());
+  accepted_ = hello.salt;
+  reply_ = {};
+  reply_.echo = hello.salt;
+  reply_.hello.ends = ends();
+  reply_.hello.boot_id = self_.host().boot_id();
+  reply_.hello.association = new_number();
+  reply_.hello.generation = std::max(hello.generation, next_generation());
+  reply_.hello.ciphers = settings_.ciphers;
+  if (cipher) reply_.cipher = static_cast<Ciphers>(*cipher);
+  reply_.hello.key = mine.pub;
+  randombytes_buf(reply_.hello.salt.data(), reply_.hello.salt.size());
+  reply_.hello.challenge = challenge_;
+  if (establish(hello, reply_, mine, false) == nullptr && !no_cipher_) {
+    accepted_ = {};
+    return;
+  }
+  std::array<std::byte, HelloReply::kSize> packet;
+  encode(reply_, key_.mac, packet.data());
+  (void)send(packet);
+  self_.host().peers().heard(host_, hello.boot_id);
+  // What waits here goes on waiting until the initiator has used the association, which it does at once.
+}
+
+}  // namespace lrpc::netrpc::auth

@@ -1,0 +1,133 @@
+#include "netrpc/protocols/auth/header.h"
+
+#include <sodium.h>
+
+namespace lrpc::netrpc::auth {
+
+namespace {
+
+WireWriter begin(Type type, const Ends& ends, std::byte* to) noexcept {
+  WireWriter writer(to);
+  writer.put(static_cast<std::uint8_t>(type)).put(kVersion).put(ends.sender).put(ends.receiver);
+  return writer;
+}
+
+Mac mac_of(const std::byte* bytes, std::size_t size, const MacKey& key) noexcept {
+  Mac mac;
+  crypto_generichash(mac.data(), mac.size(), reinterpret_cast<const unsigned char*>(bytes), size, key.data(),
+                     key.size());
+  return mac;
+}
+
+/// Writes the MAC of the `size` bytes at `packet` behind them.
+void sign(std::byte* packet, std::size_t size, const MacKey& key) noexcept {
+  WireWriter(packet + size).put(mac_of(packet, size, key));
+}
+
+bool signed_by(const std::byte* packet, std::size_t size, const MacKey& key) noexcept {
+  return sodium_memcmp(mac_of(packet, size, key).data(), packet + size, sizeof(Mac)) == 0;
+}
+
+void put(WireWriter& writer, const Hello& hello) noexcept {
+  writer.put(hello.boot_id)
+      .put(hello.association)
+      .put(hello.generation)
+      .put(hello.ciphers)
+      .put(hello.key)
+      .put(hello.salt)
+      .put(hello.challenge);
+}
+
+Hello get_hello(WireReader& reader) noexcept {
+  Hello hello;
+  (void)reader.get<std::uint16_t>();  // type and version, which the caller has looked at
+  hello.ends.sender = reader.get_host();
+  hello.ends.receiver = reader.get_host();
+  hello.boot_id = reader.get<BootId>();
+  hello.association = reader.get<std::uint32_t>();
+  hello.generation = reader.get<std::uint32_t>();
+  hello.ciphers = reader.get<Ciphers>();
+  reader.get(hello.key);
+  reader.get(hello.salt);
+  reader.get(hello.challenge);
+  return hello;
+}
+
+}  // namespace
+
+void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept {
+  WireWriter writer = begin(Type::hello, hello.ends, to);
+  put(writer, hello);
+  sign(to, Hello::kSize - sizeof(Mac), key);
+}
+
+void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept {
+  begin(Type::challenge, challenge.ends, to).put(challenge.echo).put(challenge.challenge);
+  sign(to, Challenge::kSize - sizeof(Mac), key);
+}
+
+void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept {
+  WireWriter writer = begin(Type::hello_reply, reply.hello.ends, to);
+  put(writer, reply.hello);
+  writer.put(reply.echo).put(reply.cipher);
+  sign(to, HelloReply::kSize - sizeof(Mac), key);
+}
+
+std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noexcept {
+  if (!signed_by(from, Hello::kSize - sizeof(Mac), key)) return std::nullopt;
+  WireReader reader(from);
+  return get_hello(reader);
+}
+
+std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept {
+  if (!signed_by(from, Challenge::kSize - sizeof(Mac), key)) return std::nullopt;
+  WireReader reader(from);
+  Challenge challenge;
+  (void)reader.get<std::uint16_t>();
+  challenge.ends.sender = reader.get_host();
+  challenge.ends.receiver = reader.get_host();
+  reader.get(challenge.echo);
+  reader.get(challenge.challenge);
+  return challenge;
+}
+
+std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey& key) noexcept {
+  if (!signed_by(from, HelloReply::kSize - sizeof(Mac), key)) return std::nullopt;
+  WireReader reader(from);
+  HelloReply reply;
+  reply.hello = get_hello(reader);
+  reader.get(reply.echo);
+  reply.cipher = reader.get<Ciphers>();
+  return reply;
+}
+
+void encode(const DataHeader& header, std::byte* to) noexcept {
+  begin(Type::data, header.ends, to).put(header.association).put(header.counter).put(header.length);
+}
+
+std::optional<Prefix> decode_prefix(const std::byte* from) noexcept {
+  WireReader reader(from);
+  const auto type = reader.get<std::uint8_t>();
+  if (type < static_cast<std::uint8_t>(Type::hello) || type > static_cast<std::uint8_t>(Type::data))
+    return std::nullopt;
+  Prefix prefix;
+  prefix.version = reader.get<std::uint8_t>();
+  prefix.type = static_cast<Type>(type);
+  prefix.ends.sender = reader.get_host();
+  prefix.ends.receiver = reader.get_host();
+  return prefix;
+}
+
+DataHeader decode_data(const std::byte* from) noexcept {
+  WireReader reader(from);
+  DataHeader header;
+  (void)reader.get<std::uint16_t>();
+  header.ends.sender = reader.get_host();
+  header.ends.receiver = reader.get_host();
+  header.association = reader.get<std::uint32_t>();
+  header.counter = reader.get<std::uint64_t>();
+  header.length = reader.get<std::uint32_t>();
+  return header;
+}
+
+}  // namespace lrpc::netrpc::auth

@@ -1,0 +1,119 @@
+// AUTH on the wire. Every packet begins {type u8, version u8, sender u32, receiver u32}; the rest depends on the type.
+//
+//   initiator                              responder
+//   HELLO (challenge unknown: zeros) ---->
+//                                    <---- CHALLENGE (echo of the salt; the one challenge that counts for this peer)
+//   HELLO (challenge)                ---->                       accepted once: the challenge changes
+//                                    <---- HELLO_REPLY (echo of the salt; the challenge for next time)
+//   DATA                             ---->                       the first one confirms to the responder that keys agree
+//
+// A HELLO that an attacker repeats carries an old challenge and costs the responder one MAC; a REPLY or CHALLENGE that
+// is repeated lacks the salt of the handshake that runs. An initiator that knows the challenge from last time needs one
+// round trip. A CHALLENGE whose echo names an association {association u32, zeros} says "I do not know this
+// association": see Peer.
+//
+// HELLO says which ciphers its sender has; HELLO_REPLY which ones the responder has, and which one is used. That must be
+// the best of those that both have, which either side can tell, and all three go into the keys. If they have none in
+// common, HELLO_REPLY says so, and nothing comes of it.
+//
+// Version 1 had no word for what the responder has. Versions do not understand each other; the prefix is the same in all.
+#pragma once
+
+#include <optional>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/message.h"
+#include "lrpc/netrpc/wire.h"
+#include "netrpc/protocols/auth/cipher.h"
+
+namespace lrpc::netrpc::auth {
+
+inline constexpr std::uint8_t kVersion = 2;
+
+enum class Type : std::uint8_t { hello = 1, challenge = 2, hello_reply = 3, data = 4 };
+
+using Salt = std::array<std::uint8_t, 16>;
+using Mac = std::array<std::uint8_t, 16>;
+using PublicKey = std::array<std::uint8_t, 32>;
+
+/// Who sends to whom: authenticated in every packet.
+struct Ends {
+  HostAddress sender;
+  HostAddress receiver;
+};
+
+/// "I want an association." `association`: the number by which the sender wants to be sent to. `generation`: the
+/// sender's proposal, one more than its latest with this peer; the reply decides. Of associations that exist at the
+/// same time the one of the highest generation is used, and of equal ones that of the initiator with the lower address:
+/// both sides agree.
+struct Hello {
+  static constexpr std::size_t kSize = 10 + 13 + 32 + 16 + 16 + 16;
+  Ends ends;
+  BootId boot_id = 0;
+  std::uint32_t association = 0;
+  std::uint32_t generation = 0;
+  Ciphers ciphers = 0;  ///< Those that the sender has.
+  PublicKey key{};      ///< Ephemeral, X25519.
+  Salt salt{};          ///< Random: names this handshake.
+  Salt challenge{};     ///< The responder's; zeros: not known.
+};
+
+struct Challenge {
+  static constexpr std::size_t kSize = 10 + 16 + 16 + 16;
+  Ends ends;
+  Salt echo{};       ///< The HELLO's salt; or an association that is not known.
+  Salt challenge{};  ///< Zeros: the sender has no state for this peer; ask with HELLO.
+};
+
+/// The HELLO's fields, for the responder; `challenge` is its next one.
+struct HelloReply {
+  static constexpr std::size_t kSize = Hello::kSize + 16 + 1;
+  Hello hello;
+  Salt echo{};
+  Ciphers cipher = 0;  ///< The one that is used; 0: they have none in common, and there is no association.
+};
+
+/// In front of a sealed message. All fields but the tag are the seal's additional data; behind it the ciphertext of
+/// {protocol_num u32, message}.
+struct DataHeader {
+  static constexpr std::size_t kSealed = 10 + 16;  ///< Bytes of additional data.
+  static constexpr std::size_t kSize = kSealed + 16;
+  Ends ends;
+  std::uint32_t association = 0;  ///< The receiver's number for it.
+  std::uint64_t counter = 0;      ///< 1, 2, ... in each direction: the nonce.
+  std::uint32_t length = 0;       ///< Of the ciphertext: Ethernet pads.
+};
+
+/// What AUTH adds to a message.
+inline constexpr std::size_t kOverhead = DataHeader::kSize + sizeof(ProtocolNumber);
+
+using MacKey = std::array<std::uint8_t, 32>;
+
+// Encoders write kSize bytes with the MAC under `key`. Decoders check the MAC, in constant time, of bytes that are
+// their own (nothing: not authentic); whoever calls them has checked type and version by decode_prefix().
+void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept;
+void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept;
+void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;
+[[nodiscard]] std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noexcept;
+[[nodiscard]] std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept;
+[[nodiscard]] std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey& key) noexcept;
+/// Writes the kSealed bytes that are the additional data.
+void encode(const DataHeader& header, std::byte* to) noexcept;
+
+/// No packet is shorter.
+inline constexpr std::size_t kLeast = DataHeader::kSize;
+static_assert(kLeast <= Challenge::kSize && kLeast <= Hello::kSize);
+
+/// The beginning of every packet, in kPrefix bytes: who says to send to whom, and what. Not authenticated yet.
+inline constexpr std::size_t kPrefix = 10;
+struct Prefix {
+  Type type = Type::data;
+  std::uint8_t version = kVersion;
+  Ends ends;
+};
+/// Nothing: no type of ours. The version may be another than kVersion.
+[[nodiscard]] std::optional<Prefix> decode_prefix(const std::byte* from) noexcept;
+/// From kSealed bytes that begin with a prefix of Type::data.
+[[nodiscard]] DataHeader decode_data(const std::byte* from) noexcept;
+
+}  // namespace lrpc::netrpc::auth

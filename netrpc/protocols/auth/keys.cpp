@@ -1,0 +1,168 @@
+#include "netrpc/protocols/auth/keys.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::netrpc::auth {
+
+namespace {
+
+constexpr std::size_t kMaxFile = std::size_t{1} << 20;
+using Secret = std::array<std::uint8_t, 32>;
+
+MacKey derive(const Secret& secret, std::string_view purpose) noexcept {
+  MacKey key;
+  crypto_generichash(key.data(), key.size(), reinterpret_cast<const unsigned char*>(purpose.data()), purpose.size(),
+                     secret.data(), secret.size());
+  return key;
+}
+
+std::string_view next_word(std::string_view& line) noexcept {
+  const auto begin = line.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  line.remove_prefix(begin);
+  const auto end = std::min(line.find_first_of(" \t\r"), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
+}
+
+/// "10.0.0.2", "10.1.0.0/16" or "*".
+bool parse_who(std::string_view who, Key& key) {
+  if (who == "*") return true;
+  key.prefix = 32;
+  const auto slash = who.find('/');
+  if (slash != std::string_view::npos) {
+    const std::string_view bits = who.substr(slash + 1);
+    const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), key.prefix);
+    if (error != std::errc() || end != bits.data() + bits.size() || key.prefix > 32) return false;
+  }
+  const auto host = parse_host(who.substr(0, slash));
+  if (!host) return false;
+  key.network = host->value;
+  return true;
+}
+
+constexpr std::uint32_t mask(unsigned prefix) noexcept { return prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix); }
+
+/// Holds secrets in text: wiped at its end.
+struct Text {
+  std::string text;
+  Text() = default;
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+  ~Text() { sodium_memzero(text.data(), text.size()); }
+};
+
+}  // namespace
+
+Key::~Key() {
+  sodium_memzero(mac.data(), mac.size());
+  sodium_memzero(derive.data(), derive.size());
+}
+
+bool Key::same_secret(const Key& other) const noexcept {
+  return sodium_memcmp(mac.data(), other.mac.data(), mac.size()) == 0;
+}
+
+Result<KeyRing> KeyRing::parse(std::string_view text, std::string_view name) {
+  if (sodium_init() < 0) return Error{Errc::system_error, "libsodium cannot be initialised"};
+  KeyRing ring;
+  ring.keys_.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) +
+                     1);  // no copies left behind
+  for (int line_number = 1; !text.empty(); ++line_number) {
+    const auto end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    const std::string_view who = next_word(line);
+    if (who.empty()) continue;
+    const std::string_view encoded = next_word(line);
+    const auto wrong = [&](std::string_view why) {
+      return Error{Errc::invalid_argument, fmt::format("{}:{}: {}", name, line_number, why)};
+    };
+    if (!next_word(line).empty()) return wrong("more than a host and a key");
+    Key key;
+    key.name = who;
+    if (!parse_who(who, key) && who.find(':') != std::string_view::npos) return wrong(why_no_host(who));
+    if (!parse_who(who, key))
+      return wrong(fmt::format("'{}' is not a host (10.0.0.2), a network (10.0.0.0/24) or *", who));
+    if ((key.network & ~mask(key.prefix)) != 0)
+      return wrong(fmt::format("'{}' has bits behind its prefix: write {}/{}", who,
+                               to_string(HostAddress{key.network & mask(key.prefix)}), key.prefix));
+    Secret secret{};
+    std::size_t size = 0;
+    const char* parsed_to = nullptr;
+    const int decoded = sodium_base642bin(secret.data(), secret.size(), encoded.data(), encoded.size(), nullptr, &size,
+                                          &parsed_to, sodium_base64_VARIANT_ORIGINAL);
+    if (decoded != 0 || size != secret.size() || parsed_to != encoded.data() + encoded.size()) {
+      sodium_memzero(secret.data(), secret.size());
+      return wrong("the key is not 32 bytes in base64: make one with lrpc-netd --generate-key");
+    }
+    key.mac = netrpc::auth::derive(secret, "lrpc AUTH 1 handshake");
+    key.derive = netrpc::auth::derive(secret, "lrpc AUTH 1 associations");
+    sodium_memzero(secret.data(), secret.size());
+    for (const Key& other : ring.keys_)
+      if (other.network == key.network && other.prefix == key.prefix)
+        return wrong(fmt::format("'{}' has a key already", who));
+    ring.keys_.push_back(std::move(key));
+  }
+  std::stable_sort(ring.keys_.begin(), ring.keys_.end(),
+                   [](const Key& a, const Key& b) { return a.prefix > b.prefix; });
+  return ring;
+}
+
+Result<KeyRing> KeyRing::read(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) return system_error(fmt::format("keys {}", path), errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return system_error(fmt::format("keys {}: fstat", path), errno);
+  if (!S_ISREG(status.st_mode)) return Error{Errc::invalid_argument, fmt::format("keys {}: not a file", path)};
+  if ((status.st_mode & 077) != 0) {
+    return Error{Errc::not_permitted, fmt::format("keys {}: can be read by others (mode {:04o}); do: chmod 600 {}",
+                                                  path, status.st_mode & 07777, path)};
+  }
+  if (status.st_uid != ::geteuid() && status.st_uid != 0)
+    return Error{Errc::not_permitted,
+                 fmt::format("keys {}: belongs to user {}, who could change it", path, status.st_uid)};
+  Text text;
+  text.text.resize(kMaxFile);  // once, so that no half-grown copies stay in the heap
+  std::size_t size = 0;
+  while (size < text.text.size()) {
+    const ssize_t got = ::read(file.get(), text.text.data() + size, text.text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(fmt::format("keys {}: read", path), errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size == kMaxFile) return Error{Errc::limit_reached, fmt::format("keys {}: larger than 1 MiB", path)};
+  return parse(std::string_view(text.text).substr(0, size), path);
+}
+
+const Key* KeyRing::find(HostAddress host) const noexcept {
+  for (const Key& key : keys_)
+    if ((host.value & mask(key.prefix)) == key.network) return &key;
+  return nullptr;
+}
+
+std::string generate_key() {
+  if (sodium_init() < 0) return {};
+  Secret secret;
+  randombytes_buf(secret.data(), secret.size());
+  std::string text(sodium_base64_ENCODED_LEN(sizeof secret, sodium_base64_VARIANT_ORIGINAL), '\0');
+  sodium_bin2base64(text.data(), text.size(), secret.data(), secret.size(), sodium_base64_VARIANT_ORIGINAL);
+  text.pop_back();  // its zero
+  sodium_memzero(secret.data(), secret.size());
+  return text;
+}
+
+}  // namespace lrpc::netrpc::auth

@@ -1,0 +1,59 @@
+// The keys that hosts share, and the file they are written in:
+//
+//     # who            key (32 bytes in base64, as lrpc-netd --generate-key prints)
+//     10.0.0.2         gTzXv0r0…=
+//     10.1.0.0/16      k3J…=
+//     *                9vQ…=
+//
+// The most specific line counts. All who have the key of a network can pretend to each other to be any host of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/netrpc/address.h"
+#include "lrpc/shim/result.h"
+#include "netrpc/protocols/auth/header.h"
+
+namespace lrpc::netrpc::auth {
+
+/// One line: what is derived from the key, which itself is not kept. Wiped when it goes.
+struct Key {
+  std::string name;  ///< As the file says: host, network or "*".
+  std::uint32_t network = 0;
+  unsigned prefix = 0;  ///< Bits of `network` that count.
+  MacKey mac{};         ///< Signs the handshake.
+  MacKey derive{};      ///< Goes into the keys of associations.
+
+  Key() = default;
+  Key(const Key&) = default;
+  Key& operator=(const Key&) = default;
+  Key(Key&&) = default;
+  Key& operator=(Key&&) = default;
+  ~Key();
+  [[nodiscard]] bool same_secret(const Key& other) const noexcept;
+};
+
+class KeyRing {
+ public:
+  /// Reads a file, which only its owner may be able to read, and which must be this user's or root's. Errors:
+  /// system_error, not_permitted (it can be read by others), invalid_argument (a line is wrong); the text says what to
+  /// do.
+  static Result<KeyRing> read(const std::string& path);
+  /// The same from text; `name` stands in front of errors.
+  static Result<KeyRing> parse(std::string_view text, std::string_view name);
+
+  /// The most specific key for `host`; null: there is none. Time: the number of lines at most.
+  [[nodiscard]] const Key* find(HostAddress host) const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
+
+ private:
+  std::vector<Key> keys_;  ///< The most specific first.
+};
+
+/// A new random key in base64.
+[[nodiscard]] std::string generate_key();
+
+}  // namespace lrpc::netrpc::auth

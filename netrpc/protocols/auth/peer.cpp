@@ -1,0 +1,188 @@
+// Sending, receiving and the keeping of associations; handshake.cpp has the packets that make them.
+#include "netrpc/protocols/auth/peer.h"
+
+#include <algorithm>
+
+namespace lrpc::netrpc::auth {
+
+Peer::Peer(Protocol& self, Protocol& below, control::Statistics& counted, const Settings& settings, HostAddress host,
+           Key key)
+    : self_(self),
+      below_(below),
+      counted_(counted),
+      settings_(settings),
+      host_(host),
+      key_(std::move(key)),
+      timer_([this] { try_again(); }) {
+  pending_.reserve(settings.pending);
+}
+
+Errc Peer::push(Message message) noexcept {
+  if (!has_key_) return Errc::not_permitted;
+  last_used = self_.host().now();
+  if (message.size() > Message::kMaxContiguous) return Errc::message_too_long;
+  Association* const association = sending();
+  if (association != nullptr) [[likely]] {
+    // The next one is made while this one carries on.
+    if (old(*association) && !running_) begin_handshake();
+    // The peer says what it does not know, but may not get to: anybody can use up how often it may. Messages go on
+    // meanwhile.
+    if (!running_ && silent()) begin_handshake();
+    return seal_and_send(*association, std::move(message), last_used);
+  }
+  // One of the hosts has to be given another cipher first. Now and then it is tried whether that has been done.
+  if (no_cipher_ && !running_ && last_used - no_cipher_since_ < settings_.silence) {
+    ++counted_.refused;
+    return Errc::ok;
+  }
+  if (lower() == nullptr) return Errc::host_unreachable;
+  if (pending_.size() < settings_.pending) {
+    pending_.push_back(std::move(message));
+  } else {
+    ++counted_.refused;  // datagrams: those above send again
+  }
+  if (!running_) begin_handshake();
+  return Errc::ok;
+}
+
+/// Whether its keys are to be replaced. Its responder says so a little later, so that not both begin.
+bool Peer::old(const Association& association) const noexcept {
+  const auto reached = [&association](auto used, auto limit) {
+    return used >= limit && (association.initiator() || used - limit >= limit / 8);
+  };
+  return reached(association.sent(), settings_.rekey_messages) ||
+         reached(last_used - association.born(), settings_.rekey_after) ||
+         reached(association.blocks(), association.limits.blocks / 2);
+}
+
+Association* Peer::sending() noexcept {
+  Association* best = nullptr;
+  for (Association& association : associations_) {
+    // One that the peer has not confirmed may be unknown to it: our reply is under way, or got lost.
+    if (!association.alive() || !association.confirmed || association.doubted) continue;
+    if (association.spent()) continue;
+    if (best == nullptr || association.better_than(*best)) best = &association;
+  }
+  return best;
+}
+
+bool Peer::silent() const noexcept {
+  return unanswered_ >= settings_.silence_messages && last_used - unanswered_since_ >= settings_.silence;
+}
+
+Errc Peer::seal_and_send(Association& association, Message message, Time now) noexcept {
+  association.last_used = now;
+  if (unanswered_ == 0) unanswered_since_ = now;
+  if (unanswered_ < settings_.silence_messages) ++unanswered_;
+  const Errc sealed = association.seal(self_.host().address(), host_, message);
+  if (sealed != Errc::ok) return sealed;
+  return send(std::move(message));
+}
+
+Errc Peer::send(Message message) noexcept {
+  Session* const session = lower();
+  if (session == nullptr) return Errc::host_unreachable;
+  ++counted_.sent;
+  const Errc sent = session->push(std::move(message));
+  if (sent == Errc::host_unreachable) lower_ = {};  // perhaps there is another way by the next time
+  return sent;
+}
+
+Errc Peer::send(std::span<const std::byte> packet) noexcept {
+  Message message = Message::copy_of(self_.host().pool(), packet);
+  if (!message.allocated()) return Errc::limit_reached;
+  return send(std::move(message));
+}
+
+Session* Peer::lower() noexcept {
+  if (lower_) [[likely]]
+    return lower_.get();
+  ParticipantSet participants;
+  participants.protocol = protocol_numbers::kAuth;
+  participants.local.host = self_.host().address();
+  participants.remote.host = host_;
+  auto opened = below_.open(self_, participants);
+  if (!opened) return nullptr;
+  lower_ = std::move(opened).value();
+  return lower_.get();
+}
+
+Ends Peer::ends() const noexcept { return {self_.host().address(), host_}; }
+
+bool Peer::open(Association& association, const DataHeader& header, const std::byte* sealed,
+                Message& message) noexcept {
+  switch (association.open(header, sealed, message)) {
+    case Opened::ok: break;
+    case Opened::replayed: ++counted_.duplicates; return false;
+    case Opened::forged:
+    case Opened::no_memory: ++counted_.refused; return false;
+  }
+  last_used = association.last_used = self_.host().now();
+  association.confirmed = true;
+  association.doubted = false;
+  unanswered_ = 0;
+  if (!pending_.empty()) send_pending();
+  return true;
+}
+
+Association& Peer::free_association() noexcept {
+  Association* worst = &associations_[0];
+  for (Association& association : associations_) {
+    if (!association.alive()) return association;
+    if (worst->better_than(association)) worst = &association;
+  }
+  worst->wipe();
+  return *worst;
+}
+
+std::uint32_t Peer::new_number() noexcept {
+  for (;;) {
+    const auto number = static_cast<std::uint32_t>(self_.host().random());
+    if (number != 0 && find(number) == nullptr && !(running_ && hello_.association == number)) return number;
+  }
+}
+
+std::uint32_t Peer::next_generation() const noexcept {
+  std::uint32_t highest = 0;
+  for (const Association& association : associations_)
+    if (association.alive()) highest = std::max(highest, association.generation());
+  return highest == ~std::uint32_t{0} ? highest : highest + 1;
+}
+
+void Peer::heard(BootId boot_id) noexcept {
+  if (boot_id_ != 0 && boot_id_ != boot_id)
+    for (Association& association : associations_) association.wipe();  // the life they were made with is over
+  boot_id_ = boot_id;
+}
+
+void Peer::rekeyed(const Key* key) noexcept {
+  if (key != nullptr && has_key_ && key->same_secret(key_)) {
+    key_.name = key->name;
+    return;
+  }
+  for (Association& association : associations_) association.wipe();
+  end_handshake();
+  pending_.clear();
+  accepted_ = {};
+  no_cipher_ = false;
+  has_key_ = key != nullptr;
+  key_ = key != nullptr ? *key : Key();
+}
+
+bool Peer::sweep(bool everything) noexcept {
+  const Time now = self_.host().now();
+  const Association* const best = sending();
+  bool left = false;
+  for (Association& association : associations_) {
+    if (!association.alive() || &association == best) continue;
+    if (best != nullptr && !association.better_than(*best) &&
+        (everything || now - std::max(association.last_used, best->born()) >= settings_.linger)) {
+      association.wipe();
+    } else {
+      left = true;
+    }
+  }
+  return left;
+}
+
+}  // namespace lrpc::netrpc::auth

@@ -1,0 +1,145 @@
+// What AUTH keeps for one other host: the associations with it, the handshake that makes the next one, and the messages
+// that wait for it.
+#pragma once
+
+#include <algorithm>
+
+#include <vector>
+
+#include "lrpc/netrpc/event_manager.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/protocols/auth/association.h"
+#include "netrpc/src/round_trip.h"
+
+namespace lrpc::netrpc::auth {
+
+/// What peers share. Lives in the protocol.
+struct Settings {
+  std::uint64_t rekey_messages = std::uint64_t{1} << 30;
+  Duration rekey_after = std::chrono::hours(1);
+  std::size_t pending = 16;
+  Ciphers ciphers = available_ciphers();              ///< Those to be used, of those that this machine has.
+  KeyLimits limits{.forgeries = KeyLimits{}.blocks};  ///< For tests: less than the ciphers allow.
+  /// An association that a better one has replaced is kept as long as messages may still be on their way.
+  Duration linger = std::chrono::seconds(30);
+  /// When nothing has come from a peer while so many messages were sent to it over so long, it may have lost the
+  /// association without being able to say so: a handshake finds out, at most one in that time.
+  Duration silence = std::chrono::seconds(5);
+  std::uint32_t silence_messages = 3;
+};
+
+/// Under the host's monitor. Nothing here blocks; per-message work allocates nothing.
+class Peer {
+ public:
+  /// `below`: AUTH's lower protocol; `self`: the AUTH protocol. `counted`: where to count. All outlive the peer.
+  Peer(Protocol& self, Protocol& below, control::Statistics& counted, const Settings& settings, HostAddress host,
+       Key key);
+
+  /// Seals and sends a message that begins with its protocol number. While the first handshake runs it waits, or is
+  /// dropped if too many wait. Errors: message_too_long, limit_reached, not_permitted (no key any more), and those of
+  /// the layer below.
+  [[nodiscard]] Errc push(Message message) noexcept;
+
+  // Packets from the peer whose MAC has been checked with key().
+  /// `lower`: through which it came.
+  void hello(const Hello& hello, Session& lower) noexcept;
+  void challenge(const Challenge& challenge) noexcept;
+  void hello_reply(const HelloReply& reply) noexcept;
+  /// The association that packets name so; null: there is none.
+  [[nodiscard]] Association* find(std::uint32_t association) noexcept {
+    for (Association& known : associations_)
+      if (known.alive() && known.local() == association) return &known;
+    return nullptr;
+  }
+  /// Opens a sealed message; it then begins with its protocol number. False: dropped, and counted. `association`: what
+  /// find() has found by `header`; `sealed`: the header's bytes.
+  [[nodiscard]] bool open(Association& association, const DataHeader& header, const std::byte* sealed,
+                          Message& message) noexcept;
+  [[nodiscard]] bool handshaking() const noexcept { return running_; }
+  /// Whether the peer has shown, in this life of ours, that it has the key.
+  [[nodiscard]] bool associated() const noexcept {
+    return std::ranges::any_of(associations_, [](const Association& one) { return one.alive(); });
+  }
+
+  /// Whether the last handshake has shown that the two hosts have no cipher in common. Not known to be so any more where
+  /// the key has changed since, or the peer does not answer.
+  [[nodiscard]] bool no_cipher() const noexcept { return no_cipher_; }
+
+  /// Another key, or none (null), from now on: associations under the old one end at once.
+  void rekeyed(const Key* key) noexcept;
+  /// Wipes associations that are not used any more. True: there are replaced ones left to be wiped later.
+  bool sweep(bool everything) noexcept;
+  /// The session below, made if there is none; null: host_unreachable.
+  [[nodiscard]] Session* lower() noexcept;
+
+  [[nodiscard]] HostAddress host() const noexcept { return host_; }
+  [[nodiscard]] const Key& key() const noexcept { return key_; }
+  [[nodiscard]] bool has_key() const noexcept { return has_key_; }
+  [[nodiscard]] const Salt& challenge() const noexcept { return challenge_; }
+  [[nodiscard]] const control::RoundTrip& round_trip() const noexcept { return round_trip_; }
+
+  std::size_t sessions = 0;  ///< That refer to this peer.
+  Time last_used{};
+
+ private:
+  static constexpr std::size_t kAssociations = 4;
+  static constexpr int kTries = 10;       ///< HELLOs without an answer until those who wait are given up.
+  static constexpr int kChallenges = 16;  ///< New challenges within one handshake: more are somebody's replays.
+
+  [[nodiscard]] Association* sending() noexcept;
+  [[nodiscard]] bool old(const Association& association) const noexcept;
+  [[nodiscard]] bool silent() const noexcept;
+  [[nodiscard]] Association& free_association() noexcept;
+  [[nodiscard]] std::uint32_t new_number() noexcept;
+  [[nodiscard]] std::uint32_t next_generation() const noexcept;
+  void begin_handshake() noexcept;
+  void end_handshake() noexcept;
+  void send_hello() noexcept;
+  void try_again() noexcept;
+  void heard(BootId boot_id) noexcept;
+  void send_pending() noexcept;
+  void drop_pending() noexcept;
+  [[nodiscard]] Association* establish(const Hello& hello, const HelloReply& reply, const EphemeralKey& mine,
+                                       bool initiator) noexcept;
+  [[nodiscard]] Errc seal_and_send(Association& association, Message message, Time now) noexcept;
+  [[nodiscard]] Errc send(Message message) noexcept;
+  [[nodiscard]] Errc send(std::span<const std::byte> packet) noexcept;
+  [[nodiscard]] Ends ends() const noexcept;
+
+  Protocol& self_;
+  Protocol& below_;
+  control::Statistics& counted_;
+  const Settings& settings_;
+  const HostAddress host_;
+  Key key_;
+  bool has_key_ = true;
+  SessionRef lower_;
+  BootId boot_id_ = 0;
+  std::uint32_t unanswered_ = 0;  ///< Messages sealed since the peer last showed that it has our keys, ...
+  Time unanswered_since_{};       ///< ... and when the first of them was.
+  std::array<Association, kAssociations> associations_;
+  std::vector<Message> pending_;
+  bool no_cipher_ = false;
+  Time no_cipher_since_{};   ///< When the last handshake has shown that.
+  Ciphers their_offer_ = 0;  ///< What the peer had then.
+
+  // As responder.
+  Salt challenge_{};  ///< What a HELLO must carry; changes with each that is accepted.
+  Salt accepted_{};   ///< The salt of the last HELLO accepted, ...
+  HelloReply reply_;  ///< ... and the answer, should the initiator ask again.
+
+  // As initiator.
+  bool running_ = false;
+  Hello hello_;
+  Salt known_challenge_{};  ///< The peer's, as it last said.
+  EphemeralKey ephemeral_;
+  int tries_ = 0;
+  int challenges_ = 0;
+  Time sent_at_{};
+  Duration timeout_{};
+  control::RoundTrip round_trip_;
+  SmoothedTime handshake_time_;
+  Event timer_;
+};
+
+}  // namespace lrpc::netrpc::auth

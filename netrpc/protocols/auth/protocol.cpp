@@ -1,0 +1,375 @@
+#include "netrpc/protocols/auth/protocol.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lrpc::netrpc::auth {
+
+namespace {
+constexpr std::uint32_t kNudges = 32;                               ///< At once, ...
+constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one each.
+
+/// For the log. `about` may be made up by somebody else.
+void notice(Host& host, HostAddress about, std::string_view what) noexcept {
+  host.notice([&] { return "host " + to_string(about) + " " + std::string(what); });
+}
+
+/// What goes through AUTH when `size` bytes go through the layer below.
+std::size_t without_overhead(std::size_t size) noexcept {
+  size = std::min(size, Message::kMaxContiguous);
+  return size > kOverhead ? size - kOverhead : 0;
+}
+}  // namespace
+
+// ---- sessions ----
+
+AuthSession::AuthSession(AuthProtocol& protocol, Protocol& high, const ParticipantSet& participants, const PeerKey& key,
+                         Peer& peer)
+    : CachedSession(protocol, high, participants, key), peer_(peer) {
+  ++peer_.sessions;
+}
+
+AuthSession::~AuthSession() { --peer_.sessions; }
+
+Errc AuthSession::push(Message message) noexcept {
+  used = true;
+  std::byte* const number = message.push(sizeof(ProtocolNumber));
+  if (number == nullptr) return Errc::limit_reached;
+  WireWriter(number).put(participants().protocol);
+  return peer_.push(std::move(message));
+}
+
+void AuthSession::pop(Message message) noexcept {
+  used = true;
+  high().demux(*this, std::move(message));
+}
+
+Errc AuthSession::control(control::Request& request) noexcept {
+  if (auto* const authenticated = std::get_if<control::Authenticated>(&request)) {
+    authenticated->authenticated = peer_.has_key();
+    authenticated->key_name = {};
+    const std::string& name = peer_.key().name;
+    std::copy_n(name.data(), std::min(name.size(), authenticated->key_name.size() - 1), authenticated->key_name.data());
+    return Errc::ok;
+  }
+  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
+    *round_trip = peer_.round_trip();
+    return Errc::ok;
+  }
+  auto* const maximum = std::get_if<control::MaximumMessage>(&request);
+  auto* const optimum = std::get_if<control::OptimumMessage>(&request);
+  if (maximum == nullptr && optimum == nullptr) return Session::control(request);
+  Session* const lower = peer_.lower();
+  const Errc known = lower != nullptr ? lower->control(request) : Errc::host_unreachable;
+  if (known != Errc::ok) return protocol().control(request);
+  if (maximum != nullptr) maximum->size = without_overhead(maximum->size);
+  if (optimum != nullptr) optimum->size = without_overhead(optimum->size);
+  return Errc::ok;
+}
+
+// ---- the protocol ----
+
+AuthProtocol::AuthProtocol(Host& host, std::string name, Protocol& below, AuthOptions options, KeyRing keys)
+    : Protocol(host, std::move(name)),
+      below_(below),
+      options_(std::move(options)),
+      keys_(std::move(keys)),
+      nudges_(kNudges),
+      nudges_counted_(host.now()),
+      sweep_([this] { sweep(false); }),
+      sessions_(host, options_.sessions, options_.idle) {}
+
+AuthProtocol::~AuthProtocol() {
+  ParticipantSet participants;
+  participants.protocol = protocol_numbers::kAuth;
+  below_.open_disable(*this, participants);
+}
+
+Status AuthProtocol::enable_below() {
+  ParticipantSet participants;
+  participants.protocol = protocol_numbers::kAuth;
+  participants.local.host = host().address();
+  return below_.open_enable(*this, participants);
+}
+
+Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  const HostAddress remote = participants.remote.host;
+  if (!remote.known() || participants.protocol == 0)
+    return Error{Errc::invalid_argument, name() + ": open needs the remote host and a protocol number"};
+  const PeerKey session_key = peer_key(host(), remote, participants, participants.protocol);
+  if (CachedSession* const cached = sessions_.find(session_key)) {
+    if (&cached->high() != &high) return Error{Errc::name_taken, name() + ": another protocol uses this number"};
+    cached->used = true;
+    return SessionRef(cached);
+  }
+  const Key* const key = keys_.find(remote);
+  if (key == nullptr) {
+    notice(host(), remote, "is to be called, and there is no key for it here: add one to the file of keys");
+    return Error{Errc::not_permitted, fmt::format("{}: there is no key for host {}; add one to {}", name(),
+                                                  to_string(remote), options_.keys)};
+  }
+  learn_advertised(high);
+  Peer* const peer = peer_of(remote, *key);
+  if (peer == nullptr) return Error{Errc::limit_reached, name() + ": too many peers"};
+  if (peer->lower() == nullptr)
+    return Error{Errc::host_unreachable, fmt::format("{}: host {} cannot be reached", name(), to_string(remote))};
+  auto* const session = new AuthSession(*this, high, participants, session_key, *peer);
+  const SessionRef keep(session);
+  if (!sessions_.add(*session)) return Error{Errc::limit_reached, name() + ": too many sessions"};
+  return keep;
+}
+
+Status AuthProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (participants.protocol == 0)
+    return Error{Errc::invalid_argument, name() + ": open_enable needs a protocol number"};
+  if (Protocol* const* const other = enabled_.resolve({participants.protocol}); other != nullptr && *other != &high)
+    return Error{Errc::name_taken, fmt::format("{}: protocol {} is enabled already", name(), participants.protocol)};
+  enabled_.bind({participants.protocol}, &high);
+  learn_advertised(high);
+  return {};
+}
+
+void AuthProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  if (Protocol* const* const other = enabled_.resolve({participants.protocol}); other != nullptr && *other == &high)
+    enabled_.unbind({participants.protocol});
+}
+
+void AuthProtocol::learn_advertised(Protocol& high) noexcept {
+  control::AdvertisedMaximum advertised;
+  if (control::ask(high, advertised) == Errc::ok) advertised_ = std::max(advertised_, advertised.size);
+}
+
+Peer* AuthProtocol::peer_of(HostAddress remote, const Key& key) {
+  if (std::unique_ptr<Peer>* const known = peers_.resolve(key_of(remote))) return known->get();
+  if (peers_.size() >= options_.peers) sweep(true);
+  if (peers_.size() >= options_.peers || host().short_of_memory()) return nullptr;
+  auto made = std::make_unique<Peer>(*this, below_, counted, options_.settings, remote, key);
+  made->last_used = host().now();
+  Peer* const peer = made.get();
+  peers_.bind(key_of(remote), std::move(made));
+  if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle / 4);
+  return peer;
+}
+
+void AuthProtocol::demux(Session& lower, Message message) noexcept {
+  Message::Header<kLeast> head;
+  message.pop(head);
+  const std::optional<Prefix> prefix = head ? decode_prefix(head.bytes) : std::nullopt;
+  if (!prefix || !prefix->ends.sender.known()) {
+    ++counted.malformed;
+    return;
+  }
+  if (prefix->version != kVersion) {
+    ++counted.refused;
+    host().notice([&] {
+      return fmt::format("host {} speaks version {} of AUTH, and this one version {}", to_string(prefix->ends.sender),
+                         prefix->version, kVersion);
+    });
+    return;
+  }
+  // Who the layer below says it is must be who it says it is, where that layer knows.
+  const HostAddress seen = lower.peer();
+  if (prefix->ends.receiver != host().address() || (seen.known() && seen != prefix->ends.sender)) {
+    ++counted.refused;
+    return;
+  }
+  if (prefix->type == Type::data) {
+    data(lower, head.bytes, std::move(message));
+    return;
+  }
+  const Key* const key = keys_.find(prefix->ends.sender);
+  if (key == nullptr) {
+    ++counted.refused;
+    notice(host(), prefix->ends.sender, "wants to be heard, and there is no key for it here");
+    return;
+  }
+  handshake(lower, *prefix, *key, std::span<const std::byte, kLeast>(head.bytes, kLeast), message);
+}
+
+/// State comes to be here only behind the MAC; what fails it has cost one keyed hash.
+void AuthProtocol::handshake(Session& lower, const Prefix& prefix, const Key& key,
+                             std::span<const std::byte, kLeast> head, const Message& rest) {
+  const std::size_t size = prefix.type == Type::hello       ? Hello::kSize
+                           : prefix.type == Type::challenge ? Challenge::kSize
+                                                            : HelloReply::kSize;
+  std::array<std::byte, HelloReply::kSize> packet;
+  std::ranges::copy(head, packet.begin());
+  if (rest.copy_to(std::span(packet).first(size).subspan(kLeast)) != size - kLeast) {
+    ++counted.malformed;
+    return;
+  }
+  if (prefix.type == Type::hello) {
+    const auto hello = decode_hello(packet.data(), key.mac);
+    if (!hello) notice(host(), prefix.ends.sender, "wants to be heard, and does not have the key that is here for it");
+    Peer* const peer = hello ? peer_of(prefix.ends.sender, key) : nullptr;
+    if (peer == nullptr) {
+      ++counted.refused;
+      return;
+    }
+    peer->hello(*hello, lower);
+    return;
+  }
+  // The others are answers: without a peer there was no question.
+  std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(prefix.ends.sender));
+  if (peer == nullptr) {
+    ++counted.refused;
+    return;
+  }
+  if (prefix.type == Type::challenge) {
+    if (const auto challenge = decode_challenge(packet.data(), key.mac)) {
+      (*peer)->challenge(*challenge);
+      return;
+    }
+  } else if (const auto reply = decode_hello_reply(packet.data(), key.mac)) {
+    (*peer)->hello_reply(*reply);
+    return;
+  }
+  ++counted.refused;
+}
+
+void AuthProtocol::data(Session& lower, const std::byte* head, Message message) {
+  const DataHeader header = decode_data(head);
+  const HostAddress sender = header.ends.sender;
+  std::unique_ptr<Peer>* const known = peers_.resolve(key_of(sender));
+  Association* const association = known != nullptr ? (*known)->find(header.association) : nullptr;
+  if (association == nullptr) {
+    ++counted.refused;
+    // While our own handshake runs the peer is being told anyway.
+    if (known == nullptr || !(*known)->handshaking()) nudge(lower, sender, header.association);
+    return;
+  }
+  Peer& peer = **known;
+  if (peer.open(*association, header, head, message)) deliver(peer, std::move(message));
+}
+
+/// Tells a host that has lost us, or that we have lost, which association is not known here. Anybody can provoke it, so
+/// it is rate-limited; it is signed, so that nobody else can say it; and it is shorter than the smallest sealed message
+/// with its headers.
+void AuthProtocol::nudge(Session& lower, HostAddress remote, std::uint32_t association) noexcept {
+  const Key* const key = keys_.find(remote);
+  if (key == nullptr || !may_nudge()) return;
+  Challenge challenge;
+  challenge.ends = {host().address(), remote};
+  WireWriter(reinterpret_cast<std::byte*>(challenge.echo.data())).put(association);
+  if (const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(remote)))
+    challenge.challenge = (*peer)->challenge();
+  std::array<std::byte, Challenge::kSize> packet;
+  encode(challenge, key->mac, packet.data());
+  Message message = Message::copy_of(host().pool(), packet);
+  if (!message.allocated()) return;
+  ++counted.sent;
+  (void)lower.push(std::move(message));
+}
+
+bool AuthProtocol::may_nudge() noexcept {
+  const Time now = host().now();
+  const auto earned = (now - nudges_counted_) / kNudgeInterval;
+  if (earned > 0) {
+    nudges_ =
+        static_cast<std::uint32_t>(std::min<std::int64_t>(kNudges, nudges_ + std::min<std::int64_t>(earned, kNudges)));
+    nudges_counted_ += earned * kNudgeInterval;
+  }
+  if (nudges_ == 0) return false;
+  --nudges_;
+  return true;
+}
+
+void AuthProtocol::deliver(Peer& peer, Message message) {
+  Message::Header<sizeof(ProtocolNumber)> packet;
+  message.pop(packet);
+  if (!packet) {
+    ++counted.malformed;
+    return;
+  }
+  const auto number = WireReader(packet.bytes).get<ProtocolNumber>();
+  if (number == 0) return;  // a confirmation, with no message
+  ParticipantSet participants;
+  participants.protocol = number;
+  participants.local.host = host().address();
+  participants.remote.host = peer.host();
+  const PeerKey key = peer_key(host(), peer.host(), participants, number);
+  SessionRef session(sessions_.find(key));
+  if (!session) {
+    Protocol* const* const high = enabled_.resolve({number});
+    if (high == nullptr) {
+      ++counted.no_session;
+      return;
+    }
+    Protocol& invited = **high;
+    auto* const made = new AuthSession(*this, invited, participants, key, peer);
+    session = SessionRef(made);
+    if (!sessions_.add(*made)) {
+      ++counted.refused;
+      return;
+    }
+    if (invited.open_done(*made, participants) != Errc::ok) {
+      sessions_.remove(*made);
+      ++counted.refused;
+      return;
+    }
+  }
+  ++counted.received;
+  static_cast<AuthSession&>(*session).pop(std::move(message));
+}
+
+Errc AuthProtocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = peers_.size();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    sessions_.drop_idle();
+    sweep(true);
+    return Errc::ok;
+  }
+  if (auto* const shares = std::get_if<control::SharesKey>(&request)) {
+    shares->has_key = keys_.find(shares->host) != nullptr;
+    const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(shares->host));
+    shares->shown = peer != nullptr && (*peer)->associated();
+    shares->no_cipher = peer != nullptr && (*peer)->no_cipher();
+    return Errc::ok;
+  }
+  if (auto* const again = std::get_if<control::RereadKeys>(&request)) {
+    auto keys = KeyRing::read(options_.keys);
+    if (!keys) return keys.code();
+    again->keys = keys->size();
+    reread(std::move(keys).value());
+    return Errc::ok;
+  }
+  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
+    if (advertised_ == 0) return Errc::not_supported;
+    advertised->size = advertised_ + kOverhead;
+    return Errc::ok;
+  }
+  const Errc known = below_.control(request);
+  if (known != Errc::ok) return known;
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
+    maximum->size = without_overhead(maximum->size);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
+    optimum->size = without_overhead(optimum->size);
+  return known;
+}
+
+void AuthProtocol::reread(KeyRing keys) {
+  keys_ = std::move(keys);
+  peers_.for_each([this](const HostKey&, std::unique_ptr<Peer>& peer) { peer->rekeyed(keys_.find(peer->host())); });
+}
+
+/// Wipes what is not needed any more. `everything`: not only what has been idle for long.
+void AuthProtocol::sweep(bool everything) noexcept {
+  const Time now = host().now();
+  peers_.for_each([everything](const HostKey&, std::unique_ptr<Peer>& peer) { (void)peer->sweep(everything); });
+  peers_.unbind_if([&](const HostKey&, const std::unique_ptr<Peer>& peer) {
+    return peer->sessions == 0 && !peer->handshaking() && (everything || now - peer->last_used >= options_.idle);
+  });
+  if (peers_.empty()) {
+    host().events().cancel(sweep_);
+  } else if (!sweep_.waiting()) {
+    host().events().schedule(sweep_, options_.idle / 4);
+  }
+}
+
+}  // namespace lrpc::netrpc::auth

@@ -1,0 +1,306 @@
+// The client's half of CHANNEL.
+#include "netrpc/protocols/channel/channel_protocol.h"
+
+namespace lrpc::netrpc::channel {
+
+namespace flags = channel_flags;
+
+namespace {
+/// After so many questions without an answer a large request is sent again all the same: servers of before do not know
+/// them.
+constexpr std::uint8_t kQuestions = 3;
+}  // namespace
+
+ClientChannel::ClientChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants,
+                             ChannelPeer& peer, std::uint64_t sequence)
+    : Session(protocol, high, participants), peer_(peer), sequence_(sequence), timer_([this] { expired(); }) {
+  place = peer.clients.size();
+  peer.clients.push_back(this);
+  try {
+    protocol.clients_.bind(key(), this);
+  } catch (...) {
+    peer.clients.pop_back();
+    throw;
+  }
+}
+
+ClientChannel::~ClientChannel() = default;
+
+void ClientChannel::unreferenced() noexcept {
+  // A call that was outstanding is cancelled by this. The number may be used again at once: what comes later has a
+  // higher sequence number, and the server takes it only when it has done with this one.
+  channels().closed(*this, peer_, sequence_);
+  delete this;
+}
+
+ChannelProtocol& ClientChannel::channels() const noexcept { return static_cast<ChannelProtocol&>(protocol()); }
+
+ChannelKey ClientChannel::key() const noexcept {
+  return channels().key(peer_.lower.get(), participants().remote.channel, participants().protocol);
+}
+
+void ClientChannel::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
+  peer_.look_at_sizes(channels().options_);
+  if (request.size() + ChannelHeader::kSize > peer_.maximum) return transaction.completed(Errc::message_too_long, {});
+  if (request.pool() == nullptr) request = Message(channels().host().pool());
+  const SessionRef keep(this);  // completed() may let go of it
+  ++sequence_;
+  transaction_ = &transaction;
+  again_ = 0;
+  const Time now = channels().host().now();
+  sent_ = heard_ = now;
+  deadline_ = timeout > Duration(0) && timeout < Time::max() - now ? now + timeout : Time::max();
+  if (peer_.boot_id != 0) [[likely]]
+    return start(std::move(request));
+
+  // The first call to this host: a request must name the life it is meant for.
+  request_ = std::move(request);
+  state_ = State::querying;
+  interval_ = peer_.round_trip.timeout(0, {});
+  send_due_ = now + interval_;
+  arm(now);
+  send(flags::kBootQuery);
+}
+
+/// Sends the request for the first time. The caller keeps the session alive.
+void ClientChannel::start(Message&& request) noexcept {
+  const std::size_t more = peer_.more_packets(request.size());
+  // What is kept has its header: whatever is sent again says the same. (And the header is pushed while nobody shares
+  // the bytes, so that it finds its room in front of them.)
+  if (!push_header(flags::kRequest, request)) return finish(Errc::limit_reached, {});
+  request_ = request.share();
+  if (request_.size() != request.size()) return finish(Errc::limit_reached, {});
+  state_ = State::waiting;
+  life_ = peer_.boot_id;
+  more_in_request_ = more;
+  control::RoundTrip below;
+  if (more + more_in_reply_ != 0) [[unlikely]] {
+    control::Request ask = control::RoundTrip{};
+    if (peer_.lower->control(ask) == Errc::ok) below = std::get<control::RoundTrip>(ask);
+  }
+  interval_ = peer_.round_trip.timeout(more + more_in_reply_, below);
+  asking_after_ = more == 0 ? interval_ : peer_.round_trip.until_asked(more + more_in_reply_);
+  requested_ = sent_;
+  asked_ = 0;
+  lacking_ = ambiguous_ = false;
+  resent_ = 0;
+  send_due_ = sent_ + asking_after_;
+  arm(sent_);
+  const std::uint64_t sequence = sequence_;
+  ++channels().counted.sent;
+  const Errc outcome = peer_.lower->push(std::move(request));
+  // That it is lost on the way is the timer's matter; that it can never be sent is the caller's.
+  if (outcome != Errc::message_too_long && outcome != Errc::host_unreachable) [[likely]]
+    return;
+  if (state_ == State::waiting && sequence_ == sequence) finish(outcome, {});
+}
+
+bool ClientChannel::push_header(std::uint16_t flag, Message& message) noexcept {
+  ChannelHeader header;
+  header.length = static_cast<std::uint16_t>(message.size());
+  std::byte* const to = message.push(ChannelHeader::kSize);
+  if (to == nullptr) return false;
+  header.flags = flag;
+  header.channel = participants().remote.channel;
+  header.protocol = participants().protocol;
+  header.sequence = static_cast<std::uint32_t>(sequence_);
+  header.boot_id = channels().host().boot_id();
+  header.peer_boot_id = peer_.boot_id;
+  header.encode(to);
+  return true;
+}
+
+/// A message without data.
+void ClientChannel::send(std::uint16_t flag) noexcept {
+  Message message(channels().host().pool());
+  if (!push_header(flag, message)) return;
+  ++channels().counted.sent;
+  (void)peer_.lower->push(std::move(message));  // if it cannot be sent it is lost, as on the way
+}
+
+/// The timer is left running when a call is done, and does nothing then: calls that follow each other do not touch it.
+void ClientChannel::arm(Time now) noexcept {
+  const Time due = std::min(send_due_, deadline_);
+  if (timer_.waiting() && timer_due_ <= due) return;
+  timer_due_ = due;
+  channels().host().events().schedule(timer_, due - now);
+}
+
+void ClientChannel::expired() noexcept {
+  if (state_ == State::idle) return;
+  const SessionRef keep(this);
+  const Time now = channels().host().now();
+  if (now >= deadline_ && transaction_ != nullptr) {
+    Transaction& transaction = *transaction_;
+    ++channels().counted.failed;
+    cancel(transaction);
+    if (state_ != State::idle) arm(now);
+    transaction.completed(Errc::call_aborted, {});
+    return;
+  }
+  if (now < send_due_) return arm(now);
+  if (now - heard_ >= channels().options_.give_up)
+    // Without the peer's life nothing has been sent that it could have executed.
+    return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
+  // While the server is at it nothing need be sent again soon: the pause is doubled each time.
+  again_ = static_cast<std::uint8_t>(std::min(again_ + (state_ == State::executing ? 2 : 1), 254));
+  const Duration first = state_ == State::querying ? interval_ : asking_after_;
+  send_due_ = now + RetryTimer::pause_after(again_, first, channels().options_.longest_pause());
+  arm(now);
+  send_again(now);
+}
+
+void ClientChannel::send_again(Time now) noexcept {
+  ambiguous_ = true;
+  ++channels().counted.retransmissions;
+  if (state_ == State::querying) {
+    send(flags::kBootQuery);
+  } else if (state_ == State::executing || transaction_ == nullptr) {
+    send(flags::kPleaseAck);
+  } else if (more_in_request_ != 0 && !lacking_ && asked_ < kQuestions) {
+    ++asked_;
+    send(flags::kDoYouHave);
+  } else {
+    send_request_again(now);
+  }
+}
+
+void ClientChannel::send_request_again(Time now) noexcept {
+  requested_ = now;
+  asked_ = 0;
+  lacking_ = false;
+  if (resent_ < 100) ++resent_;
+  if (more_in_request_ != 0) {
+    // Questions about what is sent now begin anew, each time twice as far apart.
+    again_ = static_cast<std::uint8_t>(2 * resent_);
+    send_due_ = now + RetryTimer::pause_after(again_, asking_after_, channels().options_.longest_pause());
+    arm(now);
+  }
+  Message again = request_.share();
+  if (again.size() != request_.size()) return;
+  ++channels().counted.sent;
+  (void)peer_.lower->push(std::move(again));
+}
+
+/// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still
+/// be at the fragments of it: until that has had its time the server is only asked again.
+void ClientChannel::lacking(Time now) noexcept {
+  if (state_ != State::waiting || transaction_ == nullptr || more_in_request_ == 0) return;
+  asked_ = 0;
+  if (resent_ == 0) ambiguous_ = false;  // a reply that comes now answers what was sent once
+  if (now - requested_ < interval_) return;
+  lacking_ = true;
+  send_due_ = now;
+  arm(now);
+}
+
+/// The channel stays busy, though nobody waits: until the server has answered a probe that it has done with the
+/// request (or has never had it), or is given up. A request that is still on its way then finds, at worst, a server
+/// that accepts it before the next one, which has a higher sequence number: it is executed once or, behind the next
+/// one, never. So at most once would hold even if the next request were sent at once; waiting keeps a server from
+/// working on many requests that nobody wants.
+void ClientChannel::cancel(Transaction& transaction) noexcept {
+  if (transaction_ != &transaction) return;
+  transaction_ = nullptr;
+  deadline_ = Time::max();
+  request_.clear();
+  if (state_ == State::querying) state_ = State::idle;  // nothing has been sent
+}
+
+void ClientChannel::peer_known() noexcept {
+  if (state_ != State::querying) return;
+  sent_ = heard_ = channels().host().now();
+  again_ = 0;
+  Message request = std::move(request_);  // start() keeps a share of it there
+  start(std::move(request));
+}
+
+void ClientChannel::peer_rebooted() noexcept {
+  // A call that completed before may have made another here, which the new life is to execute.
+  if (life_ != peer_.boot_id && (state_ == State::waiting || state_ == State::executing)) finish(Errc::call_failed, {});
+}
+
+void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept {
+  ChannelProtocol& protocol = channels();
+  if (state_ == State::idle || header.sequence != static_cast<std::uint32_t>(sequence_)) [[unlikely]] {
+    ++protocol.counted.duplicates;
+    if (header.flags == flags::kReply && repeated_.is(header.sequence, header.boot_id))
+      peer_.round_trip.needless(std::exchange(repeated_.took, Duration::zero()), repeated_.more, true);
+    return;
+  }
+  const SessionRef keep(this);
+  if (header.flags == flags::kBootAnswer) {
+    // What the answer says may have been learnt from elsewhere meanwhile (AUTH's handshake, another channel's open):
+    // then nobody is told, and the question has its answer all the same.
+    if (state_ == State::querying && protocol.heard(peer_, header.boot_id)) peer_known();
+    return;
+  }
+  if (state_ == State::querying) return;  // there is no request yet that this could answer
+  if (header.flags == flags::kRebooted) {
+    (void)protocol.heard(peer_, header.boot_id);  // when that is confirmed, this call fails with all others
+    return;
+  }
+  if (header.boot_id != peer_.boot_id) [[unlikely]] {
+    ++protocol.counted.refused;
+    return;
+  }
+  switch (header.flags) {
+    case flags::kReply: {
+      more_in_reply_ = peer_.more_packets(message.size());
+      measure(protocol.host().now());
+      return finish(Errc::ok, std::move(message));
+    }
+    case flags::kFail:
+      // Whatever the reason: another copy of the request may be under way, and be executed once the reason is gone.
+      return finish(Errc::call_failed, {});
+    case flags::kAck:
+      if (state_ == State::waiting) request_.clear();  // the server has it: it will not be sent again
+      state_ = State::executing;
+      heard_ = protocol.host().now();
+      return;
+    case flags::kLacking: return lacking(protocol.host().now());
+    default:  // in-progress
+      heard_ = protocol.host().now();
+      asked_ = 0;
+  }
+}
+
+/// The reply has arrived.
+void ClientChannel::measure(Time now) noexcept {
+  const std::size_t more = more_in_request_ + more_in_reply_;
+  if (!ambiguous_) [[likely]]
+    return peer_.round_trip.sample(now - sent_, more);
+  if (state_ == State::executing) return peer_.round_trip.needless(now - sent_, more);
+  // A question says what is known of a request, however long that takes: no reason to wait longer the next time.
+  more_in_request_ != 0 && resent_ == 0 ? peer_.round_trip.lost() : peer_.round_trip.ambiguous();
+  repeated_ = {static_cast<std::uint32_t>(sequence_), life_, more, now - sent_};
+}
+
+void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {
+  state_ = State::idle;
+  request_.clear();
+  if (outcome != Errc::ok) ++channels().counted.failed;
+  Transaction* const transaction = std::exchange(transaction_, nullptr);
+  if (transaction != nullptr) transaction->completed(outcome, std::move(reply));
+}
+
+Errc ClientChannel::control(control::Request& request) noexcept {
+  peer_.look_at_sizes(channels().options_);
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    maximum->size = peer_.maximum - ChannelHeader::kSize;
+    return Errc::ok;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    optimum->size = peer_.optimum - ChannelHeader::kSize;
+    return Errc::ok;
+  }
+  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
+    round_trip->smoothed = peer_.round_trip.smoothed();
+    round_trip->retransmission_timeout = peer_.round_trip.timeout(0, {});
+    return Errc::ok;
+  }
+  return Session::control(request);
+}
+
+}  // namespace lrpc::netrpc::channel

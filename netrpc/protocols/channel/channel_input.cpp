@@ -1,0 +1,160 @@
+// What arrives at CHANNEL: everything in it was written by somebody else, and is checked here before anything is
+// changed.
+#include "netrpc/protocols/channel/channel_protocol.h"
+
+namespace lrpc::netrpc::channel {
+
+namespace flags = channel_flags;
+
+void ChannelProtocol::demux(Session& lower, Message message) noexcept {
+  Message::Header<ChannelHeader::kSize> raw;
+  message.pop(raw);
+  if (!raw) [[unlikely]] {
+    ++counted.malformed;
+    return;
+  }
+  const ChannelHeader header = ChannelHeader::decode(raw.bytes);
+  if (header.length > message.size() || header.boot_id == 0) [[unlikely]] {
+    ++counted.malformed;
+    return;
+  }
+  if (header.length != message.size()) [[unlikely]]
+    message.truncate(header.length);
+
+  switch (header.flags) {
+    case flags::kRequest:
+    case flags::kPleaseAck:
+    case flags::kDoYouHave: input_request(lower, header, std::move(message)); return;
+    case flags::kReply:
+    case flags::kAck:
+    case flags::kInProgress:
+    case flags::kFail:
+    case flags::kRebooted:
+    case flags::kLacking:
+    case flags::kBootAnswer: {
+      // Meant for a life of this host that is over: its channels are others'.
+      if (header.peer_boot_id != host().boot_id()) [[unlikely]] {
+        ++counted.refused;
+        return;
+      }
+      if (header.channel == 0 && header.flags == flags::kBootAnswer) [[unlikely]] {
+        answered(lower, header);
+        return;
+      }
+      ClientChannel** const client = clients_.resolve(key(&lower, header.channel, header.protocol));
+      if (client == nullptr) [[unlikely]] {
+        ++counted.no_session;
+        return;
+      }
+      ++counted.received;
+      (*client)->pop(header, std::move(message));
+      return;
+    }
+    case flags::kBootQuery:
+      // Nothing is kept for who only asks. A peer that asks from a new life is asked itself, before it has the answer:
+      // so its request, which follows, is not dropped. (Who is asked so, for channel 0, does not ask back.)
+      if (auto* const known = header.channel != 0 ? peers_.resolve({&lower}) : nullptr;
+          known != nullptr && (*known)->boot_id != 0 && (*known)->boot_id != header.boot_id)
+        question(**known);
+      answer(lower, header, flags::kBootAnswer, Errc::ok);
+      return;
+    default: ++counted.malformed;
+  }
+}
+
+void ChannelProtocol::input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
+  // Who does not know this life of the host cannot be executed in it.
+  if (header.peer_boot_id != host().boot_id()) [[unlikely]] {
+    answer(lower, header, flags::kRebooted, Errc::call_failed);
+    return;
+  }
+  SessionRef* const known = servers_.resolve(key(&lower, header.channel, header.protocol));
+  if (known == nullptr) [[unlikely]] {
+    accept(lower, header, std::move(message));
+    return;
+  }
+  auto& channel = static_cast<ServerChannel&>(**known);
+  if (channel.peer_->boot_id != header.boot_id) [[unlikely]] {  // another life of the client
+    accept(lower, header, std::move(message));
+    return;
+  }
+  ++counted.received;
+  channel.pop(header, std::move(message));
+}
+
+/// The first request of a channel that is not known, or of another life of the client.
+void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept {
+  if (host().short_of_memory()) {  // as if it had been lost: the client sends it again, and may find memory then
+    ++counted.refused;
+    return;
+  }
+  if (peers_.resolve({&lower}) == nullptr && peers_.size() >= options_.peers) {
+    ++counted.refused;
+    answer(lower, header, flags::kFail, Errc::limit_reached);
+    return;
+  }
+  ChannelPeer& peer = *find_peer(lower);
+  if (recorded_elsewhere(peer, header.boot_id)) {
+    ++counted.refused;
+    return;
+  }
+  if (!heard(peer, header.boot_id)) return;  // late: as if it had been lost
+  if (header.flags == flags::kDoYouHave) return answer(lower, header, flags::kLacking, Errc::ok);
+  if (header.flags != flags::kRequest) {  // a probe for what has never arrived, or has been forgotten
+    answer(lower, header, flags::kFail, Errc::call_failed);
+    return;
+  }
+  Protocol** const high = enabled_.resolve({header.protocol});
+  if (high == nullptr) {
+    ++counted.no_session;
+    answer(lower, header, flags::kFail, Errc::not_supported);
+    return;
+  }
+  // A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
+  if (peer.servers.size() >= options_.channels_per_peer) {
+    ++counted.refused;
+    answer(lower, header, flags::kFail, Errc::limit_reached);
+    return;
+  }
+  ParticipantSet participants;
+  participants.protocol = header.protocol;
+  participants.local.host = host().address();
+  participants.remote.host = peer.host;
+  participants.remote.channel = header.channel;
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
+  auto* const channel = new ServerChannel(*this, **high, participants, peer, header.sequence);
+  const SessionRef keep(channel);
+  channel->place = peer.servers.size();
+  peer.servers.push_back(channel);
+  if (recorded_.resolve({peer.boot_id, hash_seed_}) == nullptr) recorded_.bind({peer.boot_id, hash_seed_}, &peer);
+  servers_.bind(channel->key(), keep);
+  list(*channel);
+  if ((*high)->open_done(*channel, participants) != Errc::ok) {
+    ++counted.refused;
+    if (channel->peer_ != nullptr) drop(*channel);
+    answer(lower, header, flags::kFail, Errc::limit_reached);
+    return;
+  }
+  ++counted.received;
+  if (channel->peer_ != nullptr) channel->pop(header, std::move(message));
+}
+
+/// A message without data, back to who has sent `request`.
+void ChannelProtocol::answer(Session& lower, const ChannelHeader& request, std::uint16_t flag, Errc error) noexcept {
+  Message message(host().pool());
+  std::byte* const to = message.push(ChannelHeader::kSize);
+  if (to == nullptr) return;
+  ChannelHeader header;
+  header.flags = flag;
+  header.channel = request.channel;
+  header.protocol = request.protocol;
+  header.sequence = request.sequence;
+  header.error = static_cast<std::uint16_t>(error);
+  header.boot_id = host().boot_id();
+  header.peer_boot_id = request.boot_id;
+  header.encode(to);
+  ++counted.sent;
+  (void)lower.push(std::move(message));  // if it cannot be sent it is lost, as on the way
+}
+
+}  // namespace lrpc::netrpc::channel

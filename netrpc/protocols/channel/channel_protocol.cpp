@@ -1,0 +1,355 @@
+#include "netrpc/protocols/channel/channel_protocol.h"
+
+#include <algorithm>
+
+namespace lrpc::netrpc::channel {
+
+namespace {
+
+constexpr std::size_t kMaximumData = 0xffff;  // `length` has 16 bits
+constexpr int kSweepsPerReplyLife = 4;
+
+/// What the layer below says that a message may be long; without an answer, as much as the header can say.
+template <class Size>
+std::size_t ask_size(Session& lower) noexcept {
+  control::Request request = Size{};
+  const bool answered = lower.control(request) == Errc::ok && std::get<Size>(request).size > ChannelHeader::kSize;
+  const std::size_t most = kMaximumData + ChannelHeader::kSize;
+  return answered ? std::min(std::get<Size>(request).size, most) : most;
+}
+
+HostAddress ask_host(Session& lower) noexcept {
+  control::Request request = control::PeerHost{};
+  return lower.control(request) == Errc::ok ? std::get<control::PeerHost>(request).host : HostAddress{};
+}
+
+/// Sweeps that together last at least `life`.
+std::uint64_t epochs(Duration life, Duration period) noexcept {
+  return static_cast<std::uint64_t>((life + period - Duration(1)) / period);
+}
+
+}  // namespace
+
+ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
+    : lower(std::move(session)),
+      host(ask_host(*lower)),
+      round_trip(options.initial_timeout, options.minimum_timeout, options.longest_pause()) {
+  ask_sizes(options);
+}
+
+void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
+  path_changes.look(lower->protocol().host().peers(), host);
+  maximum = ask_size<control::MaximumMessage>(*lower);
+  optimum = std::min(ask_size<control::OptimumMessage>(*lower), maximum);
+  if (options.max_message != 0) maximum = std::min(maximum, options.max_message + ChannelHeader::kSize);
+}
+
+bool ChannelPeer::has_ended(BootId life) const noexcept {
+  return std::any_of(ended.begin(), ended.end(), [life](const EndedLife& over) { return over.boot_id == life; });
+}
+
+ChannelProtocol::ChannelProtocol(Host& host, std::string name, Protocol& below, const ChannelOptions& options)
+    : Protocol(host, std::move(name)),
+      options_(options),
+      below_(below),
+      hash_seed_(host.hash_seed()),
+      next_sequence_(options.first_sequence),
+      sweep_period_(std::max(std::min(options.reply_life, options.packet_life) / kSweepsPerReplyLife, Duration(1))),
+      packet_epochs_(epochs(2 * options.packet_life + options.give_up, sweep_period_)),
+      reply_epochs_(epochs(options.reply_life, sweep_period_)),
+      sweep_([this] { sweep(); }),
+      self_(std::make_shared<ChannelProtocol*>(this)) {
+  host.peers().watch([self = std::weak_ptr(self_)](HostAddress peer, BootId /*before*/, BootId now) {
+    if (const auto alive = self.lock()) (*alive)->host_rebooted(peer, now);
+  });
+}
+
+ChannelProtocol::~ChannelProtocol() {
+  self_.reset();
+  while (oldest_ != nullptr) drop(*oldest_);
+  // What still executes may be referred to from above: its reply will go nowhere.
+  peers_.for_each([this](const LowerKey&, std::unique_ptr<ChannelPeer>& peer) {
+    while (!peer->servers.empty()) drop(*peer->servers.back());
+  });
+}
+
+Result<SessionRef> ChannelProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  ParticipantSet below = participants;
+  below.protocol = protocol_numbers::kChannel;
+  Result<SessionRef> lower = below_.open(*this, below);
+  if (!lower) return lower;
+  ChannelPeer* const peer = peer_to_call(**lower, participants.remote.host);
+  if (!peer->host.known()) peer->host = participants.remote.host;
+  // Another protocol may have heard of its life meanwhile: channels that are asking for it go on too.
+  if (peer->boot_id == 0 && peer->host.known()) learn(*peer, host().peers().boot_id(peer->host));
+
+  ParticipantSet whole = participants;
+  if (!pick_number(*peer, participants.protocol, whole.remote.channel))
+    return Error{Errc::limit_reached,
+                 participants.remote.channel != 0
+                     ? name() + ": channel " + std::to_string(participants.remote.channel) + " is in use"
+                     : name() + ": all channels to this host are in use"};
+  return SessionRef(new ClientChannel(*this, high, whole, *peer, next_sequence_));
+}
+
+bool ChannelProtocol::pick_number(ChannelPeer& peer, ProtocolNumber protocol, std::uint16_t& number) {
+  const auto in_use = [&](std::uint16_t candidate) {
+    return clients_.resolve(key(peer.lower.get(), candidate, protocol)) != nullptr;
+  };
+  if (number != 0) return !in_use(number);
+  while (!peer.free_numbers.empty()) {
+    number = peer.free_numbers.back();
+    peer.free_numbers.pop_back();
+    if (!in_use(number)) return true;  // else somebody has asked for this very one
+  }
+  for (; peer.next_number != 0; ++peer.next_number) {
+    if (in_use(peer.next_number)) continue;
+    number = peer.next_number++;
+    return true;
+  }
+  number = 0;
+  return false;
+}
+
+void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uint64_t sequence) noexcept {
+  const ChannelKey gone = channel.key();
+  clients_.unbind(gone);
+  next_sequence_ = std::max(next_sequence_, sequence + 1);
+  peer.clients.back()->place = channel.place;
+  peer.clients[channel.place] = peer.clients.back();
+  peer.clients.pop_back();
+  peer.called = epoch_;
+  // A number from below next_number only: others have been asked for, and may be again.
+  if (gone.channel < peer.next_number || peer.next_number == 0) {
+    if (peer.free_numbers.size() < 0xffff) peer.free_numbers.push_back(gone.channel);
+  }
+}
+
+Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (Protocol** const known = enabled_.resolve({participants.protocol}); known != nullptr && *known != &high)
+    return Error{Errc::name_taken,
+                 name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
+  if (enabled_.empty()) {
+    ParticipantSet below;
+    below.protocol = protocol_numbers::kChannel;
+    if (Status status = below_.open_enable(*this, below); !status) return status;
+  }
+  enabled_.bind({participants.protocol}, &high);
+  return {};
+}
+
+void ChannelProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  Protocol** const known = enabled_.resolve({participants.protocol});
+  if (known == nullptr || *known != &high) return;
+  enabled_.unbind({participants.protocol});
+  if (!enabled_.empty()) return;
+  ParticipantSet below;
+  below.protocol = protocol_numbers::kChannel;
+  below_.open_disable(*this, below);
+}
+
+ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
+  if (auto* const known = peers_.resolve({&lower})) return known->get();
+  auto& bound = peers_.bind({&lower}, std::make_unique<ChannelPeer>(SessionRef(&lower), options_));
+  if (!sweep_.waiting()) host().events().schedule(sweep_, sweep_period_);
+  return bound.get();
+}
+
+/// A layer below that hands out sessions of others (VIPaddr) may have found another way meanwhile. The server takes the
+/// requests of one client by one way only, the first: as long as it remembers that, this host keeps to it.
+ChannelPeer* ChannelProtocol::peer_to_call(Session& lower, HostAddress host) {
+  const HostKey key{hash_seed_, host};
+  if (ChannelPeer** const known = called_.resolve(key);
+      known != nullptr && &(*known)->lower->protocol() != &lower.protocol())
+    return *known;
+  return called_.bind(key, find_peer(lower));
+}
+
+bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {
+  if (peer.boot_id == boot_id) return true;
+  if (!may_begin(peer, boot_id)) return false;
+  if (peer.boot_id == 0) return believe(peer, boot_id), true;
+  // One packet, with an address that anybody may have written, is not enough to end a life: whoever is there is asked.
+  ++counted.refused;
+  question(peer);
+  return false;
+}
+
+bool ChannelProtocol::may_begin(const ChannelPeer& peer, BootId boot_id) noexcept {
+  // Forgetting one of the ended lives would let its late packets be executed again. No honest host has so many.
+  if (!peer.has_ended(boot_id) && (peer.boot_id == 0 || peer.ended.size() < ChannelPeer::kMostEnded)) return true;
+  ++counted.refused;
+  return false;
+}
+
+void ChannelProtocol::believe(ChannelPeer& peer, BootId boot_id) noexcept {
+  if (peer.host.known()) host().peers().heard(peer.host, boot_id);  // comes back as host_rebooted
+  learn(peer, boot_id);
+}
+
+void ChannelProtocol::question(ChannelPeer& peer) noexcept {
+  while (peer.question == 0) peer.question = static_cast<std::uint32_t>(host().random());
+  ChannelHeader about;
+  about.sequence = peer.question;
+  about.boot_id = peer.boot_id;
+  answer(*peer.lower, about, channel_flags::kBootQuery, Errc::ok);
+}
+
+void ChannelProtocol::answered(Session& lower, const ChannelHeader& header) noexcept {
+  std::unique_ptr<ChannelPeer>* const known = peers_.resolve({&lower});
+  if (known == nullptr || (*known)->question == 0 || (*known)->question != header.sequence) {
+    ++counted.refused;
+    return;
+  }
+  ChannelPeer& peer = **known;
+  peer.question = 0;
+  if (peer.boot_id != header.boot_id && may_begin(peer, header.boot_id)) believe(peer, header.boot_id);
+}
+
+void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
+  if (peer.boot_id == boot_id || peer.has_ended(boot_id)) return;
+  const BootId before = std::exchange(peer.boot_id, boot_id);
+  ++learning_;
+  if (before != 0) {
+    // Where another protocol has told, the list may be full: the oldest is the least likely to come.
+    if (peer.ended.size() == ChannelPeer::kMostEnded) {
+      forget_life(peer, peer.ended.front().boot_id);
+      peer.ended.erase(peer.ended.begin());
+    }
+    peer.ended.push_back({before, host().now() + options_.packet_life});
+    while (!peer.servers.empty()) drop(*peer.servers.back());
+  }
+  // Those that complete may open, close and call.
+  std::vector<SessionRef> concerned;
+  for (ClientChannel* const channel : peer.clients) concerned.emplace_back(channel);
+  for (const SessionRef& channel : concerned) {
+    auto& client = static_cast<ClientChannel&>(*channel);
+    before == 0 ? client.peer_known() : client.peer_rebooted();
+  }
+  concerned.clear();
+  --learning_;
+}
+
+void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
+  std::vector<ChannelPeer*> concerned;
+  peers_.for_each([&](const LowerKey&, std::unique_ptr<ChannelPeer>& peer) {
+    if (peer->host == rebooted) concerned.push_back(peer.get());
+  });
+  ++learning_;
+  for (ChannelPeer* const peer : concerned) learn(*peer, now);
+  --learning_;
+}
+
+/// One client may come through two lower sessions, while the layers below do not know its host yet. What the one has
+/// executed the other knows nothing of. (Two hosts may have drawn the same number.)
+bool ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
+  const ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
+  if (at == nullptr || *at == &peer) return false;
+  return !(*at)->host.known() || !peer.host.known() || (*at)->host == peer.host;
+}
+
+void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept {
+  const ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
+  if (at != nullptr && *at == &peer) recorded_.unbind({life, hash_seed_});
+}
+
+void ChannelProtocol::list(ServerChannel& channel) noexcept {
+  channel.epoch_ = epoch_;
+  channel.listed_ = true;
+  channel.newer_ = nullptr;
+  channel.older_ = newest_;
+  (newest_ == nullptr ? oldest_ : newest_->newer_) = &channel;
+  newest_ = &channel;
+}
+
+void ChannelProtocol::unlist(ServerChannel& channel) noexcept {
+  if (!channel.listed_) return;
+  channel.listed_ = false;
+  (channel.older_ == nullptr ? oldest_ : channel.older_->newer_) = channel.newer_;
+  (channel.newer_ == nullptr ? newest_ : channel.newer_->older_) = channel.older_;
+}
+
+void ChannelProtocol::drop(ServerChannel& channel) noexcept {
+  const ChannelKey gone = channel.key();
+  const ChannelPeer& peer = *channel.peer_;
+  std::vector<ServerChannel*>& all = channel.peer_->servers;
+  all.back()->place = channel.place;
+  all[channel.place] = all.back();
+  all.pop_back();
+  if (all.empty()) forget_life(peer, peer.boot_id);  // an ended one stays: this is the present
+  unlist(channel);
+  channel.vanish();
+  servers_.unbind(gone);
+}
+
+void ChannelProtocol::sweep() noexcept {
+  ++epoch_;
+  while (oldest_ != nullptr && epoch_ - oldest_->epoch_ > packet_epochs_) drop(*oldest_);
+  for (ServerChannel* channel = oldest_; channel != nullptr && epoch_ - channel->epoch_ > reply_epochs_;
+       channel = channel->newer_) {
+    if (channel->state_ != ServerChannel::State::answered) continue;
+    channel->let_go_of_reply();
+    channel->state_ = ServerChannel::State::forgotten;
+  }
+  drop_unused_peers(false);
+  if (!peers_.empty()) host().events().schedule(sweep_, sweep_period_);
+}
+
+void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
+  if (learning_ != 0) return;
+  const Time now = host().now();
+  peers_.unbind_if([&](const LowerKey&, std::unique_ptr<ChannelPeer>& peer) {
+    std::erase_if(peer->ended, [&](const ChannelPeer::EndedLife& life) {
+      const bool over = at_once || life.until <= now;
+      if (over) forget_life(*peer, life.boot_id);
+      return over;
+    });
+    const bool called = peer->called != 0 && epoch_ - peer->called <= packet_epochs_ && !at_once;
+    const bool used = !peer->clients.empty() || !peer->servers.empty() || !peer->ended.empty() || called;
+    const bool unused_before = std::exchange(peer->unused_before, !used);
+    const bool over = !used && (unused_before || at_once);
+    if (ChannelPeer** const to_call = over ? called_.resolve({hash_seed_, peer->host}) : nullptr;
+        to_call != nullptr && *to_call == peer.get())
+      called_.unbind({hash_seed_, peer->host});
+    return over;
+  });
+}
+
+Errc ChannelProtocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = clients_.size() + servers_.size();
+    statistics->state = peers_.size();
+    return Errc::ok;
+  }
+  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
+    advertised->size = (options_.max_message != 0 ? std::min(options_.max_message, kMaximumData) : kMaximumData) +
+                       ChannelHeader::kSize;
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    // More than the sweep does: packets that are still under way are forgotten too.
+    while (oldest_ != nullptr) drop(*oldest_);
+    drop_unused_peers(true);
+    return below_.control(request);
+  }
+  const Errc outcome = below_.control(request);
+  if (outcome != Errc::ok) return outcome;
+  const auto less_header = [this](std::size_t& size) {
+    size = std::min(size - std::min(size, ChannelHeader::kSize), kMaximumData);
+    if (options_.max_message != 0) size = std::min(size, options_.max_message);
+  };
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) less_header(maximum->size);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) less_header(optimum->size);
+  return outcome;
+}
+
+}  // namespace lrpc::netrpc::channel
+
+namespace lrpc::netrpc {
+
+std::unique_ptr<Protocol> make_channel(Host& host, std::string name, Protocol& below, const ChannelOptions& options) {
+  return std::make_unique<channel::ChannelProtocol>(host, std::move(name), below, options);
+}
+
+}  // namespace lrpc::netrpc

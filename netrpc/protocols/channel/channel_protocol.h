@@ -1,0 +1,289 @@
+// CHANNEL's own objects. Private to this folder.
+#pragma once
+
+#include <cassert>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "netrpc/protocols/channel/channel.h"
+#include "netrpc/protocols/channel/channel_header.h"
+#include "netrpc/protocols/channel/round_trip.h"
+
+namespace lrpc::netrpc::channel {
+
+class ChannelProtocol;
+class ClientChannel;
+class ServerChannel;
+
+/// Serial number arithmetic: how far `a` is ahead of `b`, over the wrap-around.
+[[nodiscard]] constexpr std::int32_t ahead(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::int32_t>(a - b);
+}
+
+/// What is known about the host at the other end of one lower session. Owned by the protocol; goes when no channel, of
+/// either direction, and no memory of ended lives needs it.
+struct ChannelPeer {
+  ChannelPeer(SessionRef session, const ChannelOptions& options);
+
+  SessionRef lower;
+  HostAddress host;          ///< Zero where the layer below knows a device address only.
+  BootId boot_id = 0;        ///< The life it is in; zero: not asked yet.
+  std::size_t maximum = 0;   ///< Bytes of a CHANNEL message with its header.
+  std::size_t optimum = 0;   ///< The same, in one packet.
+  PathChanges path_changes;  ///< Since the two were asked for.
+  RoundTripTimer round_trip;
+  std::vector<ClientChannel*> clients;
+  std::vector<ServerChannel*> servers;
+  std::vector<std::uint16_t> free_numbers;  ///< Most recently used last: the server remembers few channels.
+  std::uint16_t next_number = 1;
+  bool unused_before = false;  ///< At the last sweep already.
+  /// The sweep in which the last channel to it was closed; 0: none ever was. The server remembers for as long by which
+  /// way this host has called (recorded_elsewhere()).
+  std::uint64_t called = 0;
+  /// The peer has been asked whether it is in another life, with this number. Zero: it has not.
+  std::uint32_t question = 0;
+
+  /// Lives that are over. What comes from one of them has been under way for long and may have been executed already:
+  /// it is dropped, for as long as a packet can live.
+  struct EndedLife {
+    BootId boot_id = 0;
+    Time until{};
+  };
+  static constexpr std::size_t kMostEnded = 128;
+  std::vector<EndedLife> ended;
+
+  void ask_sizes(const ChannelOptions& options) noexcept;
+  /// Asks again where a peer has said what it receives.
+  void look_at_sizes(const ChannelOptions& options) noexcept {
+    if (path_changes.noticed(lower->protocol().host().peers(), host)) [[unlikely]]
+      ask_sizes(options);
+  }
+  [[nodiscard]] bool has_ended(BootId life) const noexcept;
+  /// Packets beyond the first that a message of `size` bytes of data takes.
+  [[nodiscard]] std::size_t more_packets(std::size_t size) const noexcept {
+    const std::size_t whole = size + ChannelHeader::kSize;
+    return whole <= optimum ? 0 : (whole - 1) / optimum;
+  }
+};
+
+/// Which channel a packet is for. The peer is named by its lower session, of which there is one for each host.
+struct ChannelKey {
+  const Session* lower = nullptr;
+  std::uint16_t channel = 0;
+  ProtocolNumber protocol = 0;
+  std::uint64_t seed = 0;  ///< The host's: the peer chooses the rest.
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    return mix(seed ^ reinterpret_cast<std::uintptr_t>(lower), std::uint64_t{channel} << 32 | protocol);
+  }
+  friend bool operator==(const ChannelKey& a, const ChannelKey& b) noexcept {
+    return a.lower == b.lower && a.channel == b.channel && a.protocol == b.protocol;
+  }
+};
+
+/// The client's end of a channel. Owned by its SessionRefs.
+class ClientChannel final : public Session {
+ public:
+  ClientChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants, ChannelPeer& peer,
+                std::uint64_t sequence);
+  void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
+  void cancel(Transaction& transaction) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  /// Something has arrived from the server for this channel; its data is cut to its length.
+  void pop(const ChannelHeader& header, Message&& message) noexcept;
+
+  /// The peer's life is known now.
+  void peer_known() noexcept;
+  /// The peer is in another life now than before.
+  void peer_rebooted() noexcept;
+  [[nodiscard]] ChannelKey key() const noexcept;
+
+  std::size_t place = 0;  ///< In its peer's list.
+
+ protected:
+  ~ClientChannel() override;
+  void unreferenced() noexcept override;
+
+ private:
+  enum class State : std::uint8_t {
+    idle,
+    querying,   ///< Asks for the peer's boot identifier. The request has not been sent.
+    waiting,    ///< The request has been sent.
+    executing,  ///< The server has said that it has it: probes only.
+  };
+  [[nodiscard]] ChannelProtocol& channels() const noexcept;
+  void start(Message&& request) noexcept;
+  [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) noexcept;
+  void send(std::uint16_t flag) noexcept;
+  void send_again(Time now) noexcept;
+  void send_request_again(Time now) noexcept;
+  /// The server says that it lacks the request.
+  void lacking(Time now) noexcept;
+  void arm(Time now) noexcept;
+  void expired() noexcept;
+  void measure(Time now) noexcept;
+  void finish(Errc outcome, Message&& reply) noexcept;
+
+  ChannelPeer& peer_;
+  State state_ = State::idle;
+  std::uint8_t again_ = 0;              ///< How often the back-off counts that something was sent again.
+  BootId life_ = 0;                     ///< The peer's that the request was sent to.
+  std::uint64_t sequence_;              ///< Of the last request; the wire carries the low 32 bits.
+  Transaction* transaction_ = nullptr;  ///< Null while busy: the call was given up, the server may still be at it.
+  Message request_;                     ///< A share, with its header, to send again; without a header while querying.
+  std::size_t more_in_reply_ = 0;  ///< Packets beyond the first of the last reply: what the next is expected to take.
+  std::size_t more_in_request_ = 0;
+  Time sent_{};      ///< The first time.
+  Time heard_{};     ///< The last sign of life, or when the call began.
+  Time send_due_{};  ///< When to send again.
+  Time deadline_{};
+  Duration interval_{};
+  Time timer_due_{};
+  // A request of several packets is not sent again before the server has said that it lacks it.
+  Time requested_{};         ///< When the request was sent last.
+  Duration asking_after_{};  ///< How long after that the server is asked.
+  std::uint8_t asked_ = 0;   ///< Questions since then that have not been answered.
+  bool lacking_ = false;     ///< The server lacks what was sent then.
+  std::uint8_t resent_ = 0;  ///< How often the request has been sent again.
+  bool ambiguous_ = false;   ///< The reply may answer something that was sent later than the request.
+  Repeated repeated_;
+  Event timer_;
+};
+
+/// The server's end: also what is remembered of a channel between its requests. Kept in the protocol's map.
+class ServerChannel final : public Session {
+ public:
+  ServerChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants, ChannelPeer& peer,
+                std::uint32_t sequence) noexcept;
+  void reply(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  /// A request or a probe; the sender's life and the life it means have been checked.
+  void pop(const ChannelHeader& header, Message&& message) noexcept;
+  /// The client or what was kept for it is gone: nothing is sent any more.
+  void vanish() noexcept;
+  [[nodiscard]] ChannelKey key() const noexcept;
+
+  std::size_t place = 0;  ///< In its peer's list.
+
+ protected:
+  ~ServerChannel() override;
+
+ private:
+  friend class ChannelProtocol;
+  enum class State : std::uint8_t {
+    fresh,      ///< No request yet.
+    executing,  ///< The protocol above has one.
+    answered,   ///< The reply is kept, until the next request acknowledges it.
+    forgotten,  ///< Answered, but the reply is not kept any more.
+  };
+  [[nodiscard]] ChannelProtocol& channels() const noexcept;
+  void execute(std::uint32_t sequence, Message&& request) noexcept;
+  [[nodiscard]] bool push_header(std::uint16_t flag, Message& message, Errc error) noexcept;
+  void send(std::uint16_t flag, Errc error) noexcept;
+  void push_reply(Message&& message) noexcept;
+  void send_reply() noexcept;
+  void keep_reply(const Message& reply) noexcept;
+  void let_go_of_reply() noexcept;
+
+  ChannelPeer* peer_;
+  State state_ = State::fresh;
+  std::uint32_t sequence_;
+  Message reply_;         ///< A share, with its header, to send again.
+  std::size_t kept_ = 0;  ///< What it counts for in the protocol's kept_.
+  // The list of channels that are not executing, the longest unused first.
+  ServerChannel* older_ = nullptr;
+  ServerChannel* newer_ = nullptr;
+  bool listed_ = false;
+  std::uint64_t epoch_ = 0;
+};
+
+class ChannelProtocol final : public Protocol {
+ public:
+  ChannelProtocol(Host& host, std::string name, Protocol& below, const ChannelOptions& options);
+  ~ChannelProtocol() override;
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class ClientChannel;
+  friend class ServerChannel;
+  struct NumberKey {
+    ProtocolNumber protocol = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, protocol); }
+    friend bool operator==(NumberKey, NumberKey) = default;
+  };
+  struct LowerKey {
+    const Session* lower = nullptr;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(lower)); }
+    friend bool operator==(LowerKey, LowerKey) = default;
+  };
+
+  struct LifeKey {
+    BootId life = 0;
+    std::uint64_t seed = 0;  ///< The host's.
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, life); }
+    friend bool operator==(LifeKey a, LifeKey b) noexcept { return a.life == b.life; }
+  };
+
+  [[nodiscard]] ChannelKey key(const Session* lower, std::uint16_t channel, ProtocolNumber protocol) const noexcept {
+    return {lower, channel, protocol, hash_seed_};
+  }
+  [[nodiscard]] ChannelPeer* find_peer(Session& lower);
+  /// Where channels to `host` go, which the layer below now reaches through `lower`.
+  [[nodiscard]] ChannelPeer* peer_to_call(Session& lower, HostAddress host);
+  [[nodiscard]] bool pick_number(ChannelPeer& peer, ProtocolNumber protocol, std::uint16_t& number);
+  void input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
+  void accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
+  void answer(Session& lower, const ChannelHeader& request, std::uint16_t flags, Errc error) noexcept;
+  /// Something says that `peer` is in the life `boot_id`. False: that is not known to be so (any more, or yet: where
+  /// another life was known the peer is asked).
+  [[nodiscard]] bool heard(ChannelPeer& peer, BootId boot_id) noexcept;
+  /// A boot answer for no channel: to question(), if it is one.
+  void answered(Session& lower, const ChannelHeader& header) noexcept;
+  void question(ChannelPeer& peer) noexcept;
+  [[nodiscard]] bool may_begin(const ChannelPeer& peer, BootId boot_id) noexcept;
+  void believe(ChannelPeer& peer, BootId boot_id) noexcept;
+  void learn(ChannelPeer& peer, BootId boot_id) noexcept;
+  void host_rebooted(HostAddress host, BootId now) noexcept;
+  void closed(ClientChannel& channel, ChannelPeer& peer, std::uint64_t sequence) noexcept;
+  [[nodiscard]] bool recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
+  void forget_life(const ChannelPeer& peer, BootId life) noexcept;
+  void list(ServerChannel& channel) noexcept;
+  void unlist(ServerChannel& channel) noexcept;
+  void drop(ServerChannel& channel) noexcept;
+  void sweep() noexcept;
+  void drop_unused_peers(bool at_once) noexcept;
+
+  const ChannelOptions options_;
+  Protocol& below_;
+  const std::uint64_t hash_seed_;
+  Map<ChannelKey, ClientChannel*> clients_;
+  Map<ChannelKey, SessionRef> servers_;
+  Map<NumberKey, Protocol*> enabled_;
+  Map<LowerKey, std::unique_ptr<ChannelPeer>> peers_;
+  Map<HostKey, ChannelPeer*> called_;  ///< Those that have been called, while their servers remember it.
+  /// Where requests of a client's life have been executed, for as long as that is remembered.
+  Map<LifeKey, const ChannelPeer*> recorded_;
+  /// Above every sequence number that any closed channel has used: a number that is used again goes on behind it, so
+  /// that nothing has to be remembered of closed channels.
+  std::uint64_t next_sequence_;
+  std::size_t kept_ = 0;  ///< Bytes of replies that are kept.
+  ServerChannel* oldest_ = nullptr;
+  ServerChannel* newest_ = nullptr;
+  // Ages are counted in sweeps, so that a request costs no look at the clock at the server.
+  Duration sweep_period_;
+  /// How long a channel is remembered after the last thing that happened on it. When its request has been executed, an
+  /// in-progress of before may be under way for packet_life; the client then sends the request for give_up more; and
+  /// the last copy may be under way for packet_life.
+  std::uint64_t packet_epochs_;
+  std::uint64_t reply_epochs_;
+  std::uint64_t epoch_ = 1;
+  Event sweep_;
+  int learning_ = 0;                        ///< Peers must stay where they are.
+  std::shared_ptr<ChannelProtocol*> self_;  ///< For the watcher of reboots, which outlives this.
+};
+
+}  // namespace lrpc::netrpc::channel

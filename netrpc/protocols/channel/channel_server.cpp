@@ -1,0 +1,157 @@
+// The server's half of CHANNEL.
+#include "netrpc/protocols/channel/channel_protocol.h"
+
+namespace lrpc::netrpc::channel {
+
+namespace flags = channel_flags;
+
+namespace {
+constexpr std::size_t kReplyCost = 512;  // what the shortest reply takes of the pool
+}  // namespace
+
+ServerChannel::ServerChannel(ChannelProtocol& protocol, Protocol& high, const ParticipantSet& participants,
+                             ChannelPeer& peer, std::uint32_t sequence) noexcept
+    : Session(protocol, high, participants), peer_(&peer), sequence_(sequence) {}
+
+ServerChannel::~ServerChannel() = default;
+
+ChannelProtocol& ServerChannel::channels() const noexcept { return static_cast<ChannelProtocol&>(protocol()); }
+
+ChannelKey ServerChannel::key() const noexcept {
+  return channels().key(peer_->lower.get(), participants().remote.channel, participants().protocol);
+}
+
+void ServerChannel::vanish() noexcept {
+  peer_ = nullptr;
+  let_go_of_reply();
+}
+
+void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept {
+  const std::int32_t newer = state_ == State::fresh ? 1 : ahead(header.sequence, sequence_);
+  if (newer > 0 && header.flags != flags::kPleaseAck) [[likely]] {
+    // Executing both would make a server work for one channel without bound, and mix up the two replies. It has not
+    // been accepted, so it will be sent again.
+    if (state_ == State::executing) {
+      channels().answer(*peer_->lower, header, flags::kInProgress, Errc::ok);
+      return;
+    }
+    if (header.flags == flags::kDoYouHave) return channels().answer(*peer_->lower, header, flags::kLacking, Errc::ok);
+    execute(header.sequence, std::move(message));
+    return;
+  }
+  ++channels().counted.duplicates;
+  if (newer < 0) return;  // so old that nobody waits for it
+  if (newer > 0) {        // a probe for a request that has not arrived: the client has given it up
+    channels().answer(*peer_->lower, header, flags::kFail, Errc::call_failed);
+    return;
+  }
+  switch (state_) {
+    case State::executing: send(flags::kAck, Errc::ok); return;
+    case State::answered:
+      channels().unlist(*this);
+      channels().list(*this);
+      send_reply();
+      return;
+    default: channels().answer(*peer_->lower, header, flags::kFail, Errc::call_failed);
+  }
+}
+
+void ServerChannel::execute(std::uint32_t sequence, Message&& request) noexcept {
+  channels().unlist(*this);
+  let_go_of_reply();  // the client has it: else it would not ask for more
+  sequence_ = sequence;
+  state_ = State::executing;
+  const SessionRef keep(this);
+  high().call_demux(*this, std::move(request));
+}
+
+void ServerChannel::reply(Message message) noexcept {
+  if (peer_ == nullptr || state_ != State::executing) return;  // nobody waits for it any more
+  channels().list(*this);
+  state_ = State::forgotten;
+  peer_->look_at_sizes(channels().options_);
+  if (message.size() + ChannelHeader::kSize > peer_->maximum) [[unlikely]]
+    return send(flags::kFail, Errc::message_too_long);
+  if (message.pool() == nullptr) message = Message(channels().host().pool());
+  // Without memory it is sent once or not at all: if it is lost, the client's probe is answered that the call has
+  // failed.
+  if (!push_header(flags::kReply, message, Errc::ok)) return;
+  keep_reply(message);
+  push_reply(std::move(message));
+}
+
+/// What the link has become too small for since `maximum` was asked will never arrive: the client need not wait for it.
+void ServerChannel::push_reply(Message&& message) noexcept {
+  ++channels().counted.sent;
+  if (peer_->lower->push(std::move(message)) != Errc::message_too_long) return;
+  let_go_of_reply();
+  state_ = State::forgotten;
+  send(flags::kFail, Errc::message_too_long);
+}
+
+/// Not beyond `memory`: peers that never acknowledge could take all buffers of the host.
+void ServerChannel::keep_reply(const Message& reply) noexcept {
+  const std::size_t cost = reply.size() + kReplyCost;
+  std::size_t& all = channels().kept_;
+  if (cost > channels().options_.memory || all > channels().options_.memory - cost) [[unlikely]]
+    return;
+  reply_ = reply.share();
+  if (reply_.size() != reply.size()) [[unlikely]]
+    return reply_.clear();
+  all += kept_ = cost;
+  state_ = State::answered;
+}
+
+void ServerChannel::let_go_of_reply() noexcept {
+  channels().kept_ -= std::exchange(kept_, 0);
+  reply_.clear();
+}
+
+void ServerChannel::send_reply() noexcept {
+  Message again = reply_.share();
+  if (again.size() != reply_.size()) return;
+  ++channels().counted.retransmissions;
+  push_reply(std::move(again));
+}
+
+bool ServerChannel::push_header(std::uint16_t flag, Message& message, Errc error) noexcept {
+  ChannelHeader header;
+  header.length = static_cast<std::uint16_t>(message.size());
+  std::byte* const to = message.push(ChannelHeader::kSize);
+  if (to == nullptr) return false;
+  header.flags = flag;
+  header.channel = participants().remote.channel;
+  header.protocol = participants().protocol;
+  header.sequence = sequence_;
+  header.error = static_cast<std::uint16_t>(error);
+  header.boot_id = channels().host().boot_id();
+  header.peer_boot_id = peer_->boot_id;
+  header.encode(to);
+  return true;
+}
+
+/// A message without data.
+void ServerChannel::send(std::uint16_t flag, Errc error) noexcept {
+  Message message(channels().host().pool());
+  if (!push_header(flag, message, error)) return;
+  ++channels().counted.sent;
+  (void)peer_->lower->push(std::move(message));  // if it cannot be sent it is lost, as on the way
+}
+
+Errc ServerChannel::control(control::Request& request) noexcept {
+  if (peer_ != nullptr) {
+    peer_->look_at_sizes(channels().options_);
+    if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+      maximum->size = peer_->maximum - ChannelHeader::kSize;
+      return Errc::ok;
+    }
+    if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+      optimum->size = peer_->optimum - ChannelHeader::kSize;
+      return Errc::ok;
+    }
+    if (std::holds_alternative<control::Authenticated>(request)) return peer_->lower->control(request);
+  }
+  return Session::control(request);
+}
+
+}  // namespace lrpc::netrpc::channel

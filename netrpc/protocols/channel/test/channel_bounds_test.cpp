@@ -1,0 +1,184 @@
+// CHANNEL: what peers can make a server keep, and what it believes of them.
+#include "netrpc/protocols/channel/test/channel_pair.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+namespace flags = channel_flags;
+
+TEST(ChannelBoundsTest, replies_that_nobody_acknowledges_take_a_bounded_part_of_the_memory) {
+  ChannelPair pair({.memory = 40'000});
+  const std::string large(18'000, 'x');
+  std::vector<SessionRef> sessions;
+  for (int i = 0; i < 10; ++i) {
+    sessions.push_back(pair.open());
+    TestCall call;
+    pair.call(*sessions.back(), call, large);
+    pair.wire.deliver_all();
+    EXPECT_EQ(call.reply, large);
+  }
+  EXPECT_EQ(pair.wire[1].host.pool().in_use(), 2U);
+
+  // One that is not kept cannot be sent again.
+  TestCall lost;
+  pair.call(*sessions.back(), lost, large);
+  pair.wire.deliver_next();
+  pair.wire.take();
+  pair.wire.pass(100ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(lost.outcome, Errc::call_failed);
+  EXPECT_EQ(pair.executions(large), 11U);
+
+  // Where others were acknowledged there is room again.
+  for (int i = 0; i < 2; ++i) {
+    TestCall call;
+    pair.call(*sessions[static_cast<std::size_t>(i)], call, "x");
+    pair.wire.deliver_all();
+  }
+  TestCall repeated;
+  pair.call(*sessions.back(), repeated, large);
+  pair.wire.deliver_next();
+  pair.wire.take();
+  pair.wire.pass(100ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(repeated.reply, large);
+
+  sessions.clear();
+  pair.session = {};
+  pair.wire.pass(30s, 100ms);
+  EXPECT_EQ(pair.wire[1].host.pool().in_use(), 0U);
+}
+
+TEST(ChannelBoundsTest, a_reply_that_the_link_no_longer_carries_fails_its_call_at_once) {
+  ChannelPair pair;
+  const std::string large(2000, 'x');
+  pair.expect_ok(large);
+  pair.wire[1].end.maximum = 1000;
+  TestCall refused;
+  pair.call(refused, large);
+  pair.wire.deliver_all();
+  EXPECT_EQ(refused.outcome, Errc::call_failed);
+  EXPECT_EQ(refused.completions, 1);
+  pair.expect_ok("small");
+
+  // The same for one that was sent before, and lost.
+  pair.wire[1].end.maximum = 20000;
+  TestCall lost;
+  pair.call(lost, large);
+  pair.wire.deliver_next();
+  pair.wire.take();
+  pair.wire[1].end.maximum = 1000;
+  pair.wire.pass(100ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(lost.outcome, Errc::call_failed);
+  EXPECT_EQ(pair.executions(large), 3U);
+}
+
+/// Delivers packets of the client as if the layers below had them from another session, whose host they do not know.
+class OtherWay {
+ public:
+  explicit OtherWay(ChannelPair& pair) : pair_(pair), end_(pair.wire[1].host) {
+    session_ = SessionRef(new End(end_, *pair.server_channel, {}));
+  }
+  void deliver(const PacketWire::Packet& packet) {
+    Host& host = pair_.wire[1].host;
+    const Shepherd inside(host.monitor());
+    pair_.server_channel->demux(*session_, Message::copy_of(host.pool(), std::as_bytes(std::span(packet.bytes))));
+  }
+
+ private:
+  struct End final : Session {
+    using Session::Session;
+    [[nodiscard]] Errc push(Message /*message*/) noexcept override { return Errc::ok; }
+  };
+  ChannelPair& pair_;
+  SinkProtocol end_;
+  SessionRef session_;
+};
+
+TEST(ChannelBoundsTest, a_request_that_comes_through_two_lower_sessions_is_executed_once) {
+  ChannelPair pair;
+  OtherWay other(pair);
+  pair.expect_ok("warm");
+  TestCall call;
+  pair.call(call, "once");
+  const PacketWire::Packet request = pair.wire.packets.at(0);
+  pair.wire.deliver_all();
+  other.deliver(request);
+  EXPECT_EQ(pair.executions("once"), 1U);
+
+  // Nor when the client has rebooted meanwhile.
+  pair.reboot_client();
+  pair.expect_ok("second life");
+  other.deliver(request);
+  EXPECT_EQ(pair.executions("once"), 1U);
+
+  // What is remembered of it goes as all the rest.
+  pair.session = {};
+  pair.wire.pass(160s, 100ms);
+  EXPECT_EQ(ChannelPair::statistics(*pair.server_channel).state, 0U);
+  pair.session = pair.open();
+  TestCall last;
+  pair.call(last, "last");
+  while (pair.wire.packets.at(0).flags() != flags::kRequest) pair.wire.deliver_next();
+  other.deliver(pair.wire.packets.at(0));
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.executions("last"), 1U);
+}
+
+TEST(ChannelBoundsTest, one_packet_with_another_boot_identifier_does_not_cut_a_client_off) {
+  ChannelPair pair;
+  pair.expect_ok("warm");
+  pair.server->at_once = false;
+  TestCall call;
+  pair.call(call, "going on");
+  PacketWire::Packet forged = pair.wire.packets.at(0);
+  pair.wire.deliver_next();
+  for (int i = 1; i < 10; ++i) {
+    forged.bytes[17] = static_cast<char>(forged.bytes[17] + i);  // the client's boot identifier
+    pair.wire.deliver(forged);
+    PacketWire::Packet answer = forged;  // nor do answers to questions that the forger has not seen
+    answer.bytes[0] = 0;
+    answer.bytes[1] = static_cast<char>(flags::kBootAnswer);
+    answer.bytes[2] = answer.bytes[3] = 0;
+    pair.wire.deliver(answer);
+  }
+  EXPECT_EQ(pair.executions("going on"), 1U);
+  pair.wire.deliver_all();
+  pair.server->answer_next();
+  pair.wire.deliver_all();
+  EXPECT_EQ(call.reply, "going on");
+  pair.server->at_once = true;
+  pair.expect_ok("and on");
+}
+
+TEST(ChannelBoundsTest, one_packet_that_says_that_the_server_has_rebooted_does_not_fail_a_call) {
+  ChannelPair pair;
+  pair.expect_ok("warm");
+  TestCall call;
+  pair.call(call, "going on");
+  const PacketWire::Packet request = pair.wire.take();
+  pair.wire.deliver(request);
+  const PacketWire::Packet reply = pair.wire.take();
+  PacketWire::Packet forged = reply;
+  forged.bytes[1] = static_cast<char>(flags::kRebooted);
+  forged.bytes[17] = static_cast<char>(forged.bytes[17] + 1);  // the server's boot identifier
+  pair.wire.deliver(forged);
+  pair.wire.deliver_all();
+  EXPECT_EQ(call.completions, 0);
+  pair.wire.deliver(reply);
+  EXPECT_EQ(call.reply, "going on");
+}
+
+TEST(ChannelBoundsTest, a_client_that_has_rebooted_is_asked_once_and_loses_no_time_by_it) {
+  ChannelPair pair;
+  pair.expect_ok("warm");
+  pair.reboot_client();
+  pair.expect_ok("second life");  // without a timer having run
+  EXPECT_TRUE(pair.wire.packets.empty());
+  pair.expect_ok("and on");
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc

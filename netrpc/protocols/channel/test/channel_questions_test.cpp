@@ -1,0 +1,103 @@
+// CHANNEL's large requests: the server is asked before they are sent again.
+#include "netrpc/protocols/channel/test/channel_pair.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+namespace flags = channel_flags;
+
+/// Takes three packets on the wire of these tests.
+const std::string kLarge(4000, 'x');
+
+/// Lets time pass until something is sent.
+PacketWire::Packet next_packet(ChannelPair& pair) {
+  for (int i = 0; i < 10'000 && pair.wire.packets.empty(); ++i) pair.wire.pass(100us);
+  return pair.wire.take();
+}
+
+struct LargeCall : ChannelPair {
+  LargeCall() {
+    for (int i = 0; i < 5; ++i) expect_ok(kLarge);
+    server->executed.clear();
+    ChannelPair::call(call, kLarge);
+  }
+  TestCall call;
+};
+
+TEST(ChannelQuestionsTest, a_large_request_whose_reply_is_lost_is_asked_for_and_not_sent_again) {
+  LargeCall pair;
+  pair.wire.deliver_next();
+  EXPECT_EQ(pair.wire.take().flags(), flags::kReply);
+  const PacketWire::Packet question = next_packet(pair);
+  EXPECT_EQ(question.flags(), flags::kDoYouHave);
+  EXPECT_TRUE(question.data().empty());
+  pair.wire.deliver(question);
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.call.outcome, Errc::ok);
+  EXPECT_EQ(pair.call.reply, kLarge);
+  EXPECT_EQ(pair.executions(kLarge), 1U);
+}
+
+TEST(ChannelQuestionsTest, a_large_request_is_sent_again_when_the_server_says_that_it_lacks_it) {
+  LargeCall pair;
+  pair.wire.take();
+  pair.wire.deliver(next_packet(pair));
+  const PacketWire::Packet lacking = pair.wire.take();
+  EXPECT_EQ(lacking.flags(), flags::kLacking);
+  EXPECT_EQ(pair.executions(kLarge), 0U);
+  pair.wire.deliver(lacking);
+  const PacketWire::Packet again = next_packet(pair);
+  EXPECT_EQ(again.flags(), flags::kRequest);
+  EXPECT_EQ(again.data(), kLarge);
+  pair.wire.deliver(again);
+  // The reply is lost, and what said so comes once more, late.
+  pair.wire.take();
+  pair.wire.deliver(lacking);
+  pair.wire.deliver(next_packet(pair));
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.call.outcome, Errc::ok);
+  EXPECT_EQ(pair.executions(kLarge), 1U);
+}
+
+TEST(ChannelQuestionsTest, a_server_that_works_on_a_large_request_acknowledges_it_when_asked) {
+  LargeCall pair;
+  pair.server->at_once = false;
+  pair.wire.deliver_next();
+  pair.wire.deliver(next_packet(pair));
+  EXPECT_EQ(pair.wire.packets.at(0).flags(), flags::kAck);
+  pair.wire.deliver_all();
+  EXPECT_EQ(next_packet(pair).flags(), flags::kPleaseAck);
+  pair.server->answer_next();
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.call.outcome, Errc::ok);
+}
+
+TEST(ChannelQuestionsTest, a_large_request_is_sent_again_to_a_server_that_knows_no_questions) {
+  LargeCall pair;
+  pair.wire.take();
+  PacketWire::Packet sent = next_packet(pair);
+  int questions = 0;
+  for (; sent.flags() == flags::kDoYouHave && questions < 10; ++questions) sent = next_packet(pair);
+  EXPECT_EQ(questions, 3);
+  EXPECT_EQ(sent.flags(), flags::kRequest);
+  pair.wire.deliver(sent);
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.call.outcome, Errc::ok);
+}
+
+TEST(ChannelQuestionsTest, a_large_request_that_never_arrives_fails_its_call_though_the_server_says_so) {
+  LargeCall pair;
+  pair.wire.take();
+  for (int i = 0; i < 70 && !pair.call.done(); ++i) {
+    pair.wire.pass(100ms);
+    std::erase_if(pair.wire.packets, [](const auto& packet) { return packet.flags() == flags::kRequest; });
+    pair.wire.deliver_all();
+    std::erase_if(pair.wire.packets, [](const auto& packet) { return packet.flags() == flags::kRequest; });
+  }
+  EXPECT_EQ(pair.call.outcome, Errc::call_failed);
+  EXPECT_EQ(pair.executions(kLarge), 0U);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc

@@ -1,0 +1,302 @@
+#include "netrpc/protocols/datagram/reliable_datagram.h"
+
+#include <vector>
+
+#include "lrpc/netrpc/wire.h"
+#include "netrpc/protocols/select/channel_pool.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+constexpr std::size_t kHeader = 4;  // the number of the protocol above
+
+class ReliableDatagram;
+
+class DatagramSession final : public Session {
+ public:
+  DatagramSession(ReliableDatagram& protocol, Protocol& high, const ParticipantSet& participants) noexcept;
+  [[nodiscard]] Errc push(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  void pop(Message message) noexcept { high().demux(*this, std::move(message)); }
+
+  ChannelPool* pool = nullptr;  ///< From the first push on, where it was made passively.
+
+ protected:
+  ~DatagramSession() override {
+    if (pool != nullptr) --pool->users;
+  }
+};
+
+class ReliableDatagram final : public Protocol {
+ public:
+  ReliableDatagram(Host& host, std::string name, Protocol& below, ReliableDatagramOptions options)
+      : Protocol(host, std::move(name)), options_(std::move(options)), below_(below), sweep_([this] { sweep(); }) {}
+  ~ReliableDatagram() override {
+    if (!enabled_.empty()) below_.open_disable(*this, below_participants({}));
+    sessions_.clear();  // before the pools that they refer to
+  }
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void call_demux(Session& lower, Message request) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class DatagramSession;
+  struct Key {
+    HostAddress host;
+    ProtocolNumber protocol = 0;
+    std::uint64_t seed = 0;  ///< The host's: peers choose the rest.
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, std::uint64_t{host.value} << 32 | protocol); }
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  /// A message under way. Kept, and used again.
+  class Delivery final : public Transaction {
+   public:
+    explicit Delivery(ReliableDatagram& protocol) : protocol_(protocol) {}
+    void completed(Errc outcome, Message /*reply*/) noexcept override {
+      protocol_.free_.push_back(this);
+      if (outcome == Errc::ok) return;
+      ++protocol_.counted.failed;
+      if (protocol_.options_.failed) protocol_.options_.failed(to.host, to.protocol, outcome);
+    }
+    Key to;
+
+   private:
+    ReliableDatagram& protocol_;
+  };
+
+  [[nodiscard]] ParticipantSet below_participants(HostAddress to) const noexcept {
+    ParticipantSet participants;
+    participants.protocol = protocol_numbers::kReliableDatagram;
+    participants.local.host = host().address();
+    participants.remote.host = to;
+    return participants;
+  }
+  [[nodiscard]] Key key(HostAddress to, ProtocolNumber protocol) const noexcept {
+    return {to, protocol, host().hash_seed()};
+  }
+  [[nodiscard]] Result<ChannelPool*> pool_to(HostAddress to);
+  /// Empty: it has been taken. Otherwise nobody wants it.
+  [[nodiscard]] static Errc unwrap(Message& reply) noexcept { return reply.empty() ? Errc::ok : Errc::bad_procedure; }
+  [[nodiscard]] bool deliver(Session& lower, Message message) noexcept;
+  void keep_sweeping() noexcept {
+    if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
+  }
+  void sweep() noexcept;
+  void drop_unused(bool at_once) noexcept;
+
+  const ReliableDatagramOptions options_;
+  Protocol& below_;
+  Map<Key, Protocol*> enabled_;                   ///< With host 0.
+  Map<Key, std::unique_ptr<ChannelPool>> pools_;  ///< With protocol 0.
+  Map<Key, SessionRef> sessions_;
+  std::vector<std::unique_ptr<Delivery>> deliveries_;
+  std::vector<Delivery*> free_;
+  Event sweep_;
+};
+
+DatagramSession::DatagramSession(ReliableDatagram& protocol, Protocol& high,
+                                 const ParticipantSet& participants) noexcept
+    : Session(protocol, high, participants) {}
+
+Errc DatagramSession::push(Message message) noexcept {
+  auto& datagrams = static_cast<ReliableDatagram&>(protocol());
+  if (pool == nullptr) {
+    Result<ChannelPool*> found = datagrams.pool_to(peer());
+    if (!found) return found.error().code;
+    pool = *found;
+    ++pool->users;
+  }
+  if (pool->waiting() >= datagrams.options_.queue) return Errc::limit_reached;
+  control::Request largest = control::MaximumMessage{};
+  if (pool->control(largest) == Errc::ok && message.size() + kHeader > std::get<control::MaximumMessage>(largest).size)
+    return Errc::message_too_long;
+  if (message.pool() == nullptr) message = Message(datagrams.host().pool());
+  std::byte* const to = message.push(kHeader);
+  if (to == nullptr) return Errc::limit_reached;
+  WireWriter(to).put(participants().protocol);
+
+  if (datagrams.free_.empty()) {
+    datagrams.deliveries_.push_back(std::make_unique<ReliableDatagram::Delivery>(datagrams));
+    datagrams.free_.reserve(datagrams.deliveries_.size());
+    datagrams.free_.push_back(datagrams.deliveries_.back().get());
+  }
+  ReliableDatagram::Delivery* const delivery = datagrams.free_.back();
+  datagrams.free_.pop_back();
+  delivery->to = datagrams.key(peer(), participants().protocol);
+  ++datagrams.counted.sent;
+  pool->call(std::move(message), *delivery, Duration(0));
+  return Errc::ok;
+}
+
+Errc DatagramSession::control(control::Request& request) noexcept {
+  if (pool == nullptr || std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
+  const Errc outcome = pool->control(request);
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
+    maximum->size -= std::min(maximum->size, kHeader);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
+    optimum->size -= std::min(optimum->size, kHeader);
+  return outcome;
+}
+
+Result<ChannelPool*> ReliableDatagram::pool_to(HostAddress to) {
+  if (auto* const known = pools_.resolve(key(to, 0))) return known->get();
+  auto pool =
+      std::make_unique<ChannelPool>(*this, below_, below_participants(to), options_.channels, options_.queue, unwrap);
+  if (Status status = pool->open_first(); !status) return status.error();
+  keep_sweeping();
+  return pools_.bind(key(to, 0), std::move(pool)).get();
+}
+
+Result<SessionRef> ReliableDatagram::open(Protocol& high, const ParticipantSet& participants) {
+  if (!participants.remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
+  const Key whole = key(participants.remote.host, participants.protocol);
+  if (SessionRef* const known = sessions_.resolve(whole)) {
+    if (&(*known)->high() == &high) return *known;
+    return Error{Errc::name_taken,
+                 name() + ": protocol " + std::to_string(participants.protocol) + " is another's with this host"};
+  }
+  Result<ChannelPool*> pool = pool_to(whole.host);
+  if (!pool) return pool.error();
+  auto* const session = new DatagramSession(*this, high, participants);
+  session->pool = *pool;
+  ++session->pool->users;
+  return sessions_.bind(whole, SessionRef(session));
+}
+
+Status ReliableDatagram::open_enable(Protocol& high, const ParticipantSet& participants) {
+  const Key enabled = key({}, participants.protocol);
+  if (Protocol** const known = enabled_.resolve(enabled); known != nullptr && *known != &high)
+    return Error{Errc::name_taken,
+                 name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
+  if (enabled_.empty())
+    if (Status status = below_.open_enable(*this, below_participants({})); !status) return status;
+  enabled_.bind(enabled, &high);
+  return {};
+}
+
+void ReliableDatagram::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  const Key enabled = key({}, participants.protocol);
+  Protocol** const known = enabled_.resolve(enabled);
+  if (known == nullptr || *known != &high) return;
+  enabled_.unbind(enabled);
+  if (enabled_.empty()) below_.open_disable(*this, below_participants({}));
+}
+
+void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
+  const SessionRef keep(&lower);
+  if (deliver(lower, std::move(request))) return lower.reply(Message(host().pool()));
+  static constexpr std::byte kNobody{1};
+  lower.reply(Message::copy_of(host().pool(), std::span(&kNobody, 1)));
+}
+
+bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
+  Message::Header<kHeader> raw;
+  message.pop(raw);
+  if (!raw) {
+    ++counted.malformed;
+    return false;
+  }
+  // Hosts of which nothing is known but the device they came through would all have the same session.
+  if (!lower.peer().known()) {
+    ++counted.refused;
+    return false;
+  }
+  const Key whole = key(lower.peer(), WireReader(raw.bytes).get<ProtocolNumber>());
+  SessionRef session;
+  if (SessionRef* const known = sessions_.resolve(whole)) {
+    session = *known;
+  } else {
+    Protocol** const high = enabled_.resolve(key({}, whole.protocol));
+    if (high == nullptr) {
+      ++counted.no_session;
+      return false;
+    }
+    if (sessions_.size() >= options_.sessions) {
+      ++counted.refused;
+      return false;
+    }
+    ParticipantSet participants;
+    participants.protocol = whole.protocol;
+    participants.local.host = host().address();
+    participants.remote.host = whole.host;
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
+    session = SessionRef(new DatagramSession(*this, **high, participants));
+    sessions_.bind(whole, session);
+    keep_sweeping();
+    if ((*high)->open_done(*session, participants) != Errc::ok) {
+      ++counted.refused;
+      sessions_.unbind(whole);
+      return false;
+    }
+  }
+  ++counted.received;
+  static_cast<DatagramSession&>(*session).pop(std::move(message));
+  return true;
+}
+
+void ReliableDatagram::sweep() noexcept {
+  drop_unused(false);
+  if (!sessions_.empty() || !pools_.empty()) keep_sweeping();
+}
+
+void ReliableDatagram::drop_unused(bool at_once) noexcept {
+  sessions_.unbind_if([](const Key&, const SessionRef& session) { return session->references() == 1; });
+  pools_.unbind_if([at_once](const Key&, std::unique_ptr<ChannelPool>& pool) {
+    const bool unused = pool->users == 0 && !pool->busy();
+    const bool unused_before = std::exchange(pool->unused_before, unused);
+    return unused && (unused_before || at_once);
+  });
+}
+
+Errc ReliableDatagram::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = pools_.size() + deliveries_.size() - free_.size();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) drop_unused(true);
+  const Errc outcome = below_.control(request);
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
+    maximum->size -= std::min(maximum->size, kHeader);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
+    optimum->size -= std::min(optimum->size, kHeader);
+  return outcome;
+}
+
+}  // namespace
+
+std::unique_ptr<Protocol> make_reliable_datagram(Host& host, std::string name, Protocol& below,
+                                                 const ReliableDatagramOptions& options) {
+  return std::make_unique<ReliableDatagram>(host, std::move(name), below, options);
+}
+
+ProtocolKind reliable_datagram_kind() {
+  ProtocolKind kind;
+  kind.name = "RELIABLE_DATAGRAM";
+  kind.summary = "messages delivered once, or the sender is told";
+  kind.gives = Service::datagram;
+  kind.below = {{"the protocol whose channels carry the messages", Service::transaction}};
+  kind.options = {
+      {"channels", OptionType::number, "messages under way to one host, 1 to 1024; default 8"},
+      {"queue", OptionType::number, "messages to one host that wait; default 64"},
+      {"idle", OptionType::duration, "after that time without use a session is let go of; default 30s"},
+  };
+  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    ReliableDatagramOptions options;
+    options.channels = parts.options.number("channels", options.channels);
+    options.queue = parts.options.number("queue", options.queue);
+    options.idle = parts.options.duration("idle", options.idle);
+    if (options.channels < 1 || options.channels > 1024)
+      return Error{Errc::invalid_argument, "channels must be from 1 to 1024"};
+    if (options.idle < std::chrono::milliseconds(1)) return Error{Errc::invalid_argument, "idle must be at least 1ms"};
+    return make_reliable_datagram(parts.host, parts.name, *parts.below.front(), options);
+  };
+  return kind;
+}
+
+}  // namespace lrpc::netrpc

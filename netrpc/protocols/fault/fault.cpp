@@ -1,0 +1,243 @@
+#include "netrpc/protocols/fault/fault.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "transparent_layer.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+class Fault final : public TransparentProtocol {
+ public:
+  struct Settings {
+    double loss = 0;
+    double duplicate = 0;
+    double reorder = 0;
+    double corrupt = 0;
+    Duration delay{};
+    Duration hold{};
+    bool on_push = true;
+    bool on_demux = true;
+    std::uint64_t seed = 0;
+    std::size_t most = 0;
+  };
+
+  Fault(const InstanceParts& parts, const Settings& settings)
+      : TransparentProtocol(parts.host, parts.name, *parts.below.front()),
+        settings_(settings),
+        state_(settings.seed != 0 ? settings.seed : parts.host.random()) {}
+
+  Errc pass_push(TransparentSession& session, Message message) noexcept override {
+    if (!settings_.on_push) return TransparentProtocol::pass_push(session, std::move(message));
+    disturb(session, std::move(message), Direction::push);
+    return Errc::ok;  // that a message was sent says nothing about its arrival
+  }
+  void pass_demux(TransparentSession& session, Message message) noexcept override {
+    if (!settings_.on_demux) return TransparentProtocol::pass_demux(session, std::move(message));
+    disturb(session, std::move(message), Direction::demux);
+  }
+  void pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                 Duration timeout) noexcept override {
+    if (settings_.on_push && chance(settings_.loss)) {
+      ++counted.refused;
+      transaction.completed(Errc::call_failed, {});
+      return;
+    }
+    if (!settings_.on_push || settings_.delay <= Duration::zero()) {
+      TransparentProtocol::pass_call(session, std::move(request), transaction, timeout);
+      return;
+    }
+    Held* const held = hold(session, std::move(request), Direction::call, settings_.delay);
+    if (held == nullptr) {
+      transaction.completed(Errc::limit_reached, {});
+      return;
+    }
+    held->transaction = &transaction;
+    held->timeout = timeout;
+    // Its time is over before it is sent.
+    if (timeout > Duration::zero() && timeout <= settings_.delay) host().events().schedule(held->due, timeout);
+  }
+  void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
+    for (const std::unique_ptr<Held>& held : all_) {
+      if (held->transaction != &transaction || held->session.get() != &session) continue;
+      release(*held);
+      return;
+    }
+    TransparentProtocol::pass_cancel(session, transaction);
+  }
+  Errc control(control::Request& request) noexcept override {
+    counted.state = held_;
+    return TransparentProtocol::control(request);
+  }
+
+ private:
+  enum class Direction : unsigned char { push, demux, call };
+  /// A message on its way later. Kept for the next one when it is gone.
+  struct Held {
+    explicit Held(Fault& fault) : due([&fault, this] { fault.go_on(*this); }) {}
+    Event due;
+    SessionRef session;
+    Message message;
+    Direction direction = Direction::push;
+    Transaction* transaction = nullptr;
+    Duration timeout{};
+    Held* next_free = nullptr;
+  };
+
+  [[nodiscard]] std::uint64_t random() noexcept {  // xorshift64*
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return state_ * 0x2545f4914f6cdd1dULL;
+  }
+  [[nodiscard]] bool chance(double rate) noexcept {
+    return rate > 0 && static_cast<double>(random() >> 11) * 0x1p-53 < rate;
+  }
+
+  /// The draws are made in the same order for every message, so that one seed gives one run.
+  void disturb(TransparentSession& session, Message message, Direction direction) noexcept {
+    if (chance(settings_.loss)) {
+      ++counted.refused;
+      return;
+    }
+    if (chance(settings_.duplicate)) {
+      Message copy = message.share();
+      if (copy.size() == message.size()) {
+        ++counted.duplicates;
+        deliver(session, std::move(copy), direction);
+      }
+    }
+    deliver(session, std::move(message), direction);
+  }
+
+  void deliver(TransparentSession& session, Message message, Direction direction) noexcept {
+    if (chance(settings_.corrupt)) message = corrupted(std::move(message));
+    Duration delay = settings_.delay;
+    if (chance(settings_.reorder)) delay += settings_.hold;
+    if (delay <= Duration::zero())
+      pass(session, std::move(message), direction);
+    else
+      (void)hold(session, std::move(message), direction, delay);
+  }
+
+  void pass(TransparentSession& session, Message message, Direction direction) noexcept {
+    if (direction == Direction::push)
+      (void)TransparentProtocol::pass_push(session, std::move(message));
+    else
+      TransparentProtocol::pass_demux(session, std::move(message));
+  }
+
+  /// One bit flipped, in bytes of its own: others may share the message's, to send it again.
+  Message corrupted(Message message) noexcept {
+    if (message.empty()) return message;
+    const std::size_t at = random() % message.size();
+    const auto bit = static_cast<std::byte>(1U << random() % 8);
+    BufferPool& pool = host().pool();
+    Message damaged = message.split(at);
+    std::byte scratch;
+    const std::byte* const original = message.pop(1, &scratch);
+    if (original == nullptr || damaged.size() != at) return message;
+    const std::byte changed = *original ^ bit;
+    if (!damaged.append(Message::copy_of(pool, {&changed, 1})) || !damaged.append(std::move(message))) return damaged;
+    ++counted.malformed;
+    return damaged;
+  }
+
+  Held* hold(TransparentSession& session, Message message, Direction direction, Duration delay) noexcept {
+    if (held_ == settings_.most) {
+      ++counted.refused;
+      return nullptr;
+    }
+    if (free_ == nullptr) {
+      all_.push_back(std::make_unique<Held>(*this));
+      all_.back()->next_free = std::exchange(free_, all_.back().get());
+    }
+    Held& held = *std::exchange(free_, free_->next_free);
+    ++held_;
+    held.session = SessionRef(&session);
+    held.message = std::move(message);
+    held.direction = direction;
+    held.transaction = nullptr;
+    held.timeout = {};
+    host().events().schedule(held.due, delay);
+    return &held;
+  }
+
+  void release(Held& held) noexcept {
+    host().events().cancel(held.due);
+    held.message = {};
+    held.transaction = nullptr;
+    held.next_free = std::exchange(free_, &held);
+    --held_;
+    const SessionRef session = std::exchange(held.session, {});  // last: its end may come back here
+  }
+
+  void go_on(Held& held) noexcept {
+    const SessionRef keep = held.session;
+    auto& session = static_cast<TransparentSession&>(*keep);
+    Message message = std::move(held.message);
+    Transaction* const transaction = held.transaction;
+    const Direction direction = held.direction;
+    const Duration timeout = held.timeout;
+    release(held);
+    if (direction != Direction::call) {
+      pass(session, std::move(message), direction);
+    } else if (timeout > Duration::zero() && timeout <= settings_.delay) {
+      ++counted.failed;
+      transaction->completed(Errc::call_aborted, {});
+    } else {
+      TransparentProtocol::pass_call(session, std::move(message), *transaction,
+                                     timeout > Duration::zero() ? timeout - settings_.delay : timeout);
+    }
+  }
+
+  const Settings settings_;
+  std::uint64_t state_;
+  std::vector<std::unique_ptr<Held>> all_;
+  Held* free_ = nullptr;
+  std::size_t held_ = 0;
+};
+
+}  // namespace
+
+ProtocolKind fault_kind() {
+  ProtocolKind kind;
+  kind.name = "FAULT";
+  kind.summary = "loses, doubles, reorders, delays and damages what goes through it";
+  kind.transparent = true;
+  kind.below = {{"the protocol to spoil", Service::datagram}};
+  kind.options = {{"loss", OptionType::rate, "of messages that are lost, of calls that fail; 0", false},
+                  {"duplicate", OptionType::rate, "of messages that are doubled; 0", false},
+                  {"reorder", OptionType::rate, "of messages that are held for `hold` more; 0", false},
+                  {"corrupt", OptionType::rate, "of messages in which one bit is flipped; 0", false},
+                  {"delay", OptionType::duration, "of every message and call; 0ns", false},
+                  {"hold", OptionType::duration, "how much later a reordered message goes on; 1ms", false},
+                  {"on", OptionType::text, "push, demux or both; both", false},
+                  {"seed", OptionType::number, "of the random choices; 0: from the host's", false},
+                  {"most", OptionType::number, "messages held at a time; 1024", false}};
+  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    const std::string on = parts.options.text("on", "both");
+    if (on != "push" && on != "demux" && on != "both")
+      return Error{Errc::invalid_argument, "'" + on + "' is no value for the option 'on', write push, demux or both"};
+    Fault::Settings settings;
+    settings.loss = parts.options.rate("loss", 0);
+    settings.duplicate = parts.options.rate("duplicate", 0);
+    settings.reorder = parts.options.rate("reorder", 0);
+    settings.corrupt = parts.options.rate("corrupt", 0);
+    settings.delay = parts.options.duration("delay", {});
+    settings.hold = parts.options.duration("hold", std::chrono::milliseconds(1));
+    settings.on_push = on != "demux";
+    settings.on_demux = on != "push";
+    settings.seed = parts.options.number("seed", 0);
+    settings.most = parts.options.number("most", 1024);
+    return std::unique_ptr<Protocol>(std::make_unique<Fault>(parts, settings));
+  };
+  return kind;
+}
+
+}  // namespace lrpc::netrpc

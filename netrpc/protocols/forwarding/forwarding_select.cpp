@@ -1,0 +1,129 @@
+#include "netrpc/protocols/forwarding/forwarding_select.h"
+
+#include <charconv>
+#include <vector>
+
+#include "netrpc/protocols/select/select_protocol.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+class ForwardingSelect final : public SelectProtocol {
+ public:
+  ForwardingSelect(Host& host, std::string name, Protocol& below, const ForwardingSelectOptions& options)
+      : SelectProtocol(host, std::move(name), below, options.select, protocol_numbers::kForwardingSelect),
+        options_(options) {}
+
+  /// It forwards even where nothing is served.
+  [[nodiscard]] Status start() { return enable_below(); }
+
+ protected:
+  void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept override;
+
+ private:
+  /// A request that is on its way to the host that serves it. Kept, and used again.
+  class Forward final : public Transaction {
+   public:
+    explicit Forward(ForwardingSelect& protocol) : protocol_(protocol) {}
+    void completed(Errc outcome, Message reply) noexcept override {
+      const SessionRef to = std::move(session);
+      protocol_.free_.push_back(this);
+      static_cast<SelectServerSession&>(*to).finish(select_status(outcome), std::move(reply));
+    }
+    SessionRef session;  ///< Where it came from.
+
+   private:
+    ForwardingSelect& protocol_;
+  };
+
+  const ForwardingSelectOptions options_;
+  std::vector<std::unique_ptr<Forward>> forwards_;
+  std::vector<Forward*> free_;
+};
+
+void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept {
+  const auto route = options_.routes.find(header.command);
+  if (route == options_.routes.end()) return SelectProtocol::unserved(session, header, std::move(request));
+  if (header.status >= options_.hops) {
+    ++counted.refused;
+    return session.finish(SelectHeader::kLoop, Message(host().pool()));
+  }
+  Result<ChannelPool*> pool = pool_to(route->second);
+  if (!pool) return session.finish(SelectHeader::kUnreachable, Message(host().pool()));
+  std::byte* const to = request.push(SelectHeader::kSize);
+  if (to == nullptr) return session.finish(SelectHeader::kBusy, Message(host().pool()));
+  SelectHeader{SelectHeader::kRequest, header.command, static_cast<std::uint8_t>(header.status + 1)}.encode(to);
+
+  if (free_.empty()) {
+    forwards_.push_back(std::make_unique<Forward>(*this));
+    free_.reserve(forwards_.size());
+    free_.push_back(forwards_.back().get());
+  }
+  Forward* const forward = free_.back();
+  free_.pop_back();
+  forward->session = SessionRef(&session);
+  ++counted.sent;
+  (*pool)->call(std::move(request), *forward, Duration(0));  // the client's timeout counts, at the client
+}
+
+/// "7=10.0.0.3, 8=10.0.0.4"
+Result<std::map<std::uint16_t, HostAddress>> parse_routes(std::string_view text) {
+  std::map<std::uint16_t, HostAddress> routes;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    std::string_view one = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    std::uint16_t command = 0;
+    const auto [rest, error] = std::from_chars(one.data(), one.data() + one.size(), command);
+    const std::string_view host = one.substr(static_cast<std::size_t>(rest - one.data()));
+    const std::optional<HostAddress> address = host.starts_with('=') ? parse_host(host.substr(1)) : std::nullopt;
+    if (!address && host.starts_with('=') && host.find(':') != std::string_view::npos)
+      return Error{Errc::invalid_argument, "routes: " + why_no_host(host.substr(1))};
+    if (error != std::errc() || command == 0 || !address)
+      return Error{Errc::invalid_argument, "routes: '" + std::string(one) + "' is not COMMAND=HOST, as in 7=10.0.0.3"};
+    routes[command] = *address;
+  }
+  return routes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string name, Protocol& below,
+                                                         const ForwardingSelectOptions& options) {
+  auto protocol = std::make_unique<ForwardingSelect>(host, std::move(name), below, options);
+  if (Status status = protocol->start(); !status) return status.error();
+  return std::unique_ptr<Protocol>(std::move(protocol));
+}
+
+ProtocolKind forwarding_select_kind() {
+  ProtocolKind kind = select_kind();
+  kind.name = "FORWARDING_SELECT";
+  kind.summary = "SELECT that passes requests on to the host that serves them";
+  kind.options.push_back(
+      {"routes", OptionType::text, "which hosts serve what is not served here: \"7=10.0.0.3, 8=10.0.0.4\""});
+  kind.options.push_back({"hops", OptionType::number, "hosts that may forward one request, 1 to 255; default 4"});
+  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    ForwardingSelectOptions options;
+    options.select.channels = parts.options.number("channels", options.select.channels);
+    options.select.idle = parts.options.duration("idle", options.select.idle);
+    const std::uint64_t hops = parts.options.number("hops", options.hops);
+    options.select.queue = parts.options.number("queue", options.select.queue);
+    if (options.select.queue < 1) return Error{Errc::invalid_argument, "queue must be at least 1"};
+    if (options.select.channels < 1 || options.select.channels > 1024)
+      return Error{Errc::invalid_argument, "channels must be from 1 to 1024"};
+    if (options.select.idle < std::chrono::milliseconds(1))
+      return Error{Errc::invalid_argument, "idle must be at least 1ms"};
+    if (hops < 1 || hops > 255) return Error{Errc::invalid_argument, "hops must be from 1 to 255"};
+    options.hops = static_cast<std::uint8_t>(hops);
+    auto routes = parse_routes(parts.options.text("routes"));
+    if (!routes) return routes.error();
+    options.routes = std::move(*routes);
+    return make_forwarding_select(parts.host, parts.name, *parts.below.front(), options);
+  };
+  return kind;
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,120 @@
+#include "netrpc/protocols/forwarding/forwarding_select.h"
+#include "netrpc/protocols/select/test/select_hosts.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Hosts of which each passes command 7 on to the next one; the last one to `last`.
+SelectHosts::Make chain(std::size_t count, std::size_t last) {
+  return [=](Host& host, Protocol& channel, std::size_t index) {
+    ForwardingSelectOptions options;
+    const std::size_t next = index + 1 < count ? index + 1 : last;
+    if (index != next) options.routes[7] = HostAddress{0x0a000001U + static_cast<std::uint32_t>(next)};
+    auto made = make_forwarding_select(host, "select", channel, options);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  };
+}
+
+TEST(ForwardingSelectTest, a_request_is_passed_on_to_the_host_that_serves_it_and_its_reply_comes_back) {
+  SelectHosts net(4, chain(4, 3));
+  net.serve(3, 7);
+  Session& session = net.open(0, 1, 7);
+  for (int i = 0; i < 3; ++i) {
+    TestCall call;
+    net.call(0, session, call, "hello");
+    net.world.run_for(10ms);
+    EXPECT_EQ(call.completions, 1);
+    EXPECT_EQ(call.outcome, Errc::ok);
+    EXPECT_EQ(call.reply, "hello");
+  }
+  EXPECT_EQ(net.servers[3]->executed.size(), 3U);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[1]).sessions, 0U);
+}
+
+TEST(ForwardingSelectTest, what_is_served_here_is_not_passed_on) {
+  SelectHosts net(3, chain(3, 2));
+  net.serve(1, 7);
+  net.serve(2, 7);
+  TestCall call;
+  net.call(0, net.open(0, 1, 7), call, "hello");
+  net.world.run_for(10ms);
+  EXPECT_EQ(net.servers[1]->executed.size(), 1U);
+  EXPECT_EQ(net.servers[2]->executed.size(), 0U);
+}
+
+TEST(ForwardingSelectTest, the_end_of_the_chain_may_say_that_it_does_not_serve_it_either) {
+  SelectHosts net(3, chain(3, 2));
+  TestCall call;
+  net.call(0, net.open(0, 1, 7), call, "hello");
+  net.world.run_for(10ms);
+  EXPECT_EQ(call.outcome, Errc::bad_procedure);
+  TestCall other;
+  net.call(0, net.open(0, 1, 8), other, "hello");
+  net.world.run_for(10ms);
+  EXPECT_EQ(other.outcome, Errc::bad_procedure);
+}
+
+TEST(ForwardingSelectTest, hosts_that_forward_in_a_circle_are_found_out) {
+  SelectHosts net(3, chain(3, 1));
+  TestCall call;
+  net.call(0, net.open(0, 1, 7), call, "hello");
+  net.world.run_for(100ms);
+  EXPECT_EQ(call.outcome, Errc::host_unreachable);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[1]).sent + SelectHosts::statistics(*net.selects[2]).sent, 4U);
+}
+
+TEST(ForwardingSelectTest, a_host_behind_that_is_dead_is_unreachable_or_has_failed_the_call) {
+  SelectHosts net(3, chain(3, 2));
+  net.serve(2, 7);
+  net.world.set_group(net[2], 1);
+  TestCall call;
+  net.call(0, net.open(0, 1, 7), call, "hello");
+  net.world.run_for(30s);
+  EXPECT_EQ(call.outcome, Errc::host_unreachable);
+  net.world.heal();
+  TestCall warm;
+  net.call(0, net.open(0, 1, 7), warm, "hello");
+  net.world.run_for(10ms);
+  EXPECT_EQ(warm.outcome, Errc::ok);
+  net.world.set_group(net[2], 1);
+  TestCall lost;
+  net.call(0, net.open(0, 1, 7), lost, "hello");
+  net.world.run_for(30s);
+  EXPECT_EQ(lost.outcome, Errc::call_failed);
+}
+
+TEST(ForwardingSelectTest, a_client_that_has_gone_meanwhile_is_not_answered) {
+  SelectHosts net(3, chain(3, 2));
+  net.serve(2, 7);
+  net.servers[2]->at_once = false;
+  Session& session = net.open(0, 1, 7);
+  TestCall call;
+  net.call(0, session, call, "hello", 50ms);
+  net.world.run_for(60ms);
+  EXPECT_EQ(call.outcome, Errc::call_aborted);
+  net.servers[2]->answer_next();
+  net.world.run_for(1s);
+  EXPECT_EQ(call.completions, 1);
+  EXPECT_EQ(SelectHosts::statistics(*net.selects[1]).sessions, 0U);
+}
+
+TEST(ForwardingSelectTest, its_routes_are_checked) {
+  const ProtocolKind kind = forwarding_select_kind();
+  PacketWire wire(1);
+  const auto make = [&](const std::string& routes) {
+    InstanceParts parts{wire[0].host, "select", {&wire[0].end}, {}};
+    parts.options.set("routes", routes);
+    return kind.make(parts).code();
+  };
+  EXPECT_EQ(make(""), Errc::ok);
+  EXPECT_EQ(make("7=10.0.0.3, 8=10.0.0.4"), Errc::ok);
+  for (const char* wrong :
+       {"7", "7=", "=10.0.0.1", "0=10.0.0.1", "70000=10.0.0.1", "7=10.0.0", "7=10.0.0.3,,", "x=10.0.0.1"})
+    EXPECT_EQ(make(wrong), Errc::invalid_argument) << wrong;
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc

@@ -1,0 +1,313 @@
+// Upwards: whose a packet is, putting messages together, and asking for what is missing.
+#include <bit>
+#include <cstring>
+
+#include "netrpc/protocols/fragment/protocol.h"
+
+namespace lrpc::netrpc::fragment {
+
+namespace {
+/// So many later fragments make a gap a loss; fewer are an exchange on the way. The last fragment ends the burst: what
+/// is missing then is asked for at once.
+constexpr int kReordering = 3;
+/// A gap is given so many times as long as the last packet was late; and a little less each time that this was in vain.
+constexpr int kLate = 2;
+}  // namespace
+
+Reassembly::Reassembly(FragmentProtocol& protocol) : silence([this, &protocol] { protocol.silent(*this); }) {}
+
+void FragmentProtocol::demux(Session& lower, Message message) noexcept {
+  Message::Header<Header::kSize> bytes;
+  message.pop(bytes);
+  if (!bytes) [[unlikely]] {
+    ++counted.malformed;
+    return;
+  }
+  // A message in one fragment, from whom the last one through `lower` came: nothing but comparisons.
+  auto* const session = static_cast<FragmentSession*>(lower.above);
+  if (session != nullptr && std::memcmp(bytes.bytes, session->incoming_.data(), Header::kPrefix) == 0) [[likely]] {
+    WireReader reader(bytes.bytes + Header::kPrefix + 4);
+    const auto fragments = reader.get<std::uint32_t>();
+    const auto len = reader.get<std::uint16_t>();
+    if (fragments == 0x0001'0001 && len <= message.size()) [[likely]] {
+      if (len != message.size()) message.truncate(len);
+      session->used = true;
+      ++counted.received;
+      session->pop(std::move(message));
+      return;
+    }
+  }
+  demux_slowly(lower, Header::decode(bytes.bytes), std::move(message));
+}
+
+void FragmentProtocol::demux_slowly(Session& lower, const Header& header, Message message) noexcept {
+  if (header.type != kData && header.type != kRequest && header.type != kAgain) {
+    ++counted.malformed;
+    return;
+  }
+  if (header.type != kRequest &&
+      (header.len > message.size() || header.num_frag == 0 || header.num_frag > Header::kMaxFragments ||
+       !std::has_single_bit(header.frag_mask) || std::bit_width(header.frag_mask) > header.num_frag ||
+       (header.num_frag > 1 ? header.len == 0 : header.type == kAgain))) {
+    ++counted.malformed;
+    return;
+  }
+  FragmentSession* const session = session_of(lower, header);
+  if (session == nullptr) return;
+  session->used = true;
+  if (header.type == kRequest) {
+    session->request_arrived(header);
+    return;
+  }
+  message.truncate(header.len);
+  if (header.num_frag > 1) {
+    session->fragment_arrived(header, std::move(message));
+    return;
+  }
+  ++counted.received;
+  session->pop(std::move(message));
+}
+
+FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& header) noexcept {
+  HostAddress peer = peer_host(lower, lower.participants());
+  // A peer whose host nobody below knows is who it says, if there is no device address to tell it by.
+  if (!peer.known() && !lower.participants().remote.ethernet.known()) peer = header.clnt_host;
+  if (peer.known() && header.clnt_host != peer) {
+    ++counted.refused;
+    return nullptr;
+  }
+  const PeerKey key = peer_key(host(), peer, lower.participants(), header.protocol_num);
+  if (auto* const known = static_cast<FragmentSession*>(sessions_.find(key))) {
+    if (header.svr_host != known->local_ || header.clnt_host != known->remote_) {
+      ++counted.refused;
+      return nullptr;
+    }
+    known->lower_.hear(lower);
+    return known;
+  }
+  Protocol** const high = enabled_.resolve({header.protocol_num});
+  if (high == nullptr || header.type == kRequest) {
+    ++counted.no_session;
+    return nullptr;
+  }
+  ParticipantSet participants = lower.participants();
+  participants.protocol = header.protocol_num;
+  participants.local.host = header.svr_host;
+  participants.remote.host = peer;
+  control::LocalHost local;
+  if (control::ask(lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
+  if (header.svr_host != local.host) {
+    ++counted.refused;
+    return nullptr;
+  }
+  auto made = make_session(**high, participants, key, SessionRef(&lower), header.clnt_host);
+  if (!made) {
+    ++counted.refused;
+    return nullptr;
+  }
+  FragmentSession* const session = *made;
+  if ((*high)->open_done(*session, participants) != Errc::ok) {
+    sessions_.remove(*session);
+    ++counted.refused;
+    return nullptr;
+  }
+  return session;
+}
+
+Reassembly* FragmentSession::find_incomplete(std::uint32_t sequence) noexcept {
+  Reassembly* reassembly = incomplete_.last();
+  while (reassembly != nullptr && reassembly->sequence != sequence) reassembly = incomplete_.before(*reassembly);
+  return reassembly;
+}
+
+bool FragmentSession::finished_before(std::uint32_t sequence) const noexcept {
+  const std::size_t known = std::min(finished_count_, finished_.size());
+  return std::find(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(known), sequence) !=
+         finished_.begin() + static_cast<std::ptrdiff_t>(known);
+}
+
+void FragmentSession::fragment_arrived(const Header& header, Message message) noexcept {
+  FragmentProtocol& all = fragments();
+  Reassembly* reassembly = find_incomplete(header.sequence_num);
+  if (reassembly == nullptr) {
+    if (finished_before(header.sequence_num)) {
+      ++all.counted.duplicates;
+      return;
+    }
+    reassembly = all.begin(*this, header);
+    if (reassembly == nullptr) {
+      ++all.counted.refused;
+      return;
+    }
+  }
+  if (reassembly->num_frag != header.num_frag) {
+    ++all.counted.malformed;
+    return;
+  }
+  if ((reassembly->received & header.frag_mask) != 0) {
+    ++all.counted.duplicates;
+    return;
+  }
+  // All fragments but the last are of one size, and the last is not larger: else the sender does not mean one message.
+  const auto index = static_cast<unsigned>(std::countr_zero(header.frag_mask));
+  const bool is_last = index + 1 == header.num_frag;
+  const std::size_t size = message.size();
+  const bool fits =
+      is_last ? reassembly->fragment_size == 0 || size <= reassembly->fragment_size
+              : (reassembly->fragment_size == 0 || size == reassembly->fragment_size) && size >= reassembly->last_size;
+  if (!fits) {
+    ++all.counted.malformed;
+    return;
+  }
+  if (!all.make_room(*reassembly, size)) {
+    ++all.counted.refused;
+    return;
+  }
+  (is_last ? reassembly->last_size : reassembly->fragment_size) = size;
+  reassembly->bytes += size;
+  all.incomplete_bytes_ += size;
+  reassembly->fragments[index] = std::move(message);
+  reassembly->received |= header.frag_mask;
+  const auto wanted = static_cast<std::uint16_t>((1U << header.num_frag) - 1);
+  learn(*reassembly, header);
+  reassembly->requests = 0;
+  if (reassembly->received == wanted) {
+    Message whole = std::move(reassembly->fragments[0]);
+    bool joined = true;
+    for (unsigned i = 1; i < header.num_frag; ++i) joined = joined && whole.append(std::move(reassembly->fragments[i]));
+    all.finish(*reassembly);
+    if (!joined) return;  // out of memory: as if lost
+    ++all.counted.received;
+    pop(std::move(whole));
+    return;
+  }
+  look_for_gaps(*reassembly);
+}
+
+/// From an answer, how long answers take; from what was asked for and had only been late, how late things come.
+void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexcept {
+  if (reassembly.asked_at == Time::zero() || (reassembly.asked & header.frag_mask) == 0) return;
+  const Duration since = fragments().host().now() - reassembly.asked_at;
+  if (header.type == kData) {
+    reordering_ = std::min(std::max(reordering_, kLate * since), answer_time_.timeout());
+    return;
+  }
+  if (!reassembly.ambiguous) answer_time_.sample(since);
+  reassembly.asked_at = Time::zero();
+}
+
+void FragmentSession::look_for_gaps(Reassembly& reassembly) noexcept {
+  EventManager& events = fragments().host().events();
+  const int highest = std::bit_width(reassembly.received) - 1;
+  const auto gaps = static_cast<std::uint16_t>(((1U << highest) - 1) & ~reassembly.received & ~reassembly.asked);
+  const bool lost =
+      gaps != 0 && (highest + 1 == reassembly.num_frag || highest - std::countr_zero(gaps) >= kReordering);
+  Duration wait = answer_time_.timeout();
+  if (lost && reordering_ == Duration::zero()) {
+    events.schedule(reassembly.silence, wait);
+    ask_for(reassembly, gaps);
+    return;
+  }
+  if (!lost) {
+    reassembly.gap_since = Time::zero();
+  } else {
+    const Time now = events.now();
+    if (reassembly.gap_since == Time::zero()) reassembly.gap_since = now;
+    wait = std::min(wait, std::max(reassembly.gap_since + reordering_ - now, Duration::zero()));
+  }
+  events.schedule(reassembly.silence, wait);
+}
+
+void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept {
+  FragmentProtocol& all = fragments();
+  ++reassembly.requests;
+  reassembly.ambiguous = reassembly.ambiguous || reassembly.asked_at != Time::zero();
+  reassembly.asked |= missing;
+  reassembly.asked_at = all.host().now();
+  reassembly.gap_since = Time::zero();
+  Header header;
+  header.type = kRequest;
+  header.clnt_host = local_;
+  header.svr_host = remote_;
+  header.protocol_num = key().protocol;
+  header.sequence_num = reassembly.sequence;
+  header.num_frag = reassembly.num_frag;
+  header.frag_mask = missing;
+  Message request = Message::make(all.host().pool(), 0);
+  std::byte* const to = request.push(Header::kSize);
+  if (to == nullptr) return;
+  header.encode(to);
+  ++all.counted.sent;
+  // The answer may be here before this returns: nothing of the reassembly is touched afterwards. A failure is a loss.
+  static_cast<void>(lower_->push(std::move(request)));
+}
+
+Reassembly* FragmentProtocol::begin(FragmentSession& session, const Header& header) noexcept {
+  // The oldest gives way, and is not begun again by its late fragments.
+  if (session.incomplete_.size() >= options_.reassemblies) finish(*session.incomplete_.first());
+  if (incomplete_.size() >= options_.all_reassemblies) finish(*incomplete_.first());
+  Reassembly* const record = reassembly_records_.take(*this);
+  if (record == nullptr) return nullptr;
+  Reassembly& reassembly = *record;
+  reassembly.session = &session;
+  reassembly.sequence = header.sequence_num;
+  reassembly.num_frag = header.num_frag;
+  reassembly.received = 0;
+  reassembly.asked = 0;
+  reassembly.fragment_size = 0;
+  reassembly.last_size = 0;
+  reassembly.bytes = 0;
+  reassembly.requests = 0;
+  reassembly.ambiguous = false;
+  reassembly.asked_at = Time::zero();
+  reassembly.gap_since = Time::zero();
+  session.incomplete_.push_back(reassembly);
+  incomplete_.push_back(reassembly);
+  host().events().schedule(reassembly.silence, session.answer_time_.timeout());
+  return &reassembly;
+}
+
+void FragmentProtocol::finish(Reassembly& reassembly) noexcept {
+  FragmentSession& session = *reassembly.session;
+  host().events().cancel(reassembly.silence);
+  for (Message& fragment : reassembly.fragments) fragment.clear();
+  incomplete_bytes_ -= reassembly.bytes;
+  session.incomplete_.remove(reassembly);
+  incomplete_.remove(reassembly);
+  session.finished_[session.finished_count_++ % session.finished_.size()] = reassembly.sequence;
+  reassembly_records_.put(reassembly);
+}
+
+/// For `size` bytes more of `reassembly`: the oldest give way. False: it was one of them, and is gone.
+bool FragmentProtocol::make_room(const Reassembly& reassembly, std::size_t size) noexcept {
+  while (incomplete_bytes_ + size > options_.incomplete_bytes && !incomplete_.empty()) {
+    Reassembly& oldest = *incomplete_.first();
+    finish(oldest);
+    if (&oldest == &reassembly) return false;
+  }
+  return true;
+}
+
+/// Nothing has arrived for as long as it should take, or a gap has not closed by itself.
+void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
+  FragmentSession& session = *reassembly.session;
+  const auto missing = static_cast<std::uint16_t>(((1U << reassembly.num_frag) - 1) & ~reassembly.received);
+  if (reassembly.gap_since != Time::zero()) {
+    session.reordering_ -= session.reordering_ / 16;
+    if (session.reordering_ < std::chrono::microseconds(1)) session.reordering_ = Duration::zero();
+    const int highest = std::bit_width(reassembly.received) - 1;
+    host().events().schedule(reassembly.silence, session.answer_time_.timeout());
+    session.ask_for(reassembly, static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked));
+    return;
+  }
+  if (reassembly.requests > 0) session.answer_time_.back_off();
+  if (reassembly.requests >= options_.requests) {
+    ++counted.failed;
+    finish(reassembly);
+    return;
+  }
+  host().events().schedule(reassembly.silence, session.answer_time_.timeout());
+  session.ask_for(reassembly, missing);
+}
+
+}  // namespace lrpc::netrpc::fragment

@@ -1,0 +1,203 @@
+// FRAGMENT's sessions and protocol object: opening, enabling, control.
+#include "netrpc/protocols/fragment/protocol.h"
+
+#include <algorithm>
+
+namespace lrpc::netrpc {
+
+Result<std::unique_ptr<Protocol>> make_fragment(Host& host, std::string name, Protocol& lower,
+                                                const FragmentOptions& options) {
+  if (options.fragments < 1 || options.fragments > fragment::Header::kMaxFragments)
+    return Error{Errc::invalid_argument,
+                 "fragments must be from 1 to 16: a message's fragments are bits of a 16-bit mask"};
+  if (options.fragment_size > 65535 - fragment::Header::kSize)
+    return Error{Errc::invalid_argument, "fragment_size must be less than 64 KiB"};
+  if (options.reassemblies == 0 || options.all_reassemblies == 0 || options.sessions == 0)
+    return Error{Errc::invalid_argument, "reassemblies, all_reassemblies and sessions must be at least 1"};
+  if (options.idle <= Duration::zero()) return Error{Errc::invalid_argument, "idle must be more than nothing"};
+  return std::unique_ptr<Protocol>(std::make_unique<fragment::FragmentProtocol>(host, std::move(name), lower, options));
+}
+
+namespace fragment {
+
+namespace {
+using namespace std::chrono_literals;
+// Until something has been measured; and a scheduler's hiccup is no loss.
+constexpr RoundTripEstimate kAnswerTime{5ms, 50us, 1s};
+constexpr RoundTripEstimate kRequestTime{100ms, 200us, 1s};
+}  // namespace
+
+FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants,
+                                 const PeerKey& key, SessionRef lower, HostAddress local, HostAddress remote)
+    : CachedSession(protocol, high, participants, key),
+      lower_(*this),
+      local_(local),
+      remote_(remote),
+      sequence_(static_cast<std::uint32_t>(protocol.host().random())),
+      answer_time_(kAnswerTime),
+      request_time_(kRequestTime),
+      expiry_([this] { discard_expired(); }) {
+  WireWriter(outgoing_.data()).put(kData).put(local_).put(remote_).put(std::uint32_t{key.protocol});
+  WireWriter(incoming_.data()).put(kData).put(remote_).put(local_).put(std::uint32_t{key.protocol});
+  lower_.take(std::move(lower));
+  learn_fragment_size();
+}
+
+FragmentSession::~FragmentSession() {
+  while (!saved_.empty()) fragments().discard(*saved_.first());
+  while (!incomplete_.empty()) fragments().finish(*incomplete_.first());
+}
+
+void FragmentSession::learn_fragment_size() {
+  control::OptimumMessage optimum;
+  control::MaximumMessage maximum;
+  std::size_t carried = 0;
+  if (control::ask(*lower_, optimum) == Errc::ok) carried = optimum.size;
+  if (control::ask(*lower_, maximum) == Errc::ok && (carried == 0 || maximum.size < carried)) carried = maximum.size;
+  if (carried == 0) carried = fragments().uncut();
+  carried = std::min<std::size_t>(carried, 65535);
+  const std::size_t room = carried > Header::kSize ? carried - Header::kSize : 1;
+  const std::size_t wanted = fragments().options_.fragment_size;
+  fragment_size_ = wanted != 0 ? std::min(wanted, room) : room;
+}
+
+void FragmentSession::follow_lower() noexcept {
+  // Where nothing leads there now it stays with the one it has.
+  if (remote_.known()) (void)lower_.open(fragments().lower_, fragments().for_lower(participants()));
+  learn_fragment_size();
+}
+
+Errc FragmentSession::control(control::Request& request) noexcept {
+  look_at_lower();
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    maximum->size = fragment_size_ * fragments().options_.fragments;
+    return Errc::ok;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    optimum->size = fragment_size_;
+    return Errc::ok;
+  }
+  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
+    round_trip->smoothed = answer_time_.smoothed();
+    round_trip->retransmission_timeout = answer_time_.timeout();
+    return Errc::ok;
+  }
+  if (auto* const local = std::get_if<control::LocalHost>(&request)) {
+    local->host = local_;
+    return Errc::ok;
+  }
+  const Errc own = Session::control(request);
+  return own == Errc::not_supported ? lower_->control(request) : own;
+}
+
+FragmentProtocol::FragmentProtocol(Host& host, std::string name, Protocol& lower, const FragmentOptions& options)
+    : Protocol(host, std::move(name)),
+      lower_(lower),
+      options_(options),
+      sessions_(host, options.sessions, options.idle) {}
+
+FragmentProtocol::~FragmentProtocol() {
+  if (lower_enabled_) lower_.open_disable(*this, for_lower({}));
+}
+
+ParticipantSet FragmentProtocol::for_lower(const ParticipantSet& participants) const {
+  ParticipantSet lower = participants;
+  lower.protocol = protocol_numbers::kFragment;
+  return lower;
+}
+
+/// Enabled also by who only opens: the peer's answer may come another way than the way this host sends.
+Status FragmentProtocol::enable_lower() {
+  if (lower_enabled_) return {};
+  auto enabled = lower_.open_enable(*this, for_lower({}));
+  if (enabled) lower_enabled_ = true;
+  return enabled;
+}
+
+Result<FragmentSession*> FragmentProtocol::make_session(Protocol& high, const ParticipantSet& participants,
+                                                        const PeerKey& key, SessionRef lower, HostAddress remote) {
+  control::LocalHost local;
+  if (control::ask(*lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
+  auto* const session = new FragmentSession(*this, high, participants, key, std::move(lower), local.host, remote);
+  if (!sessions_.add(*session)) return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
+  return session;
+}
+
+Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  if (!participants.remote.host.known())
+    return Error{Errc::invalid_argument, name() + " needs the host address of the peer"};
+  const PeerKey key = peer_key(host(), participants.remote.host, participants, participants.protocol);
+  if (CachedSession* const known = sessions_.find(key)) {
+    if (&known->high() != &high) return Error{Errc::name_taken, name() + ": another protocol uses this number"};
+    known->used = true;
+    return SessionRef(known);
+  }
+  static_cast<void>(
+      enable_lower());  // what it fails for, the open fails for too, or answers come the way they were sent
+  auto lower = lower_.open(*this, Way::by_host(for_lower(participants)));
+  if (!lower) return lower.error();
+  auto session = make_session(high, participants, key, *lower, participants.remote.host);
+  if (!session) return session.error();
+  return SessionRef(*session);
+}
+
+Status FragmentProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (Protocol** const known = enabled_.resolve({participants.protocol})) {
+    if (*known == &high) return {};
+    return Error{Errc::name_taken, name() + ": another protocol has enabled this number"};
+  }
+  if (auto enabled = enable_lower(); !enabled) return enabled;
+  enabled_.bind({participants.protocol}, &high);
+  return {};
+}
+
+void FragmentProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  Protocol** const known = enabled_.resolve({participants.protocol});
+  if (known != nullptr && *known == &high) enabled_.unbind({participants.protocol});
+}
+
+/// Whom the messages of a new peer are for is in their headers: sessions are made when one has been read.
+Errc FragmentProtocol::open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept {
+  return Errc::ok;
+}
+
+std::size_t FragmentProtocol::uncut() const noexcept {
+  control::OptimumMessage optimum;
+  if (control::ask(lower_, optimum) == Errc::ok && optimum.size != 0) return optimum.size;
+  control::MaximumMessage maximum;
+  if (control::ask(lower_, maximum) == Errc::ok && maximum.size != 0) return maximum.size;
+  return 1480;  // an Ethernet frame with an IP header
+}
+
+Errc FragmentProtocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = saved_.size() + incomplete_.size();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    sessions_.drop_idle();
+    return Errc::ok;
+  }
+  const std::size_t room = std::min<std::size_t>(uncut(), 65535);
+  const std::size_t cut =
+      options_.fragment_size != 0 ? std::min(options_.fragment_size, room - Header::kSize) : room - Header::kSize;
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    maximum->size = cut * options_.fragments;
+    return Errc::ok;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    optimum->size = cut;
+    return Errc::ok;
+  }
+  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
+    // It cuts to what goes uncut below, so that VIP need not keep IP ready for it (RPC in the x-Kernel §3.1).
+    advertised->size = cut + Header::kSize;
+    return Errc::ok;
+  }
+  return lower_.control(request);
+}
+
+}  // namespace fragment
+}  // namespace lrpc::netrpc

@@ -1,0 +1,176 @@
+// The FRAGMENT protocol object, its sessions, and what they keep: output.cpp cuts and saves, input.cpp puts together.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/protocols/fragment/fragment.h"
+#include "netrpc/protocols/fragment/header.h"
+#include "netrpc/protocols/fragment/queue.h"
+#include "netrpc/protocols/fragment/round_trip.h"
+#include "netrpc/src/way.h"
+
+namespace lrpc::netrpc::fragment {
+
+class FragmentProtocol;
+class FragmentSession;
+
+/// A message that has been sent in several fragments, while the receiver may ask for some of them again: one more
+/// reference to its bytes.
+struct SavedMessage {
+  FragmentSession* session = nullptr;
+  std::uint32_t sequence = 0;
+  std::uint16_t num_frag = 0;
+  std::size_t fragment_size = 0;
+  Message message;
+  Time sent_at{};
+  Time expires{};
+  unsigned answered = 0;
+  Link<SavedMessage> of_session;
+  Link<SavedMessage> of_protocol;
+};
+
+/// A message some fragments of which have arrived.
+struct Reassembly {
+  explicit Reassembly(FragmentProtocol& protocol);
+  FragmentSession* session = nullptr;
+  std::uint32_t sequence = 0;
+  std::uint16_t num_frag = 0;
+  std::uint16_t received = 0;     ///< Mask.
+  std::uint16_t asked = 0;        ///< Mask: asked for since the timer last ran.
+  std::size_t fragment_size = 0;  ///< Of all but the last; 0: only the last has been seen.
+  std::size_t last_size = 0;      ///< Of the last; 0: not seen.
+  std::size_t bytes = 0;          ///< Of what has arrived.
+  unsigned requests = 0;          ///< Since something new has arrived.
+  bool ambiguous = false;         ///< Asked more than once: what arrives measures nothing (Karn).
+  Time asked_at{};                ///< Zero: not asked, or answered.
+  Time gap_since{};               ///< A gap has been seen and may still close by itself. Zero: none.
+  std::array<Message, Header::kMaxFragments> fragments;
+  Event silence;  ///< Nothing has arrived for a round trip.
+  Link<Reassembly> of_session;
+  Link<Reassembly> of_protocol;
+};
+
+class FragmentSession final : public CachedSession {
+ public:
+  FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants, const PeerKey& key,
+                  SessionRef lower, HostAddress local, HostAddress remote);
+  ~FragmentSession() override;
+
+  Errc push(Message message) noexcept override;
+  /// The message has been put together, or came in one piece.
+  void pop(Message message) noexcept { high().demux(*this, std::move(message)); }
+  Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class FragmentProtocol;
+  bool busy() const noexcept override { return !saved_.empty() || !incomplete_.empty(); }
+  void swept() noexcept override { follow_lower(); }
+  FragmentProtocol& fragments() const noexcept;
+
+  // output.cpp
+  Errc push_fragment(Message&& piece, std::uint32_t sequence, std::uint16_t num_frag, std::uint16_t mask,
+                     std::uint8_t type = kData) noexcept;
+  Errc push_large(Message message) noexcept;
+  [[nodiscard]] Errc push_shrunk(Message message) noexcept;
+  bool save(const Message& message, std::uint32_t sequence, std::uint16_t num_frag);
+  [[nodiscard]] SavedMessage* find_saved(std::uint32_t sequence) noexcept;
+  void request_arrived(const Header& header) noexcept;
+  void discard_expired();
+
+  // input.cpp
+  void fragment_arrived(const Header& header, Message message) noexcept;
+  [[nodiscard]] Reassembly* find_incomplete(std::uint32_t sequence) noexcept;
+  void ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept;
+  void learn(Reassembly& reassembly, const Header& header) noexcept;
+  void look_for_gaps(Reassembly& reassembly) noexcept;
+  [[nodiscard]] bool finished_before(std::uint32_t sequence) const noexcept;
+
+  void learn_fragment_size();
+  /// Where paths have changed the lower session may be another one, and carry less without cutting, or more.
+  void look_at_lower() noexcept;
+  void follow_lower() noexcept;
+
+  Way lower_;
+  HostAddress local_;
+  HostAddress remote_;
+  std::uint32_t sequence_;
+  std::size_t fragment_size_ = 0;
+  /// The first fields of what goes out, and of what may come in: compared as bytes, so that a message in one fragment
+  /// touches its header once.
+  std::array<std::byte, Header::kPrefix> outgoing_{};
+  std::array<std::byte, Header::kPrefix> incoming_{};
+
+  Queue<SavedMessage, &SavedMessage::of_session> saved_;
+  Queue<Reassembly, &Reassembly::of_session> incomplete_;
+  /// Messages that were finished or given up lately: a fragment that comes late must not begin them again.
+  std::array<std::uint32_t, 32> finished_{};
+  std::size_t finished_count_ = 0;
+  /// How long a gap is given to close by itself: nothing, until a packet was asked for that was only late.
+  Duration reordering_{};
+  RoundTripEstimate answer_time_;   ///< From a request for fragments to the first of them.
+  RoundTripEstimate request_time_;  ///< From a burst to the first request for a part of it.
+  Event expiry_;
+};
+
+class FragmentProtocol final : public Protocol {
+ public:
+  FragmentProtocol(Host& host, std::string name, Protocol& lower, const FragmentOptions& options);
+  ~FragmentProtocol() override;
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class FragmentSession;
+  friend struct Reassembly;
+  struct NumberKey {
+    ProtocolNumber number = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, number); }
+    friend bool operator==(NumberKey, NumberKey) = default;
+  };
+
+  void demux_slowly(Session& lower, const Header& header, Message message) noexcept;
+  [[nodiscard]] FragmentSession* session_of(Session& lower, const Header& header) noexcept;
+  Result<FragmentSession*> make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key,
+                                        SessionRef lower, HostAddress remote);
+  [[nodiscard]] Status enable_lower();
+  [[nodiscard]] ParticipantSet for_lower(const ParticipantSet& participants) const;
+  [[nodiscard]] std::size_t uncut() const noexcept;
+
+  void discard(SavedMessage& saved) noexcept;
+  /// Null: there is no memory.
+  [[nodiscard]] Reassembly* begin(FragmentSession& session, const Header& header) noexcept;
+  void finish(Reassembly& reassembly) noexcept;
+  [[nodiscard]] bool make_room(const Reassembly& reassembly, std::size_t size) noexcept;
+  void silent(Reassembly& reassembly) noexcept;
+
+  Protocol& lower_;
+  const FragmentOptions options_;
+  bool lower_enabled_ = false;
+  Map<NumberKey, Protocol*> enabled_;
+  Records<SavedMessage> saved_records_;
+  Records<Reassembly> reassembly_records_;
+  Queue<SavedMessage, &SavedMessage::of_protocol> saved_;
+  Queue<Reassembly, &Reassembly::of_protocol> incomplete_;
+  std::size_t saved_bytes_ = 0;
+  std::size_t incomplete_bytes_ = 0;
+  SessionCache sessions_;  // last: sessions let go of the above
+};
+
+inline FragmentProtocol& FragmentSession::fragments() const noexcept {
+  return static_cast<FragmentProtocol&>(protocol());
+}
+
+inline void FragmentSession::look_at_lower() noexcept {
+  if (lower_.changed()) [[unlikely]]
+    follow_lower();
+}
+
+}  // namespace lrpc::netrpc::fragment

@@ -1,0 +1,290 @@
+// FRAGMENT against peers that lie, flood or are gone: what is dropped, and what state is left.
+#include "length.h"
+#include "netrpc/protocols/fragment/test/fragment_hosts.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+TEST_F(Fragment, a_message_for_another_host_or_in_anothers_name_is_dropped) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  Header wrong = data(1, 1, 3);
+  wrong.svr_host = net.address(2);
+  inject(a, 1, wrong, "abc");
+  wrong = data(1, 1, 3);
+  wrong.clnt_host = net.address(2);
+  inject(a, 1, wrong, "abc");
+  net.world.run_for(1ms);
+  EXPECT_TRUE(b.sink->received.empty());
+  EXPECT_EQ(b.statistics().refused, 2U);
+  EXPECT_EQ(b.statistics().sessions, 0U);
+}
+
+TEST_F(Fragment, hostile_headers_are_dropped_and_counted) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  const std::string bytes = text(100);
+  std::vector<Header> bad{data(0, 1, 100), data(0, 0, 100),      data(17, 1, 100), data(65535, 1, 100),
+                          data(1, 0, 100), data(1, 2, 100),      data(4, 3, 100),  data(4, 0x10, 100),
+                          data(4, 0, 100), data(4, 0xffff, 100), data(1, 1, 101),  data(1, 1, 65535),
+                          data(2, 1, 101), data(4, 1, 0),        data(4, 8, 0),    data(16, 0, 1)};
+  for (const unsigned type : {0U, 3U, 4U, 255U}) {
+    bad.push_back(data(1, 1, 100));
+    bad.back().type = static_cast<std::uint8_t>(type);
+  }
+  for (const Header& header : bad) inject(a, 1, header, bytes);
+  inject(a, 1, data(1, 1, 100), "");  // padded by the Ethernet, but not to a hundred bytes
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().malformed, bad.size() + 1);
+  EXPECT_TRUE(b.sink->received.empty());
+  EXPECT_EQ(b.statistics().sessions, 0U);
+  EXPECT_EQ(b.statistics().state, 0U);
+  EXPECT_EQ(net[1].pool().in_use(), 0U);
+}
+
+TEST_F(Fragment, fragments_that_do_not_fit_each_other_are_dropped_and_the_message_still_arrives) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  inject(a, 1, data(3, 1, 500), text(500));
+  inject(a, 1, data(4, 2, 500), text(500));  // another number of fragments
+  inject(a, 1, data(3, 2, 499), text(499));  // another size
+  inject(a, 1, data(3, 4, 501), text(501));  // a last one that is longer than the others
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().malformed, 3U);
+  inject(a, 1, data(3, 4, 20), text(20));
+  inject(a, 1, data(3, 2, 500), text(500));
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.sink->received, std::vector<std::string>{text(500) + text(500) + text(20)});
+  Header last_first = data(2, 2, 300);
+  last_first.sequence_num = 78;
+  inject(a, 1, last_first, text(300));
+  last_first.frag_mask = 1;
+  last_first.len = 299;
+  inject(a, 1, last_first, text(299));
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().malformed, 4U);
+}
+
+TEST_F(Fragment, forged_requests_are_refused) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  const SessionRef session = open(a, 1);
+  EXPECT_EQ(push(a, session, text(5000)), Errc::ok);
+  net.world.run_for(1ms);
+  Header request = header(1, 0);
+  request.type = fragment::kRequest;
+  request.num_frag = 4;
+  request.frag_mask = 1;
+  inject(b, 0, request, "");  // of no message
+  request.frag_mask = 0;
+  inject(b, 0, request, "");
+  request.frag_mask = 0x10;
+  inject(b, 0, request, "");
+  request.frag_mask = 1;
+  request.num_frag = 17;
+  inject(b, 0, request, "");
+  net.world.run_for(1ms);
+  EXPECT_EQ(a.statistics().refused, 1U);
+  EXPECT_EQ(a.statistics().malformed, 3U);
+  EXPECT_EQ(a.statistics().retransmissions, 0U);
+  Header stranger = request;
+  stranger.clnt_host = net.address(2);
+  FragmentHost c(net[2]);
+  inject(c, 0, stranger, "");
+  net.world.run_for(1ms);
+  EXPECT_EQ(a.statistics().no_session, 1U);
+  EXPECT_EQ(a.statistics().sessions, 1U) << "a request makes no session";
+}
+
+TEST_F(Fragment, one_message_answers_a_bounded_number_of_requests) {
+  FragmentHost a(net[0]), b(net[1]);
+  const SessionRef session = open(a, 1);
+  Header sent;
+  a.tap.on_push = [&](Session&, Message fragment) {
+    Message::Header<Header::kSize> bytes;
+    fragment.pop(bytes);
+    sent = Header::decode(bytes.bytes);
+  };
+  EXPECT_EQ(push(a, session, text(16384)), Errc::ok);
+  Header request = header(1, 0);
+  request.type = fragment::kRequest;
+  request.num_frag = sent.num_frag;
+  request.sequence_num = sent.sequence_num;
+  request.frag_mask = 0x0fff;
+  for (int i = 0; i < 100; ++i) inject(b, 0, request, "");
+  net.world.run_for(10ms);
+  EXPECT_EQ(a.statistics().retransmissions, 32U * 12U);
+  EXPECT_EQ(a.statistics().refused, 68U);
+}
+
+TEST_F(Fragment, a_sender_that_is_gone_is_asked_a_bounded_number_of_times_and_its_message_given_up) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  inject(a, 1, data(12, 1, 1000), text(1000));
+  net.world.run_for(60s);
+  EXPECT_EQ(b.statistics().sent, 10U);
+  EXPECT_EQ(b.statistics().failed, 1U);
+  EXPECT_EQ(b.statistics().state, 0U);
+  inject(a, 1, data(12, 2, 1000), text(1000));
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().state, 0U) << "a fragment that comes late begins nothing";
+}
+
+TEST_F(Fragment, saved_copies_are_discarded_when_their_time_has_passed) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  const SessionRef session = open(a, 1);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(push(a, session, text(16384)), Errc::ok);
+  EXPECT_EQ(a.statistics().state, 5U);
+  EXPECT_EQ(push(a, session, "in one piece"), Errc::ok);
+  EXPECT_EQ(a.statistics().state, 5U) << "who misses it cannot know: nothing is kept";
+  net.world.run_for(5s);
+  EXPECT_EQ(a.statistics().state, 0U);
+  EXPECT_EQ(net[0].pool().in_use(), 0U);
+  EXPECT_EQ(net[1].pool().in_use(), 0U);
+}
+
+TEST_F(Fragment, the_oldest_saved_copies_give_way) {
+  FragmentHost a(net[0], {.saved = 3, .saved_bytes = 40000});
+  const SessionRef one = open(a, 1);
+  const SessionRef two = open(a, 2);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(push(a, one, text(3000)), Errc::ok);
+  EXPECT_EQ(a.statistics().state, 3U);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(push(a, two, text(16000)), Errc::ok);
+  EXPECT_EQ(a.statistics().state, 2U) << "two of 16,000 bytes in 40,000; the others were older";
+}
+
+TEST_F(Fragment, a_flood_of_first_fragments_from_fake_peers_takes_bounded_state_and_real_messages_get_through) {
+  FragmentOptions options;
+  options.sessions = 500;
+  Tap& tap = net[1].add<Tap>(net[1].ethernet());
+  auto made = make_fragment(net[1].host(), "fragment", tap, options);
+  ASSERT_TRUE(made);
+  Protocol& fragment = **made;
+  net[1].own(std::shared_ptr<Protocol>(std::move(*made)));
+  SinkProtocol& sink = net[1].add<SinkProtocol>();
+  FakePeers fakes(tap);
+  std::size_t most = 0;
+  {
+    const Shepherd inside(net[1].monitor());
+    ASSERT_TRUE(fragment.open_enable(sink, SimHosts::anyone()));
+  }
+  const auto fake = [&](std::uint32_t host, std::uint16_t num_frag, std::uint16_t mask, const std::string& bytes) {
+    Header header = data(num_frag, mask, bytes.size());
+    header.clnt_host = {host};
+    Message message = net.message(1, bytes);
+    header.encode(message.push(Header::kSize));
+    fakes.deliver(fragment, {host}, net.address(1), std::move(message));
+  };
+  const auto fakes_sent = static_cast<std::uint32_t>(testing_lrpc::rounds(12'500));
+  std::size_t real = 0;
+  for (std::uint32_t i = 0; i < fakes_sent; ++i) {
+    const Shepherd inside(net[1].monitor());
+    fake(0xac100000 + i, 12, 1, text(200));
+    sink.sessions.clear();
+    control::Statistics counted;
+    ASSERT_EQ(control::ask(fragment, counted), Errc::ok);
+    most = std::max(most, counted.state + counted.sessions);
+    if (i % 125 != 0) continue;
+    ++real;
+    for (std::uint16_t n = 0; n < 4; ++n)
+      fake(0xac200000 + i, 4, static_cast<std::uint16_t>(1U << n), text(200, n + 1U));
+    sink.sessions.clear();
+  }
+  EXPECT_LE(most, 500U + 256U);
+  EXPECT_LE(net[1].pool().in_use(), 256U * 16U);
+  // One host in sixteen finds the table full of peers none of whom has been spared yet, and comes again.
+  EXPECT_GE(sink.received.size() * 10, real * 9);
+  net.world.run_for(200s);
+  control::Statistics counted;
+  ASSERT_EQ(control::ask(fragment, counted), Errc::ok);
+  EXPECT_EQ(counted.state, 0U);
+  EXPECT_EQ(counted.sessions, 0U);
+  EXPECT_EQ(net[1].pool().in_use(), 0U);
+}
+
+TEST_F(Fragment, one_peer_has_a_bounded_number_of_incomplete_messages) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    Header first = data(12, 1, 1000);
+    first.sequence_num = 1000 + i;
+    inject(a, 1, first, text(1000));
+  }
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().state, 16U);
+}
+
+TEST_F(Fragment, incomplete_messages_take_a_bounded_number_of_bytes_and_the_oldest_give_way) {
+  FragmentHost a(net[0]), b(net[1], {.incomplete_bytes = 10000});
+  b.enable();
+  for (std::uint32_t i = 0; i < 15; ++i) {
+    Header first = data(12, 1, 1000);
+    first.sequence_num = 1000 + i;
+    inject(a, 1, first, text(1000));
+  }
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().state, 10U);
+  EXPECT_EQ(b.statistics().refused, 0U) << "who comes is not refused, who was there first goes";
+  for (const std::uint32_t sequence : {1000U, 1014U}) {
+    Header last = data(12, 2, 1000);
+    last.sequence_num = sequence;
+    inject(a, 1, last, text(1000));
+  }
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().duplicates, 1U) << "what has given way is not begun again";
+  EXPECT_EQ(b.statistics().state, 9U);
+  // One that does not fit alone gives way to itself.
+  for (std::uint16_t i = 0; i < 11; ++i) {
+    Header more = data(12, static_cast<std::uint16_t>(1U << i), 1000);
+    more.sequence_num = 2000;
+    inject(a, 1, more, text(1000));
+  }
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.statistics().state, 0U);
+  EXPECT_EQ(b.statistics().refused, 1U);
+  EXPECT_EQ(net[1].pool().in_use(), 0U);
+  EXPECT_EQ(push(a, open(a, 1), text(9000)), Errc::ok);
+  net.world.run_for(1ms);
+  EXPECT_EQ(b.sink->received, std::vector<std::string>{text(9000)}) << "the count is right again";
+}
+
+TEST_F(Fragment, nothing_is_left_after_idle_state_was_dropped) {
+  net.world.set_links({.loss = 0.1});
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  {
+    const SessionRef session = open(a, 1);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(push(a, session, text(16384)), Errc::ok);
+  }
+  net.world.run_for(30s);
+  a.drop_idle();
+  b.drop_idle();
+  for (FragmentHost* host : {&a, &b}) {
+    EXPECT_EQ(host->statistics().sessions, 0U);
+    EXPECT_EQ(host->statistics().state, 0U);
+    EXPECT_EQ(host->machine.pool().in_use(), 0U);
+  }
+}
+
+TEST_F(Fragment, damaged_packets_do_no_harm) {
+  net.world.set_links({.loss = 0.05, .duplicate = 0.1, .reorder = 0.2, .corrupt = 0.3});
+  FragmentHost a(net[0]), b(net[1]);
+  a.enable();
+  b.enable();
+  b.sink->echo = true;
+  const SessionRef session = open(a, 1);
+  for (unsigned i = 0; i < 300; ++i) {
+    EXPECT_EQ(push(a, session, text(i * 71 % 20000, i)), Errc::ok);
+    net.world.run_for(2ms);
+  }
+  net.world.run_for(30s);
+  EXPECT_GT(b.sink->received.size(), 100U);
+  a.drop_idle();
+  b.drop_idle();
+  EXPECT_EQ(a.statistics().state + b.statistics().state, 0U);
+  EXPECT_EQ(net[0].pool().in_use() + net[1].pool().in_use(), 0U);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc

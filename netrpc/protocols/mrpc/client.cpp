@@ -1,0 +1,313 @@
+// A call at the client: call, start, then what the network or the timer brings, until finish.
+#include "netrpc/protocols/mrpc/client.h"
+
+#include <bit>
+#include <utility>
+
+#include "netrpc/protocols/mrpc/monolithic.h"
+
+namespace lrpc::netrpc::mrpc {
+
+namespace {
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// The step function: what is waited for a reply before anything has been measured, and at least.
+constexpr Duration kFirstTimeout = milliseconds(10);
+constexpr Duration kFirstTimeoutOfFragments = milliseconds(20);
+// While packets are lost, and while none are.
+constexpr Duration kLeastTimeout = microseconds(30);
+constexpr Duration kLeastTimeoutOfFragments = microseconds(100);
+constexpr Duration kCalmTimeout = microseconds(500);
+constexpr Duration kCalmTimeoutOfFragments = milliseconds(1);
+/// The longest silence of a client that waits: a slow server's reply that is lost is noticed within this.
+constexpr Duration kLongestTimeout = milliseconds(500);
+/// What a server may say in place of a reply: it is not believed to name just anything.
+Errc outcome_of(std::uint16_t error) noexcept {
+  return error == static_cast<std::uint16_t>(Errc::bad_procedure) ? Errc::bad_procedure : Errc::call_failed;
+}
+}  // namespace
+
+ClientSession::ClientSession(Monolithic& mrpc, Protocol& high, const ParticipantSet& participants,
+                             ClientPeer& peer) noexcept
+    : Session(mrpc, high, participants), mrpc_(mrpc), peer_(peer) {
+  ++peer_.sessions;
+}
+
+void ClientSession::unreferenced() noexcept {
+  mrpc_.session_gone(*this);
+  --peer_.sessions;
+  delete this;
+}
+
+void ClientSession::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  peer_.call(participants().remote.command, std::move(request), transaction, timeout);
+}
+
+void ClientSession::cancel(Transaction& transaction) noexcept { peer_.cancel(transaction); }
+
+Errc ClientSession::control(control::Request& request) noexcept {
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    maximum->size = peer_.max_message();
+    return Errc::ok;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    optimum->size = peer_.single();
+    return Errc::ok;
+  }
+  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
+    *round_trip = {peer_.round_trip().smoothed(), peer_.round_trip().timeout()};
+    return Errc::ok;
+  }
+  return Session::control(request);
+}
+
+ClientChannel::ClientChannel(ClientPeer& owner, std::uint16_t its_number)
+    : peer(owner), number(its_number), timer([this] { peer.on_timer(*this); }) {}
+
+ClientPeer::ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower)
+    : mrpc_(mrpc),
+      host_(host),
+      lower_(std::move(lower)),
+      single_(mrpc.single(*lower_)),
+      boot_id_(mrpc.host().peers().boot_id(host)),
+      ready_(boot_id_ != 0),
+      all_free_(~std::uint64_t{0} >> (kMaxChannels - mrpc.settings().channels)),
+      round_trips_{
+          RetryTimer(kFirstTimeout, kLeastTimeout, kCalmTimeout, kLongestTimeout),
+          RetryTimer(kFirstTimeoutOfFragments, kLeastTimeoutOfFragments, kCalmTimeoutOfFragments, kLongestTimeout)},
+      waiting_timer_([this] { on_waiting_timer(); }) {
+  free_ = all_free_;
+  for (std::size_t i = 0; i < mrpc.settings().channels; ++i)
+    channels_[i] = std::make_unique<ClientChannel>(*this, static_cast<std::uint16_t>(i));
+}
+
+void ClientPeer::call(std::uint16_t command, Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (request.size() > max_message()) return transaction.completed(Errc::message_too_long, {});
+  if (request.pool() == nullptr) request = Message(mrpc_.host().pool());
+  const Time now = mrpc_.host().now();
+  const bool bounded = timeout > Duration::zero() && timeout < Time::max() - now;
+  transaction.deadline = bounded ? now + timeout : Time::max();
+  used = true;
+  if (!ready_ || free_ == 0 || first_waiting_ != nullptr) [[unlikely]]
+    return wait(command, std::move(request), transaction, now);
+  start(command, std::move(request), transaction, now);
+}
+
+Header ClientPeer::header(const ClientChannel& channel, Type type) const noexcept {
+  Header header;
+  header.type = type;
+  header.client = mrpc_.host().address();
+  header.server = host_;
+  header.channel = channel.number;
+  header.sequence = channel.sequence;
+  header.fragments = channel.request.fragments;
+  header.command = channel.command;
+  header.boot_id = mrpc_.host().boot_id();
+  header.peer_boot_id = boot_id_;
+  return header;
+}
+
+/// Precondition: ready, and a channel is free. Takes the lowest: its next request soon acknowledges its last reply.
+void ClientPeer::start(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept {
+  ClientChannel& channel = *channels_[static_cast<std::size_t>(std::countr_zero(free_))];
+  free_ &= free_ - 1;
+  channel.transaction = &transaction;
+  channel.sequence = mrpc_.next_sequence();
+  channel.command = command;
+  channel.acknowledged = 0;
+  channel.reply_fragments = 0;
+  channel.tries = 0;
+  channel.sampled = false;
+  channel.started = channel.heard = now;
+  channel.request.set(std::move(request), single_);
+  arm(channel, now, now + round_trip(channel).timeout());
+  const std::uint32_t sequence = channel.sequence;
+  Errc sent = Errc::ok;
+  if (channel.request.fragments > 1) {
+    sent = send_fragments(channel, all_of(channel.request.fragments), false);
+  } else {
+    Header header = this->header(channel, Type::request);
+    header.size = static_cast<std::uint16_t>(channel.request.whole.size());
+    Message copy = channel.request.whole.share();
+    if (copy.size() != header.size) return;  // the pool has no more: as if it were lost
+    sent = mrpc_.try_send(*lower_, header, std::move(copy));
+  }
+  // Nothing has left this host: no need to wait until the peer counts as gone.
+  if ((sent == Errc::host_unreachable || sent == Errc::message_too_long) && channel.transaction == &transaction &&
+      channel.sequence == sequence) [[unlikely]]
+    finish(channel, sent, {});
+}
+
+/// Sends the fragments of the request that are in `mask`; `please_ack`: the last of them asks for an answer.
+Errc ClientPeer::send_fragments(ClientChannel& channel, std::uint16_t mask, bool please_ack) noexcept {
+  Errc refused = Errc::ok;
+  bool first = true;
+  Header header = this->header(channel, Type::request);
+  const std::uint16_t last = std::bit_floor(mask);
+  channel.request.each(mask, [&](std::uint16_t index, Message&& part) {
+    header.mask = static_cast<std::uint16_t>(1U << index);
+    header.bits = please_ack && header.mask == last ? kPleaseAck : std::uint16_t{0};
+    header.size = static_cast<std::uint16_t>(part.size());
+    header.offset = static_cast<std::uint16_t>(index * channel.request.cut);
+    const Errc sent = mrpc_.try_send(*lower_, header, std::move(part));
+    if (std::exchange(first, false)) refused = sent;
+    // Nor answered meanwhile.
+    return refused == Errc::ok && channel.transaction != nullptr && channel.sequence == header.sequence;
+  });
+  return refused;
+}
+
+ClientChannel* ClientPeer::outstanding(const Header& header) noexcept {
+  if (header.channel >= kMaxChannels || channels_[header.channel] == nullptr) return nullptr;
+  ClientChannel& channel = *channels_[header.channel];
+  return channel.transaction != nullptr && channel.sequence == header.sequence ? &channel : nullptr;
+}
+
+void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
+  ClientChannel* const channel = outstanding(header);
+  if (channel == nullptr || header.boot_id != boot_id_) [[unlikely]] {
+    ++mrpc_.counters().duplicates;
+    if (header.boot_id != boot_id_ || header.channel >= kMaxChannels) return;
+    ClientChannel* const idle = channels_[header.channel].get();
+    if (idle != nullptr && idle->repeated.is(header.sequence, header.boot_id))
+      round_trip(idle->repeated.more).needless(std::exchange(idle->repeated.took, Duration::zero()), true);
+    if ((header.bits & kPleaseAck) == 0) return;
+    // The server does not know that its reply to the last call here has arrived.
+    if (idle != nullptr && idle->transaction == nullptr && idle->sequence == header.sequence && well_formed(header))
+      acknowledge_reply(*idle, header.fragments, all_of(header.fragments));
+    return;
+  }
+  if (!well_formed(header)) {
+    ++mrpc_.counters().malformed;
+    return;
+  }
+  const Time now = mrpc_.host().now();
+  if (header.fragments > 1) return on_fragment(*channel, header, std::move(message), now);
+  ++mrpc_.counters().received;
+  measure(*channel, now);
+  if ((header.bits & kError) != 0) [[unlikely]]
+    return finish(*channel, outcome_of(header.command), {});
+  finish(*channel, Errc::ok, std::move(message));
+}
+
+void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Message&& message, Time now) noexcept {
+  switch (channel.reply.add(header, std::move(message))) {
+    case Incoming::Added::contradiction: ++mrpc_.counters().malformed; return;
+    case Incoming::Added::duplicate: ++mrpc_.counters().duplicates; break;
+    case Incoming::Added::part: break;
+    case Incoming::Added::complete: {
+      Message reply = channel.reply.join();
+      if (!reply.allocated()) return;  // the pool has no more: the timer asks for all of it again
+      ++mrpc_.counters().received;
+      channel.reply_fragments = header.fragments;
+      measure(channel, now);
+      return finish(channel, Errc::ok, std::move(reply));
+    }
+  }
+  channel.heard = now;
+  channel.tries = 0;
+  channel.due = std::min(channel.transaction->deadline, now + round_trip(channel).timeout());
+  const bool last = header.mask == 1U << (header.fragments - 1);
+  if (last || (header.bits & kPleaseAck) != 0)  // the ones before it should be here
+    acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
+}
+
+/// The call has its reply.
+void ClientPeer::measure(ClientChannel& channel, Time now) noexcept {
+  if (!channel.sampled) [[likely]]
+    return round_trip(channel).sample(now - channel.started);
+  if (at_work(channel)) return round_trip(channel).needless(now - channel.started);
+  round_trip(channel).ambiguous();
+  channel.repeated = {channel.sequence, boot_id_, channel.request.fragments - std::size_t{1}, now - channel.started};
+}
+
+void ClientPeer::acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept {
+  Header header = this->header(channel, Type::reply_ack);
+  header.fragments = fragments;
+  header.mask = mask;
+  mrpc_.send(*lower_, header, Message(mrpc_.host().pool()));
+}
+
+/// The server has part of the request, or all of it and is at work.
+void ClientPeer::on_ack(const Header& header) noexcept {
+  ClientChannel* const channel = outstanding(header);
+  if (channel == nullptr || header.boot_id != boot_id_ || header.fragments != channel->request.fragments) {
+    ++mrpc_.counters().duplicates;
+    return;
+  }
+  const Time now = mrpc_.host().now();
+  const std::uint16_t all = all_of(header.fragments);
+  channel->heard = now;
+  channel->acknowledged = header.mask & all;
+  const auto missing = static_cast<std::uint16_t>(all & ~header.mask);
+  if (missing == 0) return;  // the next probe is due when it was, with the back-off as it is
+  channel->tries = 0;
+  arm(*channel, now, now + round_trip(*channel).timeout());
+  mrpc_.counters().retransmissions += static_cast<unsigned>(std::popcount(missing));
+  (void)send_fragments(*channel, missing, true);
+}
+
+void ClientPeer::arm(ClientChannel& channel, Time now, Time due) noexcept {
+  channel.due = std::min(due, channel.transaction->deadline);
+  if (channel.timer.waiting() && channel.timer_due <= channel.due) return;
+  channel.timer_due = channel.due;
+  mrpc_.host().events().schedule(channel.timer, channel.due - now);
+}
+
+void ClientPeer::on_timer(ClientChannel& channel) noexcept {
+  if (channel.transaction == nullptr) {
+    // No next request has come to acknowledge the last reply: let the server drop it, if it is large.
+    if (channel.reply_fragments > 1)
+      acknowledge_reply(channel, channel.reply_fragments, all_of(channel.reply_fragments));
+    channel.reply_fragments = 0;
+    return;
+  }
+  const Time now = mrpc_.host().now();
+  if (now < channel.due) return arm(channel, now, channel.due);
+  if (now >= channel.transaction->deadline) return finish(channel, Errc::call_aborted, {});
+  const Time gone = channel.heard + mrpc_.settings().give_up;
+  if (now >= gone) {
+    ready_ = false;  // it may come back in another life: the next call asks first
+    return finish(channel, Errc::call_failed, {});
+  }
+  channel.sampled = true;
+  // While the server is at it nothing need be sent again soon: the pause is doubled each time.
+  channel.tries = static_cast<std::uint8_t>(std::min(channel.tries + (at_work(channel) ? 2 : 1), 254));
+  const Duration pause = RetryTimer::pause_after(channel.tries, round_trip(channel).timeout(), kLongestTimeout);
+  arm(channel, now, std::min(gone, now + pause));
+  send_again(channel);
+}
+
+/// One packet: what makes the server tell what it has, or send what the client lacks.
+void ClientPeer::send_again(ClientChannel& channel) noexcept {
+  ++mrpc_.counters().retransmissions;
+  if (channel.reply.mask() != 0) return acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());
+  const auto missing = static_cast<std::uint16_t>(all_of(channel.request.fragments) & ~channel.acknowledged);
+  if (missing != 0) {
+    (void)send_fragments(channel, std::bit_floor(missing), true);
+    return;
+  }
+  Header probe = header(channel, Type::request);
+  probe.bits = kPleaseAck;
+  probe.mask = 0;
+  mrpc_.send(*lower_, probe, Message(mrpc_.host().pool()));
+}
+
+void ClientPeer::release(ClientChannel& channel) noexcept {
+  channel.transaction = nullptr;
+  channel.request.whole.clear();
+  channel.reply.clear();
+  free_ |= std::uint64_t{1} << channel.number;
+}
+
+void ClientPeer::finish(ClientChannel& channel, Errc outcome, Message&& reply) noexcept {
+  Transaction& transaction = *channel.transaction;
+  release(channel);
+  if (outcome != Errc::ok) ++mrpc_.counters().failed;
+  const Keep keep(*this);  // completed() may let the last session go, and sweep
+  transaction.completed(outcome, std::move(reply));
+  if (first_waiting_ != nullptr) start_waiting();
+}
+
+}  // namespace lrpc::netrpc::mrpc

@@ -1,0 +1,158 @@
+// The client's half: a fixed number of channels to each peer, each with at most one call under way.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "lrpc/netrpc/event_manager.h"
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/protocols/mrpc/fragments.h"
+#include "netrpc/src/round_trip.h"
+
+namespace lrpc::netrpc::mrpc {
+
+class Monolithic;
+class ClientPeer;
+
+/// What a client opens: a command of a host. Lives as long as somebody refers to it; calls under way outlive it.
+class ClientSession final : public Session {
+ public:
+  ClientSession(Monolithic& mrpc, Protocol& high, const ParticipantSet& participants, ClientPeer& peer) noexcept;
+  void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
+  void cancel(Transaction& transaction) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  [[nodiscard]] ClientPeer& to() const noexcept { return peer_; }
+
+ private:
+  void unreferenced() noexcept override;
+  Monolithic& mrpc_;
+  ClientPeer& peer_;
+};
+
+/// One channel. Idle, or with one call between its request and its reply.
+struct ClientChannel {
+  ClientChannel(ClientPeer& owner, std::uint16_t its_number);
+
+  ClientPeer& peer;
+  const std::uint16_t number;
+  Transaction* transaction = nullptr;  ///< Whose call it is; null: idle.
+  std::uint32_t sequence = 0;          ///< Of the call, or of the last one.
+  std::uint16_t command = 0;
+  std::uint16_t acknowledged = 0;     ///< Fragments of the request that the server says it has.
+  std::uint16_t reply_fragments = 0;  ///< Of the last reply, when idle: not acknowledged yet if more than one.
+  std::uint8_t tries = 0;             ///< Timeouts in a row, as the back-off counts them.
+  bool sampled = true;                ///< Its round trip is no sample any more.
+  Outgoing request;
+  Incoming reply;
+  Time started{};
+  Time heard{};  ///< When the server last said anything about this call.
+  Repeated repeated;
+  /// Next thing to do. The timer is not moved for each call: it finds when it runs that the time has not come.
+  Time due{};
+  Time timer_due{};
+  Event timer;
+};
+
+/// Another host, as a server: its life, its channels, and who waits for one.
+class ClientPeer {
+ public:
+  static constexpr std::size_t kMaxChannels = 64;
+
+  ClientPeer(Monolithic& mrpc, HostAddress host, SessionRef lower);
+
+  void call(std::uint16_t command, Message request, Transaction& transaction, Duration timeout) noexcept;
+  void cancel(Transaction& transaction) noexcept;
+
+  // What arrives, with a header that is from this peer and for this host.
+  void on_reply(const Header& header, Message&& message) noexcept;
+  void on_ack(const Header& header) noexcept;
+  void on_life(const Header& header) noexcept;
+  void on_rebooted(const Header& header) noexcept;
+  /// It has a new life: what is outstanding there has failed.
+  void rebooted(BootId now) noexcept;
+
+  [[nodiscard]] std::size_t max_message() const noexcept { return std::min(kMaxMessage, single_ * kMaxFragments); }
+  [[nodiscard]] std::size_t single() const noexcept { return single_; }
+  [[nodiscard]] const RetryTimer& round_trip() const noexcept { return round_trips_[0]; }
+  [[nodiscard]] HostAddress host() const noexcept { return host_; }
+  [[nodiscard]] bool idle() const noexcept { return sessions == 0 && free_ == all_free_ && first_waiting_ == nullptr; }
+
+  std::size_t sessions = 0;  ///< ClientSessions that refer to it.
+  bool used = true;          ///< Since the last sweep.
+
+ private:
+  friend struct ClientChannel;
+
+  /// While a loop over calls runs: what completed() does must not let go of the peer (the last session, then DropIdle).
+  class Keep {
+   public:
+    explicit Keep(ClientPeer& peer) noexcept : peer_(peer) { ++peer_.sessions; }
+    Keep(const Keep&) = delete;
+    Keep& operator=(const Keep&) = delete;
+    ~Keep() { --peer_.sessions; }
+
+   private:
+    ClientPeer& peer_;
+  };
+
+  void start(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
+  /// More than Settings::queue are completed with limit_reached.
+  void wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
+  /// Starts those that wait as far as channels are free; asks for the peer's life if they wait for that.
+  void start_waiting() noexcept;
+  void unlink(Transaction* before, Transaction& transaction) noexcept;
+  void release(ClientChannel& channel) noexcept;
+  void finish(ClientChannel& channel, Errc outcome, Message&& reply) noexcept;
+  void on_fragment(ClientChannel& channel, const Header& header, Message&& message, Time now) noexcept;
+  void measure(ClientChannel& channel, Time now) noexcept;
+  /// The server has said that it has all of the request.
+  [[nodiscard]] static bool at_work(const ClientChannel& channel) noexcept {
+    return channel.acknowledged == all_of(channel.request.fragments);
+  }
+  void on_timer(ClientChannel& channel) noexcept;
+  void arm(ClientChannel& channel, Time now, Time due) noexcept;
+  /// Errors: those with which the layer below has refused the first one; nothing was sent then.
+  Errc send_fragments(ClientChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
+  void send_again(ClientChannel& channel) noexcept;
+  void acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept;
+  [[nodiscard]] Header header(const ClientChannel& channel, Type type) const noexcept;
+  /// The channel whose outstanding call `header` is about; null: none.
+  [[nodiscard]] ClientChannel* outstanding(const Header& header) noexcept;
+  /// `more`: fragments of the request beyond the first.
+  [[nodiscard]] RetryTimer& round_trip(std::size_t more) noexcept { return round_trips_[more != 0 ? 1 : 0]; }
+  [[nodiscard]] RetryTimer& round_trip(const ClientChannel& channel) noexcept {
+    return round_trip(channel.request.fragments - std::size_t{1});
+  }
+
+  void begin_query(Time now) noexcept;
+  void query(Time now) noexcept;
+  void on_waiting_timer() noexcept;
+  void arm_waiting(Time now, Time due) noexcept;
+  void fail_waiting(Errc outcome) noexcept;
+
+  Monolithic& mrpc_;
+  const HostAddress host_;
+  SessionRef lower_;
+  std::size_t single_;
+  BootId boot_id_;
+  bool ready_;  ///< Its life is known; otherwise a query is under way while somebody waits.
+  std::uint64_t free_ = 0;
+  std::uint64_t all_free_;
+  std::array<RetryTimer, 2> round_trips_;  ///< Of calls of one packet, and of larger ones: the step function.
+  std::array<std::unique_ptr<ClientChannel>, kMaxChannels> channels_;
+  Transaction* first_waiting_ = nullptr;  ///< First come, first served. Each request has its command in front.
+  Transaction* last_waiting_ = nullptr;
+  std::size_t waiting_ = 0;
+  bool serving_ = false;   ///< start_waiting() is at it.
+  bool querying_ = false;  ///< The query's timer is waiting_timer_, which waits then.
+  std::uint32_t query_number_ = 0;
+  std::uint8_t query_tries_ = 0;
+  Time query_began_{};
+  Time query_due_{};
+  Time waiting_due_{};
+  Event waiting_timer_;
+};
+
+}  // namespace lrpc::netrpc::mrpc

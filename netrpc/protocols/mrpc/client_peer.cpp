@@ -1,0 +1,191 @@
+// The client's rarer business: calls that wait for a channel or for the peer's boot identifier, reboots, cancelling.
+#include "netrpc/protocols/mrpc/client.h"
+#include "netrpc/protocols/mrpc/monolithic.h"
+
+namespace lrpc::netrpc::mrpc {
+
+namespace {
+constexpr Duration kFirstQueryTimeout = std::chrono::milliseconds(10);
+constexpr Duration kLongestQueryTimeout = std::chrono::milliseconds(500);
+}  // namespace
+
+void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept {
+  if (waiting_ >= mrpc_.settings().queue) [[unlikely]] {
+    ++mrpc_.counters().failed;
+    return transaction.completed(Errc::limit_reached, {});
+  }
+  std::byte* const in_front = request.push(sizeof command);
+  if (in_front == nullptr) return transaction.completed(Errc::limit_reached, {});
+  WireWriter(in_front).put(command);
+  transaction.waiting_request = std::move(request);
+  transaction.next_waiting = nullptr;
+  (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_waiting) = &transaction;
+  last_waiting_ = &transaction;
+  ++waiting_;
+  arm_waiting(now, transaction.deadline);
+  if (!ready_ && !querying_) begin_query(now);
+}
+
+void ClientPeer::unlink(Transaction* before, Transaction& transaction) noexcept {
+  (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
+  if (last_waiting_ == &transaction) last_waiting_ = before;
+  transaction.next_waiting = nullptr;
+  --waiting_;
+}
+
+void ClientPeer::start_waiting() noexcept {
+  if (serving_)
+    return;  // a call has ended while it was being started: its channel is taken by the loop that started it
+  const Keep keep(*this);
+  serving_ = true;
+  while (first_waiting_ != nullptr && ready_ && free_ != 0) {
+    Transaction& transaction = *first_waiting_;
+    const Time now = mrpc_.host().now();
+    unlink(nullptr, transaction);
+    Message request = std::move(transaction.waiting_request);
+    if (now >= transaction.deadline) {
+      ++mrpc_.counters().failed;
+      transaction.completed(Errc::call_aborted, {});
+      continue;
+    }
+    std::byte scratch[2];
+    const std::byte* const command = request.pop(sizeof scratch, scratch);
+    start(WireReader(command).get<std::uint16_t>(), std::move(request), transaction, now);
+  }
+  serving_ = false;
+  if (first_waiting_ == nullptr) {
+    querying_ = false;
+    mrpc_.host().events().cancel(waiting_timer_);
+  } else if (!ready_ && !querying_) {
+    begin_query(mrpc_.host().now());  // the peer has become silent while these waited for a channel
+  }
+}
+
+void ClientPeer::cancel(Transaction& transaction) noexcept {
+  for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
+    if (at != &transaction) continue;
+    unlink(before, transaction);
+    transaction.waiting_request.clear();
+    return;
+  }
+  for (const auto& channel : channels_) {
+    if (channel == nullptr || channel->transaction != &transaction) continue;
+    release(*channel);
+    return start_waiting();
+  }
+}
+
+void ClientPeer::begin_query(Time now) noexcept {
+  querying_ = true;
+  query_number_ = static_cast<std::uint32_t>(mrpc_.host().random());
+  query_tries_ = 0;
+  query_began_ = now;
+  query(now);
+}
+
+void ClientPeer::query(Time now) noexcept {
+  Header header;
+  header.type = Type::query;
+  header.client = mrpc_.host().address();
+  header.server = host_;
+  header.sequence = query_number_;
+  header.mask = 0;
+  header.boot_id = mrpc_.host().boot_id();
+  const Duration pause = std::min<Duration>(kLongestQueryTimeout, kFirstQueryTimeout * (1LL << query_tries_));
+  if (query_tries_ < 12) ++query_tries_;
+  query_due_ = std::min(now + pause, query_began_ + mrpc_.settings().give_up);
+  arm_waiting(now, query_due_);
+  if (mrpc_.try_send(*lower_, header, Message(mrpc_.host().pool())) == Errc::host_unreachable)
+    fail_waiting(Errc::host_unreachable);
+}
+
+void ClientPeer::on_life(const Header& header) noexcept {
+  if (!querying_ || header.sequence != query_number_) {
+    ++mrpc_.counters().duplicates;
+    return;
+  }
+  const Keep keep(*this);
+  querying_ = false;
+  if (query_tries_ == 1) round_trips_[0].sample(mrpc_.host().now() - query_began_);
+  mrpc_.host().peers().heard(host_, header.boot_id);
+  rebooted(header.boot_id);
+  ready_ = true;
+  start_waiting();
+}
+
+void ClientPeer::on_rebooted(const Header& header) noexcept {
+  if (outstanding(header) == nullptr || header.boot_id == boot_id_) {
+    ++mrpc_.counters().duplicates;
+    return;
+  }
+  const Keep keep(*this);
+  mrpc_.host().peers().heard(host_, header.boot_id);
+  rebooted(header.boot_id);
+}
+
+void ClientPeer::rebooted(BootId now) noexcept {
+  if (now == boot_id_) return;
+  const Keep keep(*this);
+  boot_id_ = now;
+  ready_ = true;
+  querying_ = false;  // who waits from here on waits for a channel
+  // Calls that are started from here on are meant for the new life.
+  const std::uint32_t last = mrpc_.last_sequence();
+  for (const auto& channel : channels_)
+    if (channel != nullptr && channel->transaction != nullptr && !newer(channel->sequence, last))
+      finish(*channel, Errc::call_failed, {});
+  start_waiting();
+}
+
+void ClientPeer::arm_waiting(Time now, Time due) noexcept {
+  if (due == Time::max() || (waiting_timer_.waiting() && waiting_due_ <= due)) return;
+  waiting_due_ = due;
+  mrpc_.host().events().schedule(waiting_timer_, std::max(Duration::zero(), due - now));
+}
+
+void ClientPeer::on_waiting_timer() noexcept {
+  const Keep keep(*this);
+  const Time now = mrpc_.host().now();
+  for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr;) {
+    if (at->deadline > now) {
+      before = std::exchange(at, at->next_waiting);
+      continue;
+    }
+    unlink(before, *at);
+    at->waiting_request.clear();
+    ++mrpc_.counters().failed;
+    at->completed(Errc::call_aborted, {});
+    before = nullptr;  // it may have changed the queue
+    at = first_waiting_;
+  }
+  if (first_waiting_ == nullptr) {
+    querying_ = false;
+    return;
+  }
+  if (querying_ && now >= query_began_ + mrpc_.settings().give_up) return fail_waiting(Errc::host_unreachable);
+  if (querying_ && now >= query_due_) query(now);
+  Time due = querying_ ? query_due_ : Time::max();
+  for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) due = std::min(due, at->deadline);
+  arm_waiting(now, due);
+}
+
+/// The peer does not answer: nothing of these has been sent.
+void ClientPeer::fail_waiting(Errc outcome) noexcept {
+  const Keep keep(*this);
+  querying_ = false;
+  std::size_t count = 0;  // not those that completed() adds
+  for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) ++count;
+  for (; count > 0 && first_waiting_ != nullptr; --count) {
+    Transaction& transaction = *first_waiting_;
+    unlink(nullptr, transaction);
+    transaction.waiting_request.clear();
+    ++mrpc_.counters().failed;
+    transaction.completed(outcome, {});
+  }
+  if (first_waiting_ == nullptr) {
+    querying_ = false;
+    mrpc_.host().events().cancel(waiting_timer_);
+  }
+}
+
+}  // namespace lrpc::netrpc::mrpc

@@ -1,0 +1,227 @@
+#include "netrpc/protocols/mrpc/monolithic.h"
+
+namespace lrpc::netrpc::mrpc {
+
+namespace {
+constexpr std::size_t kLargestPacket = 1500;  // the paper: Sprite RPC never sends a message greater than 1500 bytes
+
+std::size_t packet_of(std::size_t optimum) noexcept { return std::min(optimum, kLargestPacket); }
+}  // namespace
+
+Monolithic::Monolithic(Host& host, std::string name, Protocol& lower, Settings settings)
+    : Protocol(host, std::move(name)),
+      lower_(lower),
+      settings_(settings),
+      sequence_(settings.sequence),
+      server_(*this),
+      sweep_timer_([this] { sweep(false); }),
+      self_(std::make_shared<Monolithic*>(this)) {
+  host.peers().watch([self = std::weak_ptr(self_)](HostAddress peer, BootId /*before*/, BootId now) {
+    const auto alive = self.lock();  // watchers stay as long as the host does
+    if (alive == nullptr) return;
+    if (auto* const known = (*alive)->peers_.resolve({(*alive)->host().hash_seed(), peer})) (*known)->rebooted(now);
+  });
+}
+
+Monolithic::~Monolithic() {
+  if (enabled_below_)
+    lower_.open_disable(*this, {.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}});
+}
+
+Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& participants) {
+  const HostAddress host = participants.remote.host;
+  if (!host.known()) return Error{Errc::invalid_argument, name() + ": which host?"};
+  const CommandSessionKey key{host, participants.remote.command, &high};
+  if (ClientSession** const known = sessions_.resolve(key)) return SessionRef(*known);
+  auto* peer = peers_.resolve({this->host().hash_seed(), host});
+  if (peer == nullptr) {
+    if (Status status = enable_below(); !status) return status.error();
+    ParticipantSet below{.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}};
+    below.remote.host = host;
+    below.remote.ethernet = participants.remote.ethernet;
+    Result<SessionRef> lower = lower_.open(*this, below);
+    if (!lower) return lower.error();
+    peer = &peers_.bind({this->host().hash_seed(), host}, std::make_unique<ClientPeer>(*this, host, std::move(*lower)));
+    start_sweeping();
+  }
+  auto* const session = new ClientSession(*this, high, participants, **peer);
+  sessions_.bind(key, session);
+  return SessionRef(session);
+}
+
+void Monolithic::session_gone(ClientSession& session) noexcept {
+  sessions_.unbind({session.peer(), session.participants().remote.command, &session.high()});
+}
+
+/// Also for who only opens: a peer's answer may come another way than this host sends (VIP).
+Status Monolithic::enable_below() {
+  if (enabled_below_) return {};
+  Status status = lower_.open_enable(*this, {.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}});
+  enabled_below_ = status.has_value();
+  return status;
+}
+
+Status Monolithic::open_enable(Protocol& high, const ParticipantSet& participants) {
+  const CommandKey key{participants.local.command};
+  if (Protocol** const known = enabled_.resolve(key); known != nullptr && *known != &high)
+    return Error{Errc::name_taken, name() + ": command " + std::to_string(key.command) + " is served already"};
+  if (Status status = enable_below(); !status) return status;
+  enabled_.bind(key, &high);
+  return {};
+}
+
+void Monolithic::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  const CommandKey key{participants.local.command};
+  Protocol** const server = enabled_.resolve(key);
+  if (server != nullptr && *server == &high) enabled_.unbind(key);
+}
+
+Protocol* Monolithic::server_of(std::uint16_t command) noexcept {
+  if (Protocol** const server = enabled_.resolve({command})) return *server;
+  Protocol** const whoever = command == 0 ? nullptr : enabled_.resolve({0});
+  return whoever == nullptr ? nullptr : *whoever;
+}
+
+void Monolithic::demux(Session& lower, Message message) noexcept {
+  Message::Header<Header::kSize> bytes;
+  message.pop(bytes);
+  if (!bytes) {
+    ++counted.malformed;
+    return;
+  }
+  const Header header = decode(bytes.bytes);
+  if (message.size() < header.size || header.boot_id == 0) {
+    ++counted.malformed;
+    return;
+  }
+  message.truncate(header.size);
+  switch (header.type) {
+    case Type::request:
+    case Type::reply_ack:
+    case Type::query: return demux_to_server(lower, header, std::move(message));
+    case Type::reply:
+    case Type::request_ack:
+    case Type::life:
+    case Type::rebooted: return demux_to_client(lower, header, std::move(message));
+  }
+  ++counted.malformed;
+}
+
+void Monolithic::demux_to_client(Session& lower, const Header& header, Message&& message) noexcept {
+  // What is not for this life of this host is for nobody.
+  if (header.client != host().address() || header.peer_boot_id != host().boot_id()) {
+    ++counted.no_session;
+    return;
+  }
+  if (lower.peer() != header.server && lower.peer().known()) {
+    ++counted.refused;
+    return;
+  }
+  auto* const peer = peers_.resolve({host().hash_seed(), header.server});
+  if (peer == nullptr) {
+    ++counted.no_session;
+    return;
+  }
+  if (header.type == Type::reply) [[likely]]
+    return (*peer)->on_reply(header, std::move(message));
+  if (header.type == Type::request_ack) return (*peer)->on_ack(header);
+  if (header.type == Type::life) return (*peer)->on_life(header);
+  (*peer)->on_rebooted(header);
+}
+
+void Monolithic::demux_to_server(Session& lower, const Header& header, Message&& message) noexcept {
+  if (header.server != host().address()) {
+    ++counted.no_session;
+    return;
+  }
+  if (lower.peer() != header.client && lower.peer().known()) {
+    ++counted.refused;
+    return;
+  }
+  if (header.type == Type::query || header.peer_boot_id != host().boot_id()) return answer_query(lower, header);
+  // Only who names this life makes records. That keeps out what was meant for an earlier one; it proves nothing about
+  // who sends: this life is told to whoever asks, and the addresses are the sender's to write.
+  if (header.type == Type::request) [[likely]]
+    return server_.on_request(lower, header, std::move(message));
+  server_.on_reply_ack(header);
+}
+
+/// Tells which life this is: to who asks, and to who means another one.
+void Monolithic::answer_query(Session& lower, const Header& header) noexcept {
+  Header answer = header;
+  answer.type = header.type == Type::query ? Type::life : Type::rebooted;
+  answer.bits = 0;
+  answer.mask = 0;
+  answer.size = answer.offset = 0;
+  answer.boot_id = host().boot_id();
+  answer.peer_boot_id = header.boot_id;
+  send(lower, answer, Message(host().pool()));
+}
+
+Errc Monolithic::try_send(Session& lower, const Header& header, Message message) noexcept {
+  std::byte* const to = message.push(Header::kSize);
+  if (to == nullptr) return Errc::limit_reached;
+  encode(header, to);
+  ++counted.sent;
+  return lower.push(std::move(message));
+}
+
+std::size_t Monolithic::single(Session& lower) noexcept {
+  control::Request request = control::OptimumMessage{};
+  const bool answered = lower.control(request) == Errc::ok;
+  const std::size_t packet = answered ? packet_of(std::get<control::OptimumMessage>(request).size) : kLargestPacket;
+  return packet > Header::kSize ? packet - Header::kSize : 1;
+}
+
+Errc Monolithic::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = peers_.size() + server_.records();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    sweep(true);
+    return Errc::ok;
+  }
+  control::Request below = control::OptimumMessage{};
+  const bool answered = lower_.control(below) == Errc::ok;
+  const std::size_t packet = answered ? packet_of(std::get<control::OptimumMessage>(below).size) : kLargestPacket;
+  if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
+    advertised->size = packet;
+    return Errc::ok;
+  }
+  const std::size_t data = packet > Header::kSize ? packet - Header::kSize : 1;
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    maximum->size = std::min(kMaxMessage, data * kMaxFragments);
+    return Errc::ok;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    optimum->size = data;
+    return Errc::ok;
+  }
+  return lower_.control(request);
+}
+
+void Monolithic::start_sweeping() {
+  if (!sweep_timer_.waiting()) host().events().schedule(sweep_timer_, settings_.packet_life / 4);
+}
+
+/// `now`: what is idle goes at once; otherwise what has been idle since the last time. What at-most-once depends on
+/// stays in any case.
+void Monolithic::sweep(bool now) noexcept {
+  server_.sweep(!now);
+  peers_.unbind_if([&](const HostKey& key, std::unique_ptr<ClientPeer>& peer) {
+    const bool goes = peer->idle() && (now || !peer->used);
+    peer->used = false;
+    if (goes && !server_.knows(key.host)) host().peers().forget(key.host);
+    return goes;
+  });
+  if (peers_.empty() && server_.records() == 0) {
+    host().events().cancel(sweep_timer_);
+  } else {
+    start_sweeping();
+  }
+}
+
+}  // namespace lrpc::netrpc::mrpc

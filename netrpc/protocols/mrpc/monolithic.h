@@ -1,0 +1,76 @@
+// The protocol object: which sessions and records there are, and who gets what arrives.
+#pragma once
+
+#include <memory>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/protocols/mrpc/client.h"
+#include "netrpc/protocols/mrpc/server.h"
+#include "netrpc/src/command_keys.h"
+
+namespace lrpc::netrpc::mrpc {
+
+struct Settings {
+  std::size_t channels = 8;  ///< Of each peer, at the client.
+  std::size_t queue = 4096;  ///< Calls to one peer that wait for a channel, or for its life.
+  Duration give_up = std::chrono::seconds(5);
+  Duration packet_life = std::chrono::seconds(60);
+  std::size_t clients = 1024;                  ///< Hosts that this server keeps records of.
+  std::size_t memory = std::size_t{32} << 20;  ///< Bytes of partial requests and saved replies, all together.
+  std::uint32_t sequence = 0;                  ///< The last sequence number used.
+};
+
+class Monolithic final : public Protocol {
+ public:
+  Monolithic(Host& host, std::string name, Protocol& lower, Settings settings);
+  ~Monolithic() override;
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+  // ---- for the two halves ----
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  control::Statistics& counters() noexcept { return counted; }
+  /// One sequence of numbers for all channels of all peers: a record at this end may be let go at any time without its
+  /// channel ever going back.
+  [[nodiscard]] std::uint32_t next_sequence() noexcept { return ++sequence_; }
+  [[nodiscard]] std::uint32_t last_sequence() const noexcept { return sequence_; }
+  /// The largest payload of one packet through `lower`.
+  [[nodiscard]] std::size_t single(Session& lower) noexcept;
+  void send(Session& lower, const Header& header, Message message) noexcept {
+    (void)try_send(lower, header, std::move(message));
+  }
+  [[nodiscard]] Errc try_send(Session& lower, const Header& header, Message message) noexcept;
+  /// Who serves `command`; null: nobody.
+  [[nodiscard]] Protocol* server_of(std::uint16_t command) noexcept;
+  /// There is a record of it as a server.
+  [[nodiscard]] bool calls(HostAddress peer) noexcept { return peers_.resolve({host().hash_seed(), peer}) != nullptr; }
+  void session_gone(ClientSession& session) noexcept;
+  void start_sweeping();
+
+ private:
+  Status enable_below();
+  void demux_to_client(Session& lower, const Header& header, Message&& message) noexcept;
+  void demux_to_server(Session& lower, const Header& header, Message&& message) noexcept;
+  void answer_query(Session& lower, const Header& header) noexcept;
+  void sweep(bool now) noexcept;
+
+  Protocol& lower_;
+  const Settings settings_;
+  std::uint32_t sequence_;
+  Map<HostKey, std::unique_ptr<ClientPeer>> peers_;
+  Map<CommandSessionKey, ClientSession*> sessions_;
+  Map<CommandKey, Protocol*> enabled_;
+  bool enabled_below_ = false;
+  Server server_;
+  Event sweep_timer_;
+  /// Tells the watcher of reboots, which the host keeps, whether this is still there. Gone first.
+  std::shared_ptr<Monolithic*> self_;
+};
+
+}  // namespace lrpc::netrpc::mrpc

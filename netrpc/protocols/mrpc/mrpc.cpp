@@ -1,0 +1,49 @@
+#include "netrpc/protocols/mrpc/mrpc.h"
+
+#include "netrpc/protocols/mrpc/monolithic.h"
+
+namespace lrpc::netrpc::mrpc {
+
+namespace {
+
+Result<std::unique_ptr<Protocol>> make(const InstanceParts& parts) {
+  Settings settings;
+  settings.channels = parts.options.number("channels", settings.channels);
+  settings.queue = parts.options.number("queue", settings.queue);
+  settings.give_up = parts.options.duration("give_up", settings.give_up);
+  settings.packet_life = parts.options.duration("packet_life", settings.packet_life);
+  settings.clients = parts.options.number("clients", settings.clients);
+  settings.memory = parts.options.number("memory", settings.memory);
+  settings.sequence = static_cast<std::uint32_t>(parts.options.number("sequence", 0));
+  if (settings.channels == 0 || settings.channels > ClientPeer::kMaxChannels)
+    return Error{Errc::invalid_argument, "channels must be from 1 to " + std::to_string(ClientPeer::kMaxChannels)};
+  if (settings.queue == 0) return Error{Errc::invalid_argument, "queue must be at least 1"};
+  // A client that probes no more must have given up before the server forgets what it has executed.
+  if (settings.give_up <= Duration::zero() || settings.give_up > settings.packet_life / 2)
+    return Error{Errc::invalid_argument, "give_up must be positive and at most half of packet_life"};
+  return std::unique_ptr<Protocol>(
+      std::make_unique<Monolithic>(parts.host, parts.name, *parts.below.front(), settings));
+}
+
+}  // namespace
+
+ProtocolKind mrpc_kind() {
+  ProtocolKind kind;
+  kind.name = "M_RPC";
+  kind.summary = "the monolithic Sprite RPC: requests and replies of up to 16 KiB, at most once";
+  kind.gives = Service::transaction;
+  kind.below = {{"the protocol for packets", Service::datagram}};
+  kind.options = {
+      {"channels", OptionType::number, "calls under way to each peer, 1 to 64; default 8", false},
+      {"queue", OptionType::number, "calls to one peer that wait for one of those; default 4096", false},
+      {"give_up", OptionType::duration, "a peer not heard for so long is gone; default 5s", false},
+      {"packet_life", OptionType::duration, "how long a packet may be under way; default 60s", false},
+      {"clients", OptionType::number, "hosts that the server keeps records of; default 1024", false},
+      {"memory", OptionType::number, "bytes of partial requests and saved replies; default 33554432", false},
+      {"sequence", OptionType::number, "the sequence number before the first; default 0", false},
+  };
+  kind.make = make;
+  return kind;
+}
+
+}  // namespace lrpc::netrpc::mrpc

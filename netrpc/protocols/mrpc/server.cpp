@@ -1,0 +1,315 @@
+// A call at the server: what arrives, begin, execute, reply.
+#include "netrpc/protocols/mrpc/server.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "netrpc/protocols/mrpc/monolithic.h"
+
+namespace lrpc::netrpc::mrpc {
+
+namespace {
+/// What a fragment or a saved reply counts for at least: the buffer it keeps.
+constexpr std::size_t kFragmentCost = BufferPool::kSizes[1];
+constexpr std::size_t kLeastCost = BufferPool::kSizes[0];
+
+std::uint16_t last_bit(std::uint16_t mask) noexcept { return std::bit_floor(mask); }
+}  // namespace
+
+/// After the last thing that happened on a channel the client may hear of it for a packet life, goes on for give_up
+/// after that, and the last packet that it sends then may be under way for another packet life.
+Server::Server(Monolithic& mrpc)
+    : mrpc_(mrpc),
+      record_life_(
+          8 + static_cast<std::uint32_t>((4 * mrpc.settings().give_up + mrpc.settings().packet_life - Duration(1)) /
+                                         mrpc.settings().packet_life)) {}
+
+Server::~Server() {
+  clients_.for_each([this](const HostKey&, std::unique_ptr<Client>& client) {
+    for (const auto& channel : client->channels)
+      if (channel != nullptr) forget(*channel);
+  });
+}
+
+void Server::on_request(Session& lower, const Header& header, Message&& message) noexcept {
+  const bool probe = header.mask == 0 && header.size == 0 && header.fragments <= kMaxFragments && header.fragments != 0;
+  if ((!probe && !well_formed(header)) || header.channel >= Client::kMaxChannels) [[unlikely]] {
+    ++mrpc_.counters().malformed;
+    return;
+  }
+  Client* const client = client_of(lower, header);
+  if (client == nullptr) return;
+  auto& slot = client->channels[header.channel];
+  if (slot == nullptr) [[unlikely]] {
+    if (mrpc_.host().short_of_memory()) {
+      ++mrpc_.counters().refused;
+      return;
+    }
+    slot = std::make_unique<ServerChannel>(*client, header.channel);
+  }
+  ServerChannel& channel = *slot;
+  if (channel.state != ServerChannel::State::unused && !newer(header.sequence, channel.sequence)) [[unlikely]] {
+    if (header.sequence != channel.sequence) {
+      ++mrpc_.counters().duplicates;
+      return;
+    }
+    channel.last_active = client->last_active = sweeps_;
+    return on_known(channel, header, std::move(message));
+  }
+  if (probe) [[unlikely]] {  // for a request of which nothing has arrived, or is not here any more
+    Header ack = this->header(channel, Type::request_ack);
+    ack.sequence = header.sequence;
+    ack.fragments = header.fragments;
+    ack.mask = 0;
+    return mrpc_.send(*client->lower, ack, Message(mrpc_.host().pool()));
+  }
+  if (!begin(channel, header)) return;
+  channel.last_active = client->last_active = sweeps_;
+  if (header.fragments == 1) [[likely]]
+    return execute(channel, std::move(message));
+  on_fragment(channel, header, std::move(message));
+}
+
+/// The record of the host and life that sent `header`; made, if there is room for it. Null: dropped, and counted.
+Client* Server::client_of(Session& lower, const Header& header) noexcept {
+  const HostKey key{mrpc_.host().hash_seed(), header.client};
+  auto* slot = clients_.resolve(key);
+  if (slot == nullptr) [[unlikely]] {
+    if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory()) {
+      ++mrpc_.counters().refused;
+      return nullptr;
+    }
+    slot = &clients_.bind(key, std::make_unique<Client>());
+    (*slot)->host = header.client;
+    (*slot)->boot_id = header.boot_id;
+    (*slot)->last_active = sweeps_;
+    mrpc_.start_sweeping();
+    Client* const made = slot->get();
+    mrpc_.host().peers().heard(header.client, header.boot_id);
+    slot = clients_.resolve(key);
+    if (slot == nullptr || slot->get() != made) return nullptr;
+  }
+  Client& client = **slot;
+  if (client.boot_id != header.boot_id && !begin_life(client, header.boot_id)) [[unlikely]]
+    return nullptr;
+  if (client.lower.get() != &lower) [[unlikely]] {
+    client.lower = SessionRef(&lower);
+    client.single = mrpc_.single(lower);
+  }
+  return &client;
+}
+
+/// The client host has rebooted: its channels begin anew. False: this is a packet of a life that is over. Boot
+/// identifiers are random, so the dead ones are remembered for as long as a packet of theirs can be under way.
+bool Server::begin_life(Client& client, BootId boot_id) noexcept {
+  Client::DeadLife* free = nullptr;
+  for (Client::DeadLife& life : client.dead) {
+    if (life.boot_id != 0 && outlived(life.died)) life = {};
+    if (life.boot_id == boot_id) {
+      ++mrpc_.counters().duplicates;
+      return false;
+    }
+    if (life.boot_id == 0) free = &life;
+  }
+  if (free == nullptr) {
+    ++mrpc_.counters().refused;
+    return false;
+  }
+  *free = {client.boot_id, sweeps_};
+  for (const auto& channel : client.channels)
+    if (channel != nullptr) forget(*channel);
+  client.boot_id = boot_id;
+  client.last_active = sweeps_;
+  mrpc_.host().peers().heard(client.host, boot_id);
+  return client.boot_id == boot_id;
+}
+
+Header Server::header(const ServerChannel& channel, Type type) const noexcept {
+  Header header;
+  header.type = type;
+  header.client = channel.client.host;
+  header.server = mrpc_.host().address();
+  header.channel = channel.number;
+  header.sequence = channel.sequence;
+  header.command = channel.command;
+  header.boot_id = mrpc_.host().boot_id();
+  header.peer_boot_id = channel.client.boot_id;
+  return header;
+}
+
+/// A packet of the request that the channel is at.
+void Server::on_known(ServerChannel& channel, const Header& header, Message&& message) noexcept {
+  const bool please_ack = (header.bits & kPleaseAck) != 0;
+  if (header.fragments != channel.fragments) {
+    ++mrpc_.counters().malformed;
+    return;
+  }
+  if (channel.state == ServerChannel::State::receiving) {
+    if (header.mask == 0) return acknowledge_request(channel, channel.request.mask());
+    return on_fragment(channel, header, std::move(message));
+  }
+  ++mrpc_.counters().duplicates;
+  if (!please_ack) return;  // the network's duplicate, not the client's
+  if (channel.state == ServerChannel::State::executing) {
+    if (channel.session->references() > 1) return acknowledge_request(channel, all_of(channel.fragments));
+    channel.error = Errc::call_failed;  // the server protocol let go of it: there will be no answer
+    channel.state = ServerChannel::State::replied;
+  }
+  if (channel.acknowledged) return;
+  ++mrpc_.counters().retransmissions;
+  // Of a large reply the last fragment is enough: the client tells which of the others it lacks.
+  send_reply(channel, last_bit(all_of(channel.reply.fragments)), channel.reply.fragments > 1);
+}
+
+/// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused.
+bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
+  if (channel.state == ServerChannel::State::executing) [[unlikely]] {
+    if (*channel.client.abandoned >= Client::kMaxChannels) {
+      ++mrpc_.counters().refused;
+      return false;
+    }
+    abandon(channel);
+  }
+  let_go(channel);
+  channel.state = ServerChannel::State::receiving;
+  channel.sequence = header.sequence;
+  channel.fragments = header.fragments;
+  channel.command = header.command;
+  channel.error = Errc::ok;
+  channel.acknowledged = false;
+  return true;
+}
+
+void Server::on_fragment(ServerChannel& channel, const Header& header, Message&& message) noexcept {
+  if (held_ + kFragmentCost > mrpc_.settings().memory) {
+    ++mrpc_.counters().refused;
+    return;
+  }
+  switch (channel.request.add(header, std::move(message))) {
+    case Incoming::Added::contradiction: ++mrpc_.counters().malformed; return;
+    case Incoming::Added::duplicate:
+      ++mrpc_.counters().duplicates;
+      if ((header.bits & kPleaseAck) != 0) acknowledge_request(channel, channel.request.mask());
+      return;
+    case Incoming::Added::part:
+      hold(channel, kFragmentCost);
+      // The ones before it should be here.
+      if (header.mask == 1U << (header.fragments - 1) || (header.bits & kPleaseAck) != 0)
+        acknowledge_request(channel, channel.request.mask());
+      return;
+    case Incoming::Added::complete: break;
+  }
+  Message request = channel.request.join();
+  let_go(channel);
+  if (request.allocated()) execute(channel, std::move(request));  // else no slices left: the client will send it again
+}
+
+void Server::execute(ServerChannel& channel, Message&& request) noexcept {
+  channel.state = ServerChannel::State::executing;
+  Protocol* const high = mrpc_.server_of(channel.command);
+  if (high == nullptr) [[unlikely]] {
+    ++mrpc_.counters().no_session;
+    channel.error = Errc::bad_procedure;
+    channel.state = ServerChannel::State::replied;
+    return send_reply(channel, 1, false);
+  }
+  Session* session = channel.session.get();
+  if (session == nullptr || &session->high() != high || session->references() > 1) [[unlikely]] {
+    if (session != nullptr) static_cast<ServerSession*>(session)->detach(false);
+    ParticipantSet participants{.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}};
+    participants.local.host = mrpc_.host().address();
+    participants.remote.host = channel.client.host;
+    participants.remote.channel = channel.number;
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
+    session = new ServerSession(mrpc_, *this, *high, participants, channel);
+    channel.session = SessionRef(session);
+  }
+  static_cast<ServerSession*>(session)->set_command(channel.command);
+  ++mrpc_.counters().received;
+  const SessionRef keep(session);  // whatever happens to the channel meanwhile
+  high->call_demux(*session, std::move(request));
+}
+
+void Server::reply(ServerChannel& channel, Message&& message) noexcept {
+  channel.state = ServerChannel::State::replied;
+  if (message.pool() == nullptr) message = Message(mrpc_.host().pool());
+  if (message.size() > std::min(kMaxMessage, channel.client.single * kMaxFragments)) {
+    channel.error = Errc::call_failed;
+    return send_reply(channel, 1, false);
+  }
+  const std::size_t cost = std::max(message.size(), kLeastCost);
+  channel.reply.set(std::move(message), channel.client.single);
+  if (held_ + cost <= mrpc_.settings().memory) [[likely]] {
+    hold(channel, cost);
+    return send_reply(channel, all_of(channel.reply.fragments), false);
+  }
+  // No room to keep it: who asks again is told that the call failed, for it must not be executed again.
+  ++mrpc_.counters().refused;
+  const std::uint32_t sequence = channel.sequence;
+  send_reply(channel, all_of(channel.reply.fragments), false);
+  if (channel.sequence != sequence || channel.state != ServerChannel::State::replied) return;
+  channel.reply.whole.clear();
+  channel.error = Errc::call_failed;
+}
+
+/// Sends the fragments of the saved reply that are in `mask`, or the error in its place; `please_ack`: the last of them
+/// asks for an answer.
+void Server::send_reply(ServerChannel& channel, std::uint16_t mask, bool please_ack) noexcept {
+  Header header = this->header(channel, Type::reply);
+  Session& lower = *channel.client.lower;
+  if (channel.error != Errc::ok) [[unlikely]] {
+    header.bits = kError;
+    header.command = static_cast<std::uint16_t>(channel.error);
+    return mrpc_.send(lower, header, Message(mrpc_.host().pool()));
+  }
+  header.fragments = channel.reply.fragments;
+  if (header.fragments == 1) [[likely]] {
+    header.size = static_cast<std::uint16_t>(channel.reply.whole.size());
+    Message copy = channel.reply.whole.share();
+    if (copy.size() == header.size) mrpc_.send(lower, header, std::move(copy));
+    return;
+  }
+  const SessionRef keep(&lower);
+  const std::uint16_t last = last_bit(mask);
+  channel.reply.each(mask, [&](std::uint16_t index, Message&& part) {
+    header.mask = static_cast<std::uint16_t>(1U << index);
+    header.bits = please_ack && header.mask == last ? kPleaseAck : std::uint16_t{0};
+    header.size = static_cast<std::uint16_t>(part.size());
+    header.offset = static_cast<std::uint16_t>(index * channel.reply.cut);
+    mrpc_.send(lower, header, std::move(part));
+    return channel.sequence == header.sequence && channel.state == ServerChannel::State::replied;
+  });
+}
+
+void Server::acknowledge_request(const ServerChannel& channel, std::uint16_t mask) noexcept {
+  Header header = this->header(channel, Type::request_ack);
+  header.fragments = channel.fragments;
+  header.mask = mask;
+  mrpc_.send(*channel.client.lower, header, Message(mrpc_.host().pool()));
+}
+
+void Server::on_reply_ack(const Header& header) noexcept {
+  auto* const client = clients_.resolve({mrpc_.host().hash_seed(), header.client});
+  ServerChannel* const channel =
+      client == nullptr || header.channel >= Client::kMaxChannels ? nullptr : (*client)->channels[header.channel].get();
+  if (channel == nullptr || (*client)->boot_id != header.boot_id || channel->sequence != header.sequence ||
+      channel->state != ServerChannel::State::replied || channel->acknowledged) {
+    ++mrpc_.counters().duplicates;
+    return;
+  }
+  channel->last_active = (*client)->last_active = sweeps_;
+  if (channel->error != Errc::ok) return send_reply(*channel, 1, false);
+  if (header.fragments != channel->reply.fragments) {
+    ++mrpc_.counters().malformed;
+    return;
+  }
+  const auto missing = static_cast<std::uint16_t>(all_of(header.fragments) & ~header.mask);
+  if (missing == 0) {
+    channel->acknowledged = true;
+    return let_go(*channel);
+  }
+  mrpc_.counters().retransmissions += static_cast<unsigned>(std::popcount(missing));
+  send_reply(*channel, missing, true);
+}
+
+}  // namespace lrpc::netrpc::mrpc

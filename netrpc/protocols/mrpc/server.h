@@ -1,0 +1,123 @@
+// The server's half: for each client host its life and its channels, each with the last call that arrived on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/protocols/mrpc/fragments.h"
+
+namespace lrpc::netrpc::mrpc {
+
+class Monolithic;
+class Server;
+struct Client;
+
+/// One channel of one client host.
+struct ServerChannel {
+  enum class State : std::uint8_t {
+    unused,     ///< Nothing is known: any sequence number is new.
+    receiving,  ///< Parts of a request are here.
+    executing,  ///< The server protocol has the request, or has let go of it without an answer.
+    replied,    ///< The reply is saved until the client has it, or was lost for want of memory.
+  };
+  ServerChannel(Client& its_client, std::uint16_t its_number) noexcept : client(its_client), number(its_number) {}
+
+  Client& client;
+  const std::uint16_t number;
+  State state = State::unused;
+  bool acknowledged = false;  ///< The client has the whole reply.
+  Errc error = Errc::ok;      ///< Instead of a reply.
+  std::uint16_t command = 0;
+  std::uint32_t sequence = 0;
+  std::uint16_t fragments = 0;    ///< Of the request.
+  std::uint32_t last_active = 0;  ///< In sweeps.
+  std::size_t held = 0;           ///< Bytes that count against Settings::memory.
+  Incoming request;
+  Outgoing reply;
+  SessionRef session;
+};
+
+/// What the server protocol answers through: a request, then the next one on the same channel.
+class ServerSession final : public Session {
+ public:
+  ServerSession(Monolithic& mrpc, Server& server, Protocol& high, const ParticipantSet& participants,
+                ServerChannel& channel) noexcept;
+  void reply(Message message) noexcept override;
+  void set_command(std::uint16_t command) noexcept { mutable_participants().local.command = command; }
+  /// The channel has no use for it any more; `at_work`: the request has been given up, its answer goes nowhere.
+  void detach(bool at_work) noexcept;
+
+ private:
+  void unreferenced() noexcept override;
+  Server& server_;
+  ServerChannel* channel_;
+  std::shared_ptr<std::size_t> abandoned_;  ///< Counts it while it is detached with somebody still at work.
+};
+
+/// One client host, in one of its lives.
+struct Client {
+  static constexpr std::size_t kMaxChannels = 64;
+  /// Lives of a host that packets may still be under way from. More within one packet life are refused.
+  static constexpr std::size_t kDeadLives = 8;
+  struct DeadLife {
+    BootId boot_id = 0;
+    std::uint32_t died = 0;  ///< In sweeps.
+  };
+
+  HostAddress host;
+  BootId boot_id = 0;
+  SessionRef lower;
+  std::size_t single = 0;
+  std::uint32_t last_active = 0;
+  std::array<DeadLife, kDeadLives> dead{};
+  /// Requests given up that somebody still works on: at most as many as there are channels.
+  std::shared_ptr<std::size_t> abandoned = std::make_shared<std::size_t>(0);
+  std::array<std::unique_ptr<ServerChannel>, kMaxChannels> channels;
+};
+
+class Server {
+ public:
+  explicit Server(Monolithic& mrpc);
+  ~Server();
+
+  /// A request or a probe that is meant for this life of this host.
+  void on_request(Session& lower, const Header& header, Message&& message) noexcept;
+  void on_reply_ack(const Header& header) noexcept;
+  void reply(ServerChannel& channel, Message&& message) noexcept;
+  /// Lets go of the bytes of what is older than a packet can be, and of the record itself once nothing of its client's
+  /// call can arrive any more. `tick`: a quarter of a packet life has passed.
+  void sweep(bool tick) noexcept;
+  [[nodiscard]] bool knows(HostAddress host) noexcept;
+  [[nodiscard]] std::size_t records() const noexcept { return clients_.size(); }
+
+ private:
+  [[nodiscard]] Client* client_of(Session& lower, const Header& header) noexcept;
+  [[nodiscard]] bool begin_life(Client& client, BootId boot_id) noexcept;
+  void on_known(ServerChannel& channel, const Header& header, Message&& message) noexcept;
+  [[nodiscard]] bool begin(ServerChannel& channel, const Header& header) noexcept;
+  void on_fragment(ServerChannel& channel, const Header& header, Message&& message) noexcept;
+  void execute(ServerChannel& channel, Message&& request) noexcept;
+  void acknowledge_request(const ServerChannel& channel, std::uint16_t mask) noexcept;
+  void send_reply(ServerChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
+  void abandon(ServerChannel& channel) noexcept;
+  void let_go(ServerChannel& channel) noexcept;
+  void forget(ServerChannel& channel) noexcept;
+  void hold(ServerChannel& channel, std::size_t bytes) noexcept;
+  [[nodiscard]] Header header(const ServerChannel& channel, Type type) const noexcept;
+  /// A packet life has passed since.
+  [[nodiscard]] bool outlived(std::uint32_t last_active) const noexcept { return sweeps_ - last_active > 4; }
+  /// Nothing of the call that the record is at can arrive any more.
+  [[nodiscard]] bool over(std::uint32_t last_active) const noexcept { return sweeps_ - last_active > record_life_; }
+
+  Monolithic& mrpc_;
+  const std::uint32_t record_life_;  ///< In sweeps.
+  Map<HostKey, std::unique_ptr<Client>> clients_;
+  std::size_t held_ = 0;
+  std::uint32_t sweeps_ = 0;
+};
+
+}  // namespace lrpc::netrpc::mrpc

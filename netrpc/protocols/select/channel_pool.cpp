@@ -1,0 +1,179 @@
+#include "netrpc/protocols/select/channel_pool.h"
+
+#include <algorithm>
+
+namespace lrpc::netrpc {
+
+ChannelPool::ChannelPool(Protocol& high, Protocol& below, ParticipantSet participants, std::size_t channels,
+                         std::size_t queue, Unwrap unwrap)
+    : high_(high),
+      below_(below),
+      participants_(std::move(participants)),
+      limit_(std::max<std::size_t>(channels, 1)),
+      queue_(queue),
+      unwrap_(unwrap),
+      timer_([this] { expired(); }) {
+  slots_.reserve(limit_);
+}
+
+Status ChannelPool::open_first() {
+  if (!slots_.empty()) return {};
+  Result<SessionRef> channel = below_.open(high_, participants_);
+  if (!channel) return channel.error();
+  slots_.push_back(std::make_unique<Slot>(*this));
+  slots_.back()->channel = std::move(*channel);
+  slots_.back()->next_free = std::exchange(free_, slots_.back().get());
+  return {};
+}
+
+Errc ChannelPool::control(control::Request& request) noexcept {
+  if (slots_.empty()) return Errc::not_supported;
+  return slots_.front()->channel->control(request);
+}
+
+void ChannelPool::call(Message&& request, Transaction& transaction, Duration timeout) noexcept {
+  Time deadline = Time::max();
+  if (timeout > Duration(0)) {
+    const Time now = high_.host().now();
+    if (timeout < Time::max() - now) deadline = now + timeout;
+    arm(deadline);
+  }
+  Errc outcome = Errc::ok;
+  // Who waits already comes first.
+  Slot* const slot = first_waiting_ == nullptr ? take_slot(outcome) : nullptr;
+  if (slot != nullptr) [[likely]] {
+    start(*slot, std::move(request), transaction, deadline);
+    return;
+  }
+  if (outcome == Errc::ok && waiting_ >= queue_) outcome = Errc::limit_reached;
+  if (outcome != Errc::ok) return transaction.completed(outcome, {});
+  transaction.waiting_request = std::move(request);
+  transaction.deadline = deadline;
+  transaction.next_waiting = nullptr;
+  (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_waiting) = &transaction;
+  last_waiting_ = &transaction;
+  ++waiting_;
+}
+
+/// Null with Errc::ok: all are in use.
+ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
+  if (free_ == nullptr) [[unlikely]] {
+    if (slots_.size() == limit_) return nullptr;
+    Result<SessionRef> channel = below_.open(high_, participants_);
+    if (!channel) {
+      // With fewer channels than wished it goes on; without any it cannot.
+      if (slots_.empty()) outcome = channel.error().code;
+      return nullptr;
+    }
+    slots_.push_back(std::make_unique<Slot>(*this));
+    slots_.back()->channel = std::move(*channel);
+    free_ = slots_.back().get();
+  }
+  Slot* const slot = std::exchange(free_, free_->next_free);
+  ++in_use_;
+  return slot;
+}
+
+void ChannelPool::free_slot(Slot& slot) noexcept {
+  --in_use_;
+  slot.next_free = std::exchange(free_, &slot);
+}
+
+void ChannelPool::start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept {
+  slot.user = &transaction;
+  slot.user_deadline = deadline;
+  // The deadline is kept here, so that the channel stays taken, and is known to be free again, whatever becomes of
+  // the call.
+  slot.channel->call(std::move(request), slot, Duration(0));
+}
+
+void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept {
+  Transaction* const user = std::exchange(slot.user, nullptr);
+  free_slot(slot);
+  ++entered_;
+  // Before those that wait are served: they too may be completed at once, and whoever is told may then cancel this
+  // call, and must not hear of it any more.
+  if (user != nullptr) {
+    if (outcome == Errc::ok) outcome = unwrap_(reply);
+    if (outcome != Errc::ok) reply.clear();
+    user->completed(outcome, std::move(reply));  // may start the next call
+  }
+  if (first_waiting_ != nullptr) [[unlikely]]
+    serve_waiting();
+  --entered_;
+}
+
+void ChannelPool::serve_waiting() noexcept {
+  if (serving_) return;  // a call was completed before call() returned: the loop below goes on with it
+  serving_ = true;
+  ++entered_;
+  while (first_waiting_ != nullptr) {
+    Errc outcome = Errc::ok;
+    Slot* const slot = take_slot(outcome);
+    if (slot == nullptr) break;
+    Transaction& next = *first_waiting_;
+    unlink_waiting(nullptr, next);
+    start(*slot, std::move(next.waiting_request), next, next.deadline);
+  }
+  --entered_;
+  serving_ = false;
+}
+
+void ChannelPool::unlink_waiting(Transaction* before, Transaction& transaction) noexcept {
+  (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
+  if (last_waiting_ == &transaction) last_waiting_ = before;
+  transaction.next_waiting = nullptr;
+  --waiting_;
+}
+
+void ChannelPool::cancel(Transaction& transaction) noexcept {
+  for (const auto& slot : slots_) {
+    if (slot->user != &transaction) continue;
+    slot->user = nullptr;
+    return;
+  }
+  Transaction* before = nullptr;
+  for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
+    if (at != &transaction) continue;
+    unlink_waiting(before, transaction);
+    transaction.waiting_request.clear();
+    return;
+  }
+}
+
+void ChannelPool::arm(Time deadline) noexcept {
+  // Left running when the call is done: calls that follow each other do not touch it.
+  if (timer_.waiting() && timer_due_ <= deadline) return;
+  if (deadline == Time::max()) return;
+  timer_due_ = deadline;
+  high_.host().events().schedule(timer_, deadline - high_.host().now());
+}
+
+Transaction* ChannelPool::take_expired(Time now) noexcept {
+  for (const auto& slot : slots_)
+    if (slot->user != nullptr && slot->user_deadline <= now) return std::exchange(slot->user, nullptr);
+  Transaction* before = nullptr;
+  for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
+    if (at->deadline > now) continue;
+    unlink_waiting(before, *at);
+    at->waiting_request.clear();
+    return at;
+  }
+  return nullptr;
+}
+
+void ChannelPool::expired() noexcept {
+  ++entered_;
+  const Time now = high_.host().now();
+  // One at a time: those that are told may cancel others.
+  while (Transaction* const transaction = take_expired(now)) transaction->completed(Errc::call_aborted, {});
+  Time next = Time::max();
+  for (const auto& slot : slots_)
+    if (slot->user != nullptr) next = std::min(next, slot->user_deadline);
+  for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting)
+    next = std::min(next, at->deadline);
+  arm(next);
+  --entered_;
+}
+
+}  // namespace lrpc::netrpc

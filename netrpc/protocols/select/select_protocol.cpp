@@ -1,0 +1,273 @@
+#include "netrpc/protocols/select/select_protocol.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace lrpc::netrpc {
+
+SelectHeader::Status select_status(Errc outcome) noexcept {
+  switch (outcome) {
+    case Errc::ok: return SelectHeader::kOk;
+    case Errc::bad_procedure: return SelectHeader::kNoSuchCommand;
+    case Errc::limit_reached: return SelectHeader::kBusy;
+    case Errc::host_unreachable: return SelectHeader::kUnreachable;
+    default: return SelectHeader::kFailed;
+  }
+}
+
+Errc select_outcome(std::uint8_t status) noexcept {
+  switch (status) {
+    case SelectHeader::kOk: return Errc::ok;
+    case SelectHeader::kNoSuchCommand: return Errc::bad_procedure;
+    case SelectHeader::kBusy: return Errc::limit_reached;
+    case SelectHeader::kUnreachable:
+    case SelectHeader::kLoop: return Errc::host_unreachable;
+    default: return Errc::call_failed;
+  }
+}
+
+namespace {
+
+/// Takes the header off a reply. CHANNEL has paired it with its request already.
+Errc unwrap(Message& reply) noexcept {
+  Message::Header<SelectHeader::kSize> raw;
+  reply.pop(raw);
+  if (!raw) return Errc::call_failed;
+  const SelectHeader header = SelectHeader::decode(raw.bytes);
+  return header.type == SelectHeader::kReply ? select_outcome(header.status) : Errc::call_failed;
+}
+
+void less_header(control::Request& request) noexcept {
+  const auto less = [](std::size_t& size) { size -= std::min(size, SelectHeader::kSize); };
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) less(maximum->size);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) less(optimum->size);
+}
+
+}  // namespace
+
+union SelectProtocol::Cell {
+  Cell* next;
+  alignas(SelectServerSession) std::byte session[sizeof(SelectServerSession)];
+};
+
+// ---- the client's end ----
+
+SelectSession::SelectSession(SelectProtocol& protocol, Protocol& high, const ParticipantSet& participants,
+                             ChannelPool& pool) noexcept
+    : Session(protocol, high, participants), pool_(pool) {
+  ++pool.users;
+}
+
+void SelectSession::unreferenced() noexcept {
+  auto& select = static_cast<SelectProtocol&>(protocol());
+  select.sessions_.unbind({peer(), participants().remote.command, &high()});
+  --pool_.users;  // the protocol's sweep will find it
+  delete this;
+}
+
+void SelectSession::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  auto& select = static_cast<SelectProtocol&>(protocol());
+  if (request.pool() == nullptr) [[unlikely]]
+    request = Message(select.host().pool());
+  std::byte* const to = request.push(SelectHeader::kSize);
+  if (to == nullptr) [[unlikely]]
+    return transaction.completed(Errc::limit_reached, {});
+  SelectHeader{SelectHeader::kRequest, participants().remote.command, 0}.encode(to);
+  ++select.counted.sent;
+  pool_.call(std::move(request), transaction, timeout);
+}
+
+Errc SelectSession::control(control::Request& request) noexcept {
+  if (std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
+  const Errc outcome = pool_.control(request);
+  if (outcome == Errc::ok) less_header(request);
+  return outcome;
+}
+
+// ---- the server's end ----
+
+SelectServerSession::SelectServerSession(SelectProtocol& protocol, Protocol& high, const ParticipantSet& participants,
+                                         Session& lower, std::uint16_t command) noexcept
+    : Session(protocol, high, participants), lower_(&lower), command_(command) {}
+
+void SelectServerSession::finish(SelectHeader::Status status, Message&& message) noexcept {
+  if (std::exchange(answered_, true)) return;
+  if (message.pool() == nullptr) message = Message(protocol().host().pool());
+  std::byte* const to = message.push(SelectHeader::kSize);
+  if (to == nullptr) message.clear();  // without a header it says that the call has failed
+  if (to != nullptr) SelectHeader{SelectHeader::kReply, command_, status}.encode(to);
+  lower_->reply(std::move(message));
+}
+
+Errc SelectServerSession::control(control::Request& request) noexcept {
+  if (std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
+  const Errc outcome = lower_->control(request);
+  if (outcome == Errc::ok) less_header(request);
+  return outcome;
+}
+
+void SelectServerSession::unreferenced() noexcept {
+  if (!answered_) {
+    answered_ = true;
+    // Whoever had it has let go of it without a reply: the channel must not stay taken for ever.
+    Message message(protocol().host().pool());
+    if (std::byte* const to = message.push(SelectHeader::kSize))
+      SelectHeader{SelectHeader::kReply, command_, SelectHeader::kFailed}.encode(to);
+    lower_->reply(std::move(message));
+  }
+  auto& select = static_cast<SelectProtocol&>(protocol());
+  this->~SelectServerSession();
+  select.put_cell(this);
+}
+
+// ---- the protocol ----
+
+SelectProtocol::SelectProtocol(Host& host, std::string name, Protocol& below, const SelectOptions& options,
+                               ProtocolNumber number)
+    : Protocol(host, std::move(name)), options_(options), below_(below), number_(number), sweep_([this] { sweep(); }) {}
+
+SelectProtocol::~SelectProtocol() {
+  if (enabled_below_) {
+    ParticipantSet participants;
+    participants.protocol = number_;
+    below_.open_disable(*this, participants);
+  }
+  while (free_cells_ != nullptr) std::free(std::exchange(free_cells_, free_cells_->next));
+}
+
+void* SelectProtocol::take_cell() noexcept {
+  if (free_cells_ == nullptr) {
+    void* const memory = std::malloc(sizeof(Cell));  // kept for good: not to come from a daemon's reserve
+    if (memory == nullptr) return nullptr;
+    free_cells_ = ::new (memory) Cell{nullptr};
+  }
+  ++cells_in_use_;
+  return std::exchange(free_cells_, free_cells_->next);
+}
+
+void SelectProtocol::put_cell(void* memory) noexcept {
+  Cell* const cell = ::new (memory) Cell;
+  cell->next = free_cells_;
+  free_cells_ = cell;
+  --cells_in_use_;
+}
+
+Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to) {
+  if (auto* const known = pools_.resolve({host().hash_seed(), to})) return known->get();
+  ParticipantSet participants;
+  participants.protocol = number_;
+  participants.local.host = host().address();
+  participants.remote.host = to;
+  auto pool = std::make_unique<ChannelPool>(*this, below_, participants, options_.channels, options_.queue, unwrap);
+  if (Status status = pool->open_first(); !status) return status.error();
+  if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
+  return pools_.bind({host().hash_seed(), to}, std::move(pool)).get();
+}
+
+Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  const CommandSessionKey key{participants.remote.host, participants.remote.command, &high};
+  if (!key.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
+  if (SelectSession** const known = sessions_.resolve(key)) return SessionRef(*known);
+  Result<ChannelPool*> pool = pool_to(key.host);
+  if (!pool) return pool.error();
+  auto* const session = new SelectSession(*this, high, participants, **pool);
+  SessionRef made(session);
+  sessions_.bind(key, session);
+  return made;
+}
+
+Status SelectProtocol::enable_below() {
+  if (enabled_below_) return {};
+  ParticipantSet below;
+  below.protocol = number_;
+  if (Status status = below_.open_enable(*this, below); !status) return status;
+  enabled_below_ = true;
+  return {};
+}
+
+Status SelectProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
+  const std::uint16_t command = participants.local.command;
+  if (Protocol** const known = servers_.resolve({command}); known != nullptr && *known != &high)
+    return Error{Errc::name_taken, name() + ": command " + std::to_string(command) + " is served already"};
+  if (Status status = enable_below(); !status) return status;
+  servers_.bind({command}, &high);
+  return {};
+}
+
+void SelectProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  Protocol** const known = servers_.resolve({participants.local.command});
+  if (known != nullptr && *known == &high) servers_.unbind({participants.local.command});
+}
+
+void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
+  Message::Header<SelectHeader::kSize> raw;
+  request.pop(raw);
+  const SelectHeader header = raw ? SelectHeader::decode(raw.bytes) : SelectHeader();
+  if (header.type != SelectHeader::kRequest) [[unlikely]] {
+    ++counted.malformed;
+    request.clear();
+    lower.reply(Message(host().pool()));  // a reply without a header: the call has failed
+    return;
+  }
+  Protocol** server = servers_.resolve({header.command});
+  if (server == nullptr) [[unlikely]]
+    server = servers_.resolve({0});
+  void* const memory = take_cell();
+  if (memory == nullptr) [[unlikely]] {
+    ++counted.refused;
+    request.clear();
+    lower.reply(Message(host().pool()));
+    return;
+  }
+  ParticipantSet participants = lower.participants();
+  participants.local.command = header.command;
+  Protocol& high = server != nullptr ? **server : *this;
+  auto* const session = ::new (memory) SelectServerSession(*this, high, participants, lower, header.command);
+  const SessionRef keep(session);
+  if (server == nullptr) [[unlikely]]
+    return unserved(*session, header, std::move(request));
+  ++counted.received;
+  high.call_demux(*session, std::move(request));
+}
+
+void SelectProtocol::unserved(SelectServerSession& session, const SelectHeader& /*header*/,
+                              Message&& request) noexcept {
+  ++counted.no_session;
+  request.clear();
+  session.finish(SelectHeader::kNoSuchCommand, Message(host().pool()));
+}
+
+void SelectProtocol::sweep() noexcept {
+  drop_unused_pools(false);
+  if (!pools_.empty()) host().events().schedule(sweep_, options_.idle);
+}
+
+void SelectProtocol::drop_unused_pools(bool at_once) noexcept {
+  pools_.unbind_if([at_once](const HostKey&, std::unique_ptr<ChannelPool>& pool) {
+    const bool unused = pool->users == 0 && !pool->busy();
+    const bool unused_before = std::exchange(pool->unused_before, unused);
+    return unused && (unused_before || at_once);
+  });
+}
+
+Errc SelectProtocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size() + cells_in_use_;
+    statistics->state = pools_.size();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::DropIdle>(request)) {
+    drop_unused_pools(true);
+    return below_.control(request);
+  }
+  const Errc outcome = below_.control(request);
+  if (outcome == Errc::ok) less_header(request);
+  return outcome;
+}
+
+std::unique_ptr<Protocol> make_select(Host& host, std::string name, Protocol& below, const SelectOptions& options) {
+  return std::make_unique<SelectProtocol>(host, std::move(name), below, options);
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,251 @@
+#include "netrpc/protocols/trace/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "transparent_layer.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+constexpr std::size_t kMostBytes = 64;
+
+/// A line in the making: on the stack, cut where it is full.
+class Line {
+ public:
+  template <class... Arguments>
+  void add(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    const auto result =
+        fmt::format_to_n(text_.data() + size_, text_.size() - size_, format, std::forward<Arguments>(arguments)...);
+    size_ = std::min(size_ + result.size, text_.size());
+    // format_to_n says how much there would have been
+  }
+  void add_host(HostAddress host) {
+    if (!host.known())
+      add("?");
+    else
+      add("{}.{}.{}.{}", host.value >> 24, host.value >> 16 & 0xff, host.value >> 8 & 0xff, host.value & 0xff);
+  }
+  void add_participants(const ParticipantSet& participants) {
+    add(" {} ", participants.protocol);
+    add_host(participants.local.host);
+    add(" -> ");
+    add_host(participants.remote.host);
+  }
+  void add_message(const Message& message, std::size_t most) {
+    std::array<std::byte, kMostBytes> first;
+    const std::size_t count = message.copy_to(std::span(first).first(most));
+    add(", {} bytes", message.size());
+    if (count > 0) add(":");
+    for (std::size_t i = 0; i < count; ++i) add(" {:02x}", static_cast<unsigned>(first[i]));
+    if (count > 0 && count < message.size()) add(" ...");
+  }
+  [[nodiscard]] std::string_view text() const noexcept { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, 512> text_;
+  std::size_t size_ = 0;
+};
+
+class Trace final : public TransparentProtocol {
+ public:
+  Trace(const InstanceParts& parts, TraceSink sink)
+      : TransparentProtocol(parts.host, parts.name, *parts.below.front()),
+        sink_(std::move(sink)),
+        bytes_(std::min<std::uint64_t>(parts.options.number("bytes", 16), kMostBytes)),
+        lines_(parts.options.number("lines", 1000)) {}
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    Result<SessionRef> session = TransparentProtocol::open(high, participants);
+    event("open", participants, session.code());
+    return session;
+  }
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override {
+    Status status = TransparentProtocol::open_enable(high, participants);
+    event("open_enable", participants, status.code());
+    return status;
+  }
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override {
+    TransparentProtocol::open_disable(high, participants);
+    event("open_disable", participants, Errc::ok);
+  }
+  Errc pass_open_done(TransparentSession& session, const ParticipantSet& participants) noexcept override {
+    const Errc answer = TransparentProtocol::pass_open_done(session, participants);
+    event("open_done", participants, answer);
+    return answer;
+  }
+  Errc pass_push(TransparentSession& session, Message message) noexcept override {
+    moved("push", session, message);
+    const Errc outcome = TransparentProtocol::pass_push(session, std::move(message));
+    if (outcome != Errc::ok) event("push", session.participants(), outcome);
+    return outcome;
+  }
+  void pass_demux(TransparentSession& session, Message message) noexcept override {
+    moved("demux", session, message);
+    TransparentProtocol::pass_demux(session, std::move(message));
+  }
+  void pass_call_demux(TransparentSession& session, Message request) noexcept override {
+    moved("call_demux", session, request);
+    TransparentProtocol::pass_call_demux(session, std::move(request));
+  }
+  void pass_reply(TransparentSession& session, Message message) noexcept override {
+    moved("reply", session, message);
+    TransparentProtocol::pass_reply(session, std::move(message));
+  }
+  void pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                 Duration timeout) noexcept override {
+    moved("call", session, request);
+    Call& call = take_call();
+    call.begin(session, transaction);
+    calls_.bind({&transaction}, &call);
+    TransparentProtocol::pass_call(session, std::move(request), call, timeout);
+  }
+  void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
+    Call** const found = calls_.resolve({&transaction});
+    if (found == nullptr || (*found)->session() != &session) return;
+    Call& call = **found;
+    TransparentProtocol::pass_cancel(session, call);
+    event("cancel", session.participants(), Errc::ok);
+    release(call, transaction);
+  }
+
+ private:
+  /// Stands between the layer below and the caller's transaction.
+  class Call final : public Transaction {
+   public:
+    explicit Call(Trace& trace) : trace_(trace) {}
+    void begin(TransparentSession& session, Transaction& transaction) noexcept {
+      session_ = SessionRef(&session);
+      transaction_ = &transaction;
+      since_ = trace_.host().now();
+    }
+    void completed(Errc outcome, Message reply) noexcept override {
+      trace_.completed(*this, outcome, std::move(reply));
+    }
+    [[nodiscard]] Session* session() const noexcept { return session_.get(); }
+
+    Call* next_free = nullptr;
+
+   private:
+    friend class Trace;
+    Trace& trace_;
+    SessionRef session_;
+    Transaction* transaction_ = nullptr;
+    Time since_{};
+  };
+  struct CallKey {
+    const Transaction* transaction = nullptr;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(transaction)); }
+    friend bool operator==(CallKey, CallKey) = default;
+  };
+
+  Call& take_call() {
+    if (free_ == nullptr) {
+      all_.push_back(std::make_unique<Call>(*this));
+      all_.back()->next_free = std::exchange(free_, all_.back().get());
+    }
+    return *std::exchange(free_, free_->next_free);
+  }
+  /// Lets go of the session last: its end may come back here.
+  void release(Call& call, const Transaction& transaction) noexcept {
+    calls_.unbind({&transaction});
+    const SessionRef session = std::exchange(call.session_, {});
+    call.next_free = std::exchange(free_, &call);
+  }
+  void completed(Call& call, Errc outcome, Message reply) noexcept {
+    Line line;
+    if (begin(line, "completed")) {
+      line.add_participants(call.session()->participants());
+      line.add(" after {} ns: {}", (host().now() - call.since_).count(), describe(outcome));
+      if (outcome == Errc::ok) line.add_message(reply, bytes_);
+      show(line);
+    }
+    Transaction& transaction = *call.transaction_;
+    release(call, transaction);
+    transaction.completed(outcome, std::move(reply));
+  }
+
+  void event(std::string_view what, const ParticipantSet& participants, Errc outcome) noexcept {
+    Line line;
+    if (!begin(line, what)) return;
+    line.add_participants(participants);
+    line.add(": {}", describe(outcome));
+    show(line);
+  }
+  void moved(std::string_view what, const Session& session, const Message& message) noexcept {
+    Line line;
+    if (!begin(line, what)) return;
+    line.add_participants(session.participants());
+    line.add_message(message, bytes_);
+    show(line);
+  }
+
+  /// False: this second has had its lines.
+  bool begin(Line& line, std::string_view what) noexcept {
+    const Time now = host().now();
+    if (now - second_ >= std::chrono::seconds(1)) {
+      const std::uint64_t left_out = std::exchange(left_out_, 0);
+      second_ = now;
+      shown_ = 0;
+      if (left_out > 0) {
+        Line note;
+        head(note, now);
+        note.add(" {} lines left out", left_out);
+        show(note);
+      }
+    }
+    if (shown_ == lines_) {
+      ++left_out_;
+      return false;
+    }
+    ++shown_;
+    head(line, now);
+    line.add(" {}", what);
+    return true;
+  }
+  void head(Line& line, Time now) const {
+    line.add("{:4}.{:09} {} {}", now.count() / 1'000'000'000, now.count() % 1'000'000'000, host().name(), name());
+  }
+  void show(const Line& line) const {
+    if (sink_)
+      sink_(line.text());
+    else
+      std::fprintf(stderr, "%.*s\n", static_cast<int>(line.text().size()), line.text().data());
+  }
+
+  TraceSink sink_;
+  const std::size_t bytes_;
+  const std::uint64_t lines_;
+  Time second_ = Time(-1'000'000'000);
+  std::uint64_t shown_ = 0;
+  std::uint64_t left_out_ = 0;
+  Map<CallKey, Call*> calls_;
+  std::vector<std::unique_ptr<Call>> all_;
+  Call* free_ = nullptr;
+};
+
+}  // namespace
+
+ProtocolKind trace_kind(TraceSink sink) {
+  ProtocolKind kind;
+  kind.name = "TRACE";
+  kind.summary = "shows what goes through it";
+  kind.transparent = true;
+  kind.below = {{"the protocol to show the use of", Service::datagram}};
+  kind.options = {{"bytes", OptionType::number, "how many of each message are shown, at most 64; 16", false},
+                  {"lines", OptionType::number, "the most lines in a second; 1000", false}};
+  kind.make = [sink = std::move(sink)](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    return std::unique_ptr<Protocol>(std::make_unique<Trace>(parts, sink));
+  };
+  return kind;
+}
+
+}  // namespace lrpc::netrpc

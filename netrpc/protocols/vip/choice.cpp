@@ -1,0 +1,95 @@
+#include "netrpc/protocols/vip/choice.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lrpc::netrpc::vip {
+
+bool Ways::speaks(HostAddress peer, ProtocolNumber protocol) const {
+  if (hosts == nullptr) return true;
+  control::SpeaksVip asked{peer, protocol, false};
+  return control::ask(*hosts, asked) == Errc::ok && asked.speaks;
+}
+
+bool Ways::local(HostAddress peer, ProtocolNumber protocol) const {
+  if (!speaks(peer, protocol)) return false;
+  control::Resolve resolve{peer, {}};
+  return control::ask(ethernet, resolve) == Errc::ok;
+}
+
+HostAddress Ways::peer_of(Session& lower, const ParticipantSet& participants) const {
+  HostAddress peer = peer_host(lower, participants);
+  if (peer.known() || hosts == nullptr || !participants.remote.ethernet.known()) return peer;
+  control::ResolveReverse reverse{participants.remote.ethernet, {}};
+  return control::ask(*hosts, reverse) == Errc::ok ? reverse.host : HostAddress{};
+}
+
+bool Ways::taken(const Session& lower, HostAddress peer) const {
+  if (lower.above == nullptr || !lower.above->peer().known() || lower.above->peer() == peer) return false;
+  control::Resolve resolve{lower.above->peer(), {}};
+  return control::ask(ethernet, resolve) == Errc::ok && resolve.ethernet == lower.participants().remote.ethernet;
+}
+
+std::size_t Ways::ethernet_maximum() const {
+  control::MaximumMessage maximum;
+  return control::ask(ethernet, maximum) == Errc::ok ? maximum.size : 0;
+}
+
+std::size_t Ways::advertised(Protocol& high) {
+  control::AdvertisedMaximum advertised;
+  return control::ask(high, advertised) == Errc::ok ? advertised.size : std::numeric_limits<std::size_t>::max();
+}
+
+Errc Ways::control(control::Request& request) const {
+  // Unless a session says otherwise, what goes uncut whichever way it goes.
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    control::OptimumMessage over_ip;
+    const std::size_t over_ethernet = ethernet_maximum();
+    const Errc outcome = control::ask(ip, over_ip);
+    if (outcome != Errc::ok && over_ethernet == 0) return outcome;
+    optimum->size = over_ip.size == 0    ? over_ethernet
+                    : over_ethernet == 0 ? over_ip.size
+                                         : std::min(over_ip.size, over_ethernet);
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::MaximumMessage>(request)) return ip.control(request);
+  if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;
+  const Errc outcome = ethernet.control(request);
+  return outcome == Errc::not_supported ? ip.control(request) : outcome;
+}
+
+namespace {
+void advertise(Protocol* hosts, ProtocolNumber protocol, bool speaks) {
+  if (hosts == nullptr) return;
+  control::AdvertiseVip said{protocol, speaks};
+  static_cast<void>(control::ask(*hosts, said));
+}
+}  // namespace
+
+Status Ways::enable(Protocol& high, const ParticipantSet& participants, const std::string& name) const {
+  if (participants.protocol == 0 || participants.protocol > 255)
+    return Error{Errc::invalid_argument, name + ": protocol numbers of IP are from 1 to 255"};
+  if (auto enabled = ethernet.open_enable(high, participants); !enabled) return enabled;
+  if (auto enabled = ip.open_enable(high, participants); !enabled) {
+    ethernet.open_disable(high, participants);
+    return enabled;
+  }
+  advertise(hosts, participants.protocol, true);
+  return {};
+}
+
+void Ways::disable(Protocol& high, const ParticipantSet& participants) const noexcept {
+  ethernet.open_disable(high, participants);
+  ip.open_disable(high, participants);
+  advertise(hosts, participants.protocol, false);
+}
+
+Result<Protocol*> table_of_hosts(const InstanceParts& parts) {
+  if (parts.below.size() <= 2) return nullptr;
+  control::SpeaksVip asked;
+  if (parts.below.size() > 3 || control::ask(*parts.below[2], asked) != Errc::ok)
+    return Error{Errc::invalid_argument, parts.name + " stands on ETH, IP and, if wanted, one VIPHOSTS"};
+  return parts.below[2];
+}
+
+}  // namespace lrpc::netrpc::vip

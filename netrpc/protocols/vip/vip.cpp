@@ -1,0 +1,177 @@
+// VIP's protocol object and sessions.
+#include "netrpc/protocols/vip/vip.h"
+
+#include <utility>
+
+#include "netrpc/protocols/vip/choice.h"
+#include "netrpc/protocols/vip/virtual_protocol.h"
+#include "netrpc/src/way.h"
+
+namespace lrpc::netrpc {
+
+namespace vip {
+namespace {
+
+class VipProtocol;
+
+class VipSession final : public VirtualSession {
+ public:
+  using VirtualSession::VirtualSession;
+
+  /// The one test: does it fit the Ethernet, if that is there?
+  Errc push(Message message) noexcept override {
+    used = true;
+    look_at_ethernet();
+    if (message.size() < ethernet_bound_) [[likely]] {
+      const Errc outcome = ethernet_->push(std::move(message));
+      if (outcome == Errc::host_unreachable) [[unlikely]]
+        ethernet_failed();
+      return outcome;
+    }
+    return push_over_ip(std::move(message));
+  }
+  Errc control(control::Request& request) noexcept override;
+
+  /// According to where the peer is and how large messages will be.
+  [[nodiscard]] Errc choose() override;
+  void attach(Session& lower) override;
+
+ private:
+  void swept() noexcept override { follow_ethernet(); }
+  [[nodiscard]] VipProtocol& vip() const noexcept;
+  void ethernet_failed() noexcept;
+  [[nodiscard]] Errc push_over_ip(Message message) noexcept;
+  void use_ethernet(SessionRef session);
+  void ask_bound();
+  /// Where paths have changed the Ethernet may carry less, or more, or lead to the peer by now.
+  void look_at_ethernet() noexcept;
+  void follow_ethernet() noexcept;
+
+  Way ethernet_{*this};
+  Way ip_{*this};
+  std::size_t ethernet_bound_ = 0;  ///< Messages shorter than this go over the Ethernet; 0: none.
+  Time avoid_until_{};              ///< The Ethernet has failed: not before then.
+  bool proven_ = false;             ///< The peer has sent over the Ethernet: it speaks VIP, whatever a table says.
+};
+
+class VipProtocol final : public VirtualProtocol {
+ public:
+  VipProtocol(Host& host, std::string name, Ways ways, const VipOptions& options)
+      : VirtualProtocol(host, std::move(name), options.sessions, options.idle), ways_(ways), avoid_(options.avoid) {}
+
+  [[nodiscard]] const Ways& ways() const noexcept { return ways_; }
+  [[nodiscard]] Duration avoid() const noexcept { return avoid_; }
+
+ private:
+  VirtualSession* make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key) override {
+    return new VipSession(*this, high, participants, key);
+  }
+  HostAddress peer_of(Session& lower, const ParticipantSet& participants) override {
+    return ways_.peer_of(lower, participants);
+  }
+  Status enable_below(ProtocolNumber number) override { return ways_.enable(*this, {number, {}, {}}, name()); }
+  void disable_below(ProtocolNumber number) noexcept override { ways_.disable(*this, {number, {}, {}}); }
+  Errc control_below(control::Request& request) noexcept override { return ways_.control(request); }
+
+  const Ways ways_;
+  const Duration avoid_;
+};
+
+VipProtocol& VipSession::vip() const noexcept { return static_cast<VipProtocol&>(protocol()); }
+
+void VipSession::ask_bound() {
+  control::MaximumMessage maximum;
+  if (control::ask(*ethernet_, maximum) != Errc::ok) maximum.size = vip().ways().ethernet_maximum();
+  ethernet_bound_ = maximum.size + 1;
+}
+
+inline void VipSession::look_at_ethernet() noexcept {
+  if (ethernet_.changed()) [[unlikely]]
+    follow_ethernet();
+}
+
+void VipSession::follow_ethernet() noexcept {
+  if (ethernet_bound_ != 0 && !proven_ && !vip().ways().speaks(peer(), key().protocol)) ethernet_bound_ = 0;
+  if (ethernet_bound_ != 0) {
+    ask_bound();
+  } else {
+    static_cast<void>(choose());
+  }
+}
+
+void VipSession::use_ethernet(SessionRef session) {
+  ethernet_.take(std::move(session));
+  ask_bound();
+}
+
+Errc VipSession::choose() {
+  if (!peer().known()) return Errc::ok;  // bound to the Ethernet session that it came by
+  const Ways& ways = vip().ways();
+  if (ethernet_bound_ == 0 && vip().host().now() >= avoid_until_ && ways.local(peer(), key().protocol)) {
+    auto opened = ways.ethernet.open(vip(), Way::by_host(participants()));
+    if (opened && !ways.taken(**opened, peer())) use_ethernet(std::move(*opened));
+  }
+  if (ip_ || Ways::advertised(high()) < ethernet_bound_) return Errc::ok;
+  const Errc opened = ip_.open(ways.ip, participants());
+  return opened == Errc::ok || ethernet_bound_ != 0 ? Errc::ok : opened;
+}
+
+void VipSession::attach(Session& lower) {
+  if (&lower.protocol() != &vip().ways().ethernet) {
+    ip_.take(SessionRef(&lower));
+    return;
+  }
+  proven_ = true;
+  use_ethernet(SessionRef(&lower));
+}
+
+/// This message is lost, as messages may be; the next one goes over IP.
+void VipSession::ethernet_failed() noexcept {
+  ethernet_bound_ = 0;
+  proven_ = false;
+  avoid_until_ = vip().host().now() + vip().avoid();
+}
+
+Errc VipSession::push_over_ip(Message message) noexcept {
+  if (!ip_) {
+    if (!peer().known()) return ethernet_bound_ != 0 ? Errc::message_too_long : Errc::host_unreachable;
+    if (const Errc outcome = ip_.open(vip().ways().ip, participants()); outcome != Errc::ok) return outcome;
+  }
+  return ip_->push(std::move(message));
+}
+
+Errc VipSession::control(control::Request& request) noexcept {
+  look_at_ethernet();
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    if (!ip_ && ethernet_bound_ != 0) {
+      maximum->size = ethernet_bound_ - 1;
+      return Errc::ok;
+    }
+    return ip_ ? ip_->control(request) : Errc::host_unreachable;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    if (ethernet_bound_ != 0) {
+      optimum->size = ethernet_bound_ - 1;
+      return Errc::ok;
+    }
+    return ip_ ? ip_->control(request) : Errc::host_unreachable;
+  }
+  if (std::holds_alternative<control::LocalHost>(request) || std::holds_alternative<control::RoundTrip>(request)) {
+    Session* const lower = ethernet_bound_ != 0 || !ip_ ? ethernet_.get() : ip_.get();
+    return lower != nullptr ? lower->control(request) : Errc::host_unreachable;
+  }
+  return Session::control(request);
+}
+
+}  // namespace
+}  // namespace vip
+
+Result<std::unique_ptr<Protocol>> make_vip(Host& host, std::string name, Protocol& ethernet, Protocol& ip,
+                                           Protocol* hosts, const VipOptions& options) {
+  if (options.sessions == 0 || options.idle <= Duration::zero())
+    return Error{Errc::invalid_argument, "sessions and idle must be more than nothing"};
+  return std::unique_ptr<Protocol>(
+      std::make_unique<vip::VipProtocol>(host, std::move(name), vip::Ways{ethernet, ip, hosts}, options));
+}
+
+}  // namespace lrpc::netrpc

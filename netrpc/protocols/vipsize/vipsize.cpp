@@ -1,0 +1,203 @@
+#include "netrpc/protocols/vipsize/vipsize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "netrpc/protocols/vip/virtual_protocol.h"
+#include "netrpc/src/way.h"
+
+namespace lrpc::netrpc {
+
+namespace {
+
+/// The longest message that `below` (a protocol or a session) carries uncut.
+template <class Object>
+std::size_t uncut(Object& below) {
+  control::OptimumMessage optimum;
+  control::MaximumMessage maximum;
+  if (control::ask(below, maximum) != Errc::ok) maximum.size = 0;
+  if (control::ask(below, optimum) != Errc::ok || optimum.size == 0) return maximum.size;
+  return maximum.size == 0 ? optimum.size : std::min(optimum.size, maximum.size);
+}
+
+/// What every protocol below carries. What is longer is kept while it is sent: it may have to go through the protocol
+/// for large messages after all.
+constexpr std::size_t kSurelyCarried = 512;
+
+class VipSizeProtocol;
+
+class VipSizeSession final : public vip::VirtualSession {
+ public:
+  using VirtualSession::VirtualSession;
+
+  Errc push(Message message) noexcept override {
+    used = true;
+    look_at_small();
+    if (message.size() < small_bound_) [[likely]]
+      return message.size() <= kSurelyCarried ? push_small(std::move(message)) : push_shrinking(std::move(message));
+    return push_slowly(std::move(message));
+  }
+  Errc control(control::Request& request) noexcept override;
+  Errc choose() override;
+  void attach(Session& lower) override;
+
+ private:
+  void swept() noexcept override { follow_small(); }
+  [[nodiscard]] VipSizeProtocol& vipsize() const noexcept;
+  [[nodiscard]] Errc open_small();
+  [[nodiscard]] Errc open_large();
+  [[nodiscard]] Errc push_small(Message message) noexcept;
+  [[nodiscard]] Errc push_shrinking(Message message) noexcept;
+  [[nodiscard]] Errc push_slowly(Message message) noexcept;
+  void ask_bound();
+  /// Where paths have changed the small way may be another one, and carry less, or more.
+  void look_at_small() noexcept;
+  void follow_small() noexcept;
+  /// The next message asks again which way small ones go.
+  void forget_small() noexcept {
+    small_bound_ = 0;
+    small_.leave();
+  }
+
+  Way small_{*this};  ///< VIPaddr enables the Ethernet and IP: messages may arrive by both.
+  Way large_{*this};
+  std::size_t small_bound_ = 0;  ///< Messages shorter than this go through small_; 0: it is not open.
+  bool passive_ = false;
+};
+
+class VipSizeProtocol final : public vip::VirtualProtocol {
+ public:
+  VipSizeProtocol(Host& host, std::string name, Protocol& small_messages, Protocol& large_messages,
+                  const VipSizeOptions& options)
+      : VirtualProtocol(host, std::move(name), options.sessions, options.idle),
+        small(small_messages),
+        large(large_messages) {}
+
+  Protocol& small;
+  Protocol& large;
+
+ private:
+  vip::VirtualSession* make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key) override {
+    return new VipSizeSession(*this, high, participants, key);
+  }
+  Status enable_below(ProtocolNumber number) override {
+    if (auto enabled = small.open_enable(*this, {number, {}, {}}); !enabled) return enabled;
+    auto enabled = large.open_enable(*this, {number, {}, {}});
+    if (!enabled) small.open_disable(*this, {number, {}, {}});
+    return enabled;
+  }
+  void disable_below(ProtocolNumber number) noexcept override {
+    small.open_disable(*this, {number, {}, {}});
+    large.open_disable(*this, {number, {}, {}});
+  }
+  Errc control_below(control::Request& request) noexcept override {
+    if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
+      // Asked by VIPaddr: what does not go uncut goes through the other one.
+      advertised->size = uncut(small);
+      return advertised->size != 0 ? Errc::ok : Errc::not_supported;
+    }
+    if (std::holds_alternative<control::MaximumMessage>(request)) return large.control(request);
+    return small.control(request);
+  }
+};
+
+VipSizeProtocol& VipSizeSession::vipsize() const noexcept { return static_cast<VipSizeProtocol&>(protocol()); }
+
+inline void VipSizeSession::look_at_small() noexcept {
+  if (small_.changed()) [[unlikely]]
+    follow_small();
+}
+
+void VipSizeSession::follow_small() noexcept {
+  if (!small_) return;
+  // Where nothing leads there now it stays with the one it has.
+  if (peer().known()) (void)small_.open(vipsize().small, participants());
+  ask_bound();
+}
+
+void VipSizeSession::ask_bound() { small_bound_ = uncut(*small_) + 1; }
+
+Errc VipSizeSession::open_small() {
+  if (small_) return Errc::ok;
+  if (!peer().known()) return Errc::host_unreachable;
+  if (const Errc outcome = small_.open(vipsize().small, participants()); outcome != Errc::ok) return outcome;
+  ask_bound();
+  return Errc::ok;
+}
+
+Errc VipSizeSession::open_large() {
+  if (large_) return Errc::ok;
+  if (!peer().known()) return Errc::message_too_long;  // only the session that it came by leads there
+  return large_.open(vipsize().large, participants());
+}
+
+/// Who opens gets both. Who was only spoken to opens what it needs when it answers: most peers send small messages
+/// only.
+Errc VipSizeSession::choose() {
+  if (passive_) return Errc::ok;
+  const Errc small = open_small();
+  const Errc large = open_large();
+  return large_ ? Errc::ok : small_ ? Errc::ok : large != Errc::ok ? large : small;
+}
+
+void VipSizeSession::attach(Session& lower) {
+  if (!small_ && !large_) passive_ = true;
+  if (&lower.protocol() == &vipsize().large) {
+    large_.take(SessionRef(&lower));
+  } else if (!small_) {
+    small_.take(SessionRef(&lower));
+    ask_bound();
+  } else {
+    small_.hear(lower);
+  }
+}
+
+inline Errc VipSizeSession::push_small(Message message) noexcept {
+  const Errc outcome = small_->push(std::move(message));
+  if (outcome == Errc::host_unreachable || outcome == Errc::message_too_long) [[unlikely]]
+    forget_small();
+  return outcome;
+}
+
+/// What the small way carries may have become less since it was asked: then the message is a large one.
+Errc VipSizeSession::push_shrinking(Message message) noexcept {
+  Message large = message.share();
+  const Errc outcome = push_small(std::move(message));
+  if (outcome != Errc::message_too_long || !large.allocated()) return outcome;
+  return open_large() == Errc::ok ? large_->push(std::move(large)) : outcome;
+}
+
+Errc VipSizeSession::push_slowly(Message message) noexcept {
+  if (!small_ && open_small() == Errc::ok && message.size() < small_bound_) return small_->push(std::move(message));
+  if (const Errc outcome = open_large(); outcome != Errc::ok) return outcome;
+  return large_->push(std::move(message));
+}
+
+Errc VipSizeSession::control(control::Request& request) noexcept {
+  look_at_small();
+  if (std::holds_alternative<control::MaximumMessage>(request)) {
+    if (open_large() == Errc::ok) return large_->control(request);
+    return small_ ? small_->control(request) : Errc::host_unreachable;
+  }
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request); optimum != nullptr && small_bound_ != 0) {
+    optimum->size = small_bound_ - 1;
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::OptimumMessage>(request) || std::holds_alternative<control::LocalHost>(request) ||
+      std::holds_alternative<control::RoundTrip>(request)) {
+    Session* const lower = large_ ? large_.get() : small_.get();
+    return lower != nullptr ? lower->control(request) : Errc::host_unreachable;
+  }
+  return Session::control(request);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Protocol>> make_vipsize(Host& host, std::string name, Protocol& small, Protocol& large,
+                                               const VipSizeOptions& options) {
+  if (options.sessions == 0 || options.idle <= Duration::zero())
+    return Error{Errc::invalid_argument, "sessions and idle must be more than nothing"};
+  return std::unique_ptr<Protocol>(std::make_unique<VipSizeProtocol>(host, std::move(name), small, large, options));
+}
+
+}  // namespace lrpc::netrpc

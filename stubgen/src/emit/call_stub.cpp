@@ -1,0 +1,326 @@
+#include "call_stub.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lrpc::stubgen {
+namespace {
+
+constexpr const char* kBadResult = "return lrpc::Errc::bad_result;";
+constexpr const char* kArgumentTooLong = "lrpc::Errc::argument_too_long";
+constexpr const char* kArgumentOutOfRange = "lrpc::Errc::argument_out_of_range";
+constexpr const char* kResultTooLong = "lrpc::Errc::result_too_long";
+
+/// What is wrong with a value of a constrained type that does not conform to it, for a person.
+std::string not_conforming(const Type& type, const std::string& value) {
+  const Type* with_range = &type;
+  while (with_range->kind == TypeKind::alias && !with_range->low && !with_range->high) with_range = with_range->target;
+  if (with_range->kind == TypeKind::alias) {
+    const IntegerKind& integer = with_range->resolved().integer;
+    return fmt::format("{} is not in {} .. {}", value, with_range->low.value_or(integer.lowest()).text(),
+                       with_range->high.value_or(integer.highest()).text());
+  }
+  switch (with_range->kind) {
+    case TypeKind::enumeration: return fmt::format("{} is no value of {}", value, with_range->name);
+    case TypeKind::array: {
+      const Type* element = with_range;
+      while (element->resolved().kind == TypeKind::array) element = element->resolved().target;
+      return not_conforming(*element, "an element of " + value);
+    }
+    default: return fmt::format("a field of {} does not conform to {}", value, with_range->name);
+  }
+}
+
+}  // namespace
+
+std::string declaration(const Parameter& parameter) {
+  const Type& type = parameter.type->resolved();
+  std::string spelled = cpp_type(*parameter.type);
+  if (parameter.is_bytes()) {
+    spelled = parameter.is_out() ? "lrpc::Buffer&" : "std::span<const std::byte>";
+  } else if (parameter.is_out()) {
+    spelled += "&";
+  } else if (parameter.is_string()) {
+    spelled = "std::string_view";
+  } else if (type.kind == TypeKind::record || type.kind == TypeKind::array) {
+    spelled = fmt::format("const {}&", spelled);
+  }
+  return fmt::format("{} {}", spelled, parameter.name);
+}
+
+namespace {
+
+/// An argument as what pushes it takes it: nothing of the caller's changes yet.
+std::string argument(const Parameter& parameter) {
+  if (!parameter.is_out()) return declaration(parameter);
+  if (parameter.is_bytes()) return "const lrpc::Buffer& " + parameter.name;
+  const Type& type = parameter.type->resolved();
+  const bool large = parameter.is_string() || type.kind == TypeKind::record || type.kind == TypeKind::array;
+  return fmt::format("{}{}{} {}", large ? "const " : "", cpp_type(*parameter.type), large ? "&" : "", parameter.name);
+}
+
+std::string destination_type(const Parameter& parameter) {
+  return parameter.is_bytes() ? "lrpc::Buffer" : cpp_type(*parameter.type);
+}
+
+}  // namespace
+
+std::vector<const Parameter*> passed(const Procedure& procedure) {
+  std::vector<const Parameter*> all = procedure.arguments();
+  for (const Parameter* buffer : procedure.buffers()) all.push_back(buffer);
+  return all;
+}
+
+void CallStub::emit_procedure() {
+  code_.line("/// What the stubs of {} do with its A-stack; the steps around that are in lrpc/client/call/stub.h.",
+             procedure_.name);
+  code_.open(fmt::format("struct {} {{", type_));
+  code_.line("using Result_ = {};", result_type(procedure_));
+  const auto arguments = procedure_.arguments();
+  const bool tail =
+      procedure_.tail_size != 0 && std::ranges::any_of(arguments, [](const Parameter* one) { return one->variable(); });
+  code_.line("static constexpr lrpc::client::CallSite kProcedure_{{{}, {}, {}, {}}};", identifier_,
+             procedure_.astack_class, tail, procedure_.may_block);
+  for (const Parameter& parameter : procedure_.parameters)
+    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+      code_.line("{}* {}_to_ = nullptr;", destination_type(parameter), parameter.name);
+  code_.line();
+  check_arguments();
+  if (!arguments.empty()) push_arguments(tail);
+  take_results();
+  code_.close("};");
+  code_.line();
+}
+
+void CallStub::emit_call() {
+  code_.doc(procedure_doc(procedure_));
+  for (const Raised& raised : procedure_.raises) code_.line("/// Raises {}.", raised.type->name);
+  if (procedure_.one_way) code_.line("/// One-way: returns when the call is rung; what can fail is its being sent.");
+  head(result_type(procedure_), ") noexcept {");
+  if (procedure_.one_way) {
+    forward(fmt::format("return lrpc::client::send<{}>(", type_), "binding_.object()", false);
+  } else {
+    forward("return lrpc::client::invoke(", "binding_.object()", true);
+  }
+}
+
+void CallStub::emit_start() {
+  head(fmt::format("lrpc::Pending<{}>", type_), ") const noexcept {");
+  forward("return lrpc::client::start(", "object_", true);
+}
+
+void CallStub::head(const std::string& type, std::string_view tail) {
+  std::vector<std::string> parameters;
+  for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));
+  code_.list(fmt::format("[[nodiscard]] {} {}(", type, procedure_.name), parameters, tail);
+  code_.indent();
+}
+
+/// The body: the runtime's stub, with where the results go if there are `results`, and the arguments.
+void CallStub::forward(const std::string& call, const std::string& object, bool results) {
+  std::vector<std::string> items{object};
+  if (results) {
+    std::string to = type_ + "{";
+    for (const Parameter& parameter : procedure_.parameters)
+      if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+        to += (to.back() == '{' ? "&" : ", &") + parameter.name;
+    items.push_back(to + "}");
+  }
+  for (const Parameter* parameter : procedure_.arguments()) items.push_back(parameter->name);
+  code_.list(call, items, ");");
+  code_.close();
+  code_.line();
+}
+
+void CallStub::check_arguments() {
+  bool said = false;
+  const auto begin = [&] {
+    if (said) return;
+    said = true;
+    arguments_head("static lrpc::client::Refusal check_(", {},
+                   [](const Parameter& one) { return one.variable() || one.type->constrained; });
+  };
+  const auto refusal = [&](const char* code, const std::string& what) {
+    return fmt::format("return {{{},\n\"{}: {}\"}};", code, called_, what);
+  };
+  for (const Parameter* parameter : procedure_.arguments()) {
+    const std::string quoted = fmt::format("'{}'", parameter->name);
+    if (parameter->variable()) {
+      begin();
+      code_.guard(fmt::format("{}.size() > {}.bound", parameter->name, constant(*parameter)),
+                  refusal(kArgumentTooLong,
+                          fmt::format("{} is longer than {} bytes", quoted, parameter->type->resolved().bound)));
+    } else if (parameter->type->constrained) {
+      begin();
+      push_.check(*parameter->type, parameter->name,
+                  refusal(kArgumentOutOfRange, not_conforming(*parameter->type, quoted)));
+    }
+  }
+  if (!said) return;
+  code_.line("return {};");
+  code_.close();
+}
+
+/// The head of a function of the arguments; those that `used` is false of have no name.
+template <class Used>
+void CallStub::arguments_head(const std::string& start, std::vector<std::string> first, const Used& used) {
+  for (const Parameter* parameter : procedure_.arguments()) {
+    const std::string declared = argument(*parameter);
+    first.push_back(used(*parameter) ? declared : declared.substr(0, declared.size() - parameter->name.size() - 1));
+  }
+  code_.list(start, first, ") noexcept {");
+  code_.indent();
+}
+
+void CallStub::push_arguments(bool tail) {
+  arguments_head("static void push_(",
+                 {"std::byte* " + image_, tail ? "std::byte* " + tail_ : "std::byte* /*no tail*/"},
+                 [](const Parameter&) { return true; });
+  for (const Parameter* parameter : procedure_.arguments()) {
+    if (parameter->is_string()) {
+      code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
+                 constant(*parameter), parameter->name);
+    } else if (parameter->is_bytes() && parameter->is_out()) {
+      push_in_place(*parameter);
+    } else if (parameter->is_bytes()) {
+      code_.line("lrpc::put_variable<lrpc::CopyCode::A>({}, {}, {}, {});", image_, tail_, constant(*parameter),
+                 parameter->name);
+    } else {
+      push_.put(*parameter->type, place(parameter->offset), parameter->name);
+    }
+  }
+  code_.close();
+}
+
+/// bytes that the procedure changes lie where its result will be.
+void CallStub::push_in_place(const Parameter& parameter) {
+  const std::string window = local_(parameter.name + "_window");
+  code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window, image_, tail_, constant(parameter));
+  code_.line("if ({0}.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::A>({1}, {0}.data(), {0}.size());", parameter.name,
+             window);
+  code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), parameter.name);
+}
+
+void CallStub::take_results() {
+  const auto& all = procedure_.parameters;
+  const bool image =
+      std::ranges::any_of(all, &Parameter::is_out) ||
+      std::ranges::any_of(procedure_.raises, [](const Raised& one) { return !one.type->fields.empty(); });
+  const bool tail = procedure_.tail_size != 0 &&
+                    std::ranges::any_of(all, [](const Parameter& one) { return one.is_out() && one.variable(); });
+  code_.list("[[nodiscard]] Result_ operator()(", {"std::uint16_t " + status_, "const auto& " + call_},
+             ") const noexcept {");
+  code_.indent();
+  if (image) code_.line("std::byte* const {} = {}.image();", image_, call_);
+  if (tail) code_.line("std::byte* const {} = {}.tail();", tail_, call_);
+  for (const Parameter& parameter : all)
+    if (parameter.is_out() && (parameter.is_in() || parameter.is_bytes()))
+      code_.line("{0}& {1} = *{1}_to_;", destination_type(parameter), parameter.name);
+  judge_status();
+  copy_results();
+  code_.close();
+}
+
+void CallStub::judge_status() {
+  const std::string failure = fmt::format("return {}.failure({},\n\"{}\");", call_, status_, called_);
+  if (procedure_.raises.empty()) return code_.guard(fmt::format("{} != 0", status_), failure);
+  code_.open(fmt::format("if ({} != 0) [[unlikely]] {{", status_));
+  const std::string raised = local_("raised");
+  for (std::size_t i = 0; i < procedure_.raises.size(); ++i) {
+    const Type& type = *procedure_.raises[i].type;
+    if (type.fields.empty()) {
+      code_.line("if ({} == {}) return lrpc::raise({}{{}});", status_, i + 1, type.name);
+      continue;
+    }
+    code_.open(fmt::format("if ({} == {}) {{", status_, i + 1));
+    code_.line("{} {};", type.name, raised);
+    copy_.get(type, place(procedure_.raises[i].offset), raised, kBadResult);
+    code_.line("return lrpc::raise({});", raised);
+    code_.close();
+  }
+  code_.list(fmt::format("return {}.failure(", call_), {status_, fmt::format("\"{}\"", called_)}, ");");
+  code_.close();
+}
+
+void CallStub::copy_results() {
+  std::vector<const Parameter*> values;
+  std::vector<const Parameter*> buffers;
+  for (const Parameter& parameter : procedure_.parameters) {
+    if (parameter.is_out()) (parameter.is_bytes() ? buffers : values).push_back(&parameter);
+  }
+  const bool several = procedure_.results().size() > 1;
+  const std::string results = local_("results");
+  if (several) code_.line("{}Results {};", procedure_.name, results);
+  bool blocks = !buffers.empty();
+  for (const Parameter* parameter : values) {
+    blocks = blocks || moves_blocks(*parameter->type);
+    if (several && !parameter->is_in()) {
+      copy_fixed(*parameter, fmt::format("{}.{}", results, parameter->name));
+      continue;
+    }
+    if (parameter->is_string()) {
+      code_.line("{} {};", cpp_type(*parameter->type), copy_name(*parameter));
+      copy_fixed(*parameter, copy_name(*parameter));
+    } else {
+      copy_.declare(*parameter->type, place(parameter->offset), copy_name(*parameter), false, kBadResult);
+    }
+  }
+  copy_buffers(buffers);
+  if (blocks) {
+    code_.comment("The copies are made here, once: the compiler must not read the shared image again later.");
+    code_.line("std::atomic_signal_fence(std::memory_order_seq_cst);");
+  }
+  give_results();
+}
+
+void CallStub::copy_fixed(const Parameter& parameter, const std::string& target) {
+  if (parameter.is_string()) {
+    code_.guard(
+        fmt::format("!lrpc::get_string<lrpc::CopyCode::F>({}, {}, {}, {})", image_, tail_, constant(parameter), target),
+        kBadResult);
+  } else {
+    copy_.get(*parameter.type, place(parameter.offset), target, kBadResult);
+  }
+}
+
+/// Buffers are written last, when nothing else can fail; several of them only when each is known to fit.
+void CallStub::copy_buffers(const std::vector<const Parameter*>& buffers) {
+  const auto does_not_fit = [&](const Parameter& buffer) {
+    return fmt::format("{}: '{}' does not fit the caller's buffer", called_, buffer.name);
+  };
+  if (buffers.size() == 1) {
+    const std::string copied = local_("copied");
+    code_.line("const lrpc::Errc {} = lrpc::get_buffer<lrpc::CopyCode::F>({}, {}, {}, {});", copied, image_, tail_,
+               constant(*buffers.front()), buffers.front()->name);
+    return code_.guard(
+        fmt::format("{} != lrpc::Errc::ok", copied),
+        fmt::format("return lrpc::client::not_copied({},\n\"{}\");", copied, does_not_fit(*buffers.front())));
+  }
+  for (const Parameter* buffer : buffers) {
+    const std::string found = local_(buffer->name + "_found");
+    code_.line("const auto {} = lrpc::locate_variable({}, {}, {});", found, image_, tail_, constant(*buffer));
+    code_.guard(fmt::format("!{}", found), kBadResult);
+    code_.guard(fmt::format("{}->size() > {}.capacity()", found, buffer->name),
+                fmt::format("return lrpc::client::refused({},\n\"{}\");", kResultTooLong, does_not_fit(*buffer)));
+  }
+  for (const Parameter* buffer : buffers) {
+    const std::string found = local_(buffer->name + "_found");
+    code_.line("lrpc::count_copy(lrpc::CopyCode::F, {}->size());", found);
+    code_.line("(void){}.assign(*{});", buffer->name, found);
+  }
+}
+
+/// Nothing can fail any more: now the caller's inout arguments change.
+void CallStub::give_results() {
+  for (const Parameter& parameter : procedure_.parameters) {
+    if (parameter.is_in() && parameter.is_out() && !parameter.is_bytes()) {
+      code_.line("{} = {};", parameter.name, copy_name(parameter));
+    }
+  }
+  const auto results = procedure_.results();
+  if (results.empty()) return code_.line("return {};");
+  code_.line("return {};", results.size() == 1 ? results.front()->name : local_("results"));
+}
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,78 @@
+// The parts that a procedure's client side is emitted from, in the order in which a stub runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emit.h"
+#include "moves.h"
+
+namespace lrpc::stubgen {
+
+/// A parameter as the caller passes it.
+[[nodiscard]] std::string declaration(const Parameter& parameter);
+/// What the caller passes: arguments, then the destinations of bytes results.
+[[nodiscard]] std::vector<const Parameter*> passed(const Procedure& procedure);
+
+/// Emits what a procedure becomes at its client. Its steps are in the runtime (lrpc/client/call/stub.h); here is what is its
+/// own.
+class CallStub {
+ public:
+  CallStub(Code& code, const Interface& interface, std::size_t identifier)
+      : code_(code),
+        procedure_(interface.procedures[identifier]),
+        called_(interface.name + "." + procedure_.name),
+        type_(procedure_.name + "_outcome"),
+        identifier_(identifier),
+        local_(locals_of(procedure_)),
+        image_(local_("image")),
+        tail_(procedure_.tail_size == 0 ? "nullptr" : local_("tail")),
+        call_(local_("call")),
+        status_(local_("status")),
+        push_(code, "lrpc::CopyCode::A", "layout::", local_),
+        copy_(code, "lrpc::CopyCode::F", "layout::", local_) {}
+
+  /// `struct Add_outcome`: checks and pushes the arguments, takes the results.
+  void emit_procedure();
+  /// `lrpc::Result<...> Add(...)` of class Client.
+  void emit_call();
+  /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter.
+  void emit_start();
+
+ private:
+  void head(const std::string& type, std::string_view tail);
+  void forward(const std::string& call, const std::string& object, bool results);
+  template <class Used>
+  void arguments_head(const std::string& start, std::vector<std::string> first, const Used& used);
+  void check_arguments();
+  void push_arguments(bool tail);
+  void push_in_place(const Parameter& parameter);
+  void take_results();
+  void judge_status();
+  void copy_results();
+  void copy_fixed(const Parameter& parameter, const std::string& target);
+  void copy_buffers(const std::vector<const Parameter*>& buffers);
+  void give_results();
+
+  [[nodiscard]] Place place(std::uint64_t offset) const { return {image_, offset, ""}; }
+  [[nodiscard]] std::string constant(const Parameter& parameter) const {
+    return variable_constant(procedure_, parameter);
+  }
+  /// Where a result waits until all are known to be good: nothing is handed out on failure.
+  [[nodiscard]] std::string copy_name(const Parameter& parameter) const {
+    return parameter.is_in() ? local_(parameter.name + "_copy") : parameter.name;
+  }
+
+  Code& code_;
+  const Procedure& procedure_;
+  std::string called_, type_;  ///< "Files.Open", for the texts of errors; "Open_outcome".
+  std::size_t identifier_;
+  Locals local_;
+  std::string image_, tail_, call_, status_;
+  Moves push_;
+  Moves copy_;
+};
+
+}  // namespace lrpc::stubgen

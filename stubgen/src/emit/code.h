@@ -1,0 +1,72 @@
+// Generated text: indentation, line breaks and comments in one place, so that the output reads as if written by hand.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "language/token.h"
+
+namespace lrpc::stubgen {
+
+/// A C++ file that is being written. Lines are indented by two spaces a block and broken at 120 columns.
+class Code {
+ public:
+  static constexpr std::size_t kWidth = 120;
+
+  /// One line at the current indentation; an empty one without it.
+  void line(std::string_view text = {});
+  template <class... T>
+  requires(sizeof...(T) > 0) void line(fmt::format_string<T...> format, T&&... arguments) {
+    line(std::string_view(fmt::format(format, std::forward<T>(arguments)...)));
+  }
+  /// A line that opens a block; close() ends it.
+  void open(std::string_view text);
+  void close(std::string_view text = "}");
+  /// What follows is a block, opened by the line before.
+  void indent() { indent_ += 2; }
+  /// `if (condition) [[unlikely]] action`, on one line or as a block. An action that is too long for a line is broken
+  /// where it has a '\n', which is a space otherwise.
+  void guard(std::string_view condition, std::string_view action);
+  /// `// text`, broken at word ends.
+  void comment(std::string_view text);
+  /// `/// ...`, one line each. Whatever the file's author wrote, it stays inside the comment.
+  void doc(const Doc& doc);
+  /// `head a, b, c tail`, on one line or with the items on continuation lines.
+  void list(std::string_view head, const std::vector<std::string>& items, std::string_view tail);
+
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+  std::size_t indent_ = 0;
+};
+
+/// Names that the generated code declares itself, beside those of the interface file. No name in a file ends in '_': so
+/// ours get out of the way of a parameter, and of a type that they would hide.
+class Locals {
+ public:
+  using Names = std::set<std::string, std::less<>>;
+  explicit Locals(std::shared_ptr<const Names> types, Names parameters = {})
+      : types_(std::move(types)), parameters_(std::move(parameters)) {}
+
+  /// A variable of a function.
+  [[nodiscard]] std::string operator()(std::string_view wanted) const {
+    return parameters_.contains(wanted) ? std::string(wanted) + "_" : function(wanted);
+  }
+  /// A function of namespace `layout`, where the types are used, too.
+  [[nodiscard]] std::string function(std::string_view wanted) const {
+    return std::string(wanted) + (types_->contains(wanted) ? "_" : "");
+  }
+
+ private:
+  std::shared_ptr<const Names> types_;
+  Names parameters_;
+};
+
+}  // namespace lrpc::stubgen

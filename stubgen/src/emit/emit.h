@@ -1,0 +1,60 @@
+// The three headers that a .lrpc file becomes, and its fuzzer. Each emitter's functions stand in the order of what they emit.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "code.h"
+#include "layout/model.h"
+
+namespace lrpc::stubgen {
+
+/// `stem` is the interface file's name without `.lrpc`; the headers are <stem>.types.h, <stem>.client.h,
+/// <stem>.server.h.
+[[nodiscard]] std::string emit_types(const Interface& interface, std::string_view stem);
+[[nodiscard]] std::string emit_client(const Interface& interface, std::string_view stem);
+[[nodiscard]] std::string emit_server(const Interface& interface, std::string_view stem);
+/// <stem>_fuzzer.cpp, which includes the server header.
+[[nodiscard]] std::string emit_fuzzer(const Interface& interface, std::string_view stem);
+
+// What an interface and its callback have both, each in its own namespace.
+
+/// Class Client: into the client header; of the callback into the server header.
+void emit_client_class(Code& code, const Interface& interface);
+/// The concepts and the entry stubs: into the server header; of the callback into the client header.
+void emit_entry(Code& code, const Interface& interface);
+/// One concept a procedure and Implementation.
+void emit_signatures(Code& code, const Interface& interface);
+/// The PDL's parts, the end of namespace `layout`; then the PDL itself: into the types header (LRPC §3.1).
+void emit_descriptors(Code& code, const Interface& interface);
+void emit_pdl(Code& code, const Interface& interface);
+/// Opens and closes the callback's namespace, within that of its interface.
+void open_callback(Code& code, const Interface& interface);
+void close_callback(Code& code);
+
+// What the emitters share.
+
+/// The file's first lines: where it comes from, and `summary`. A header is included once.
+void emit_head(Code& code, const Interface& interface, std::string_view stem, std::string_view summary,
+               bool header = true);
+[[nodiscard]] std::string open_namespace(const Interface& interface);
+[[nodiscard]] std::string close_namespace(const Interface& interface);
+
+/// `lrpc::Result<OpenResults, NotFound>`.
+[[nodiscard]] std::string result_type(const Procedure& procedure);
+/// What the procedure receives behind its context: arguments, then bytes results.
+[[nodiscard]] std::vector<const Parameter*> received_parameters(const Procedure& procedure);
+/// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
+[[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
+/// The procedure's doc comment, those of its parameters, and what it raises.
+[[nodiscard]] Doc procedure_doc(const Procedure& procedure);
+[[nodiscard]] Locals locals_of(const Procedure& procedure);
+/// True if a stub of it looks at the image at all.
+[[nodiscard]] bool touches_image(const Procedure& procedure);
+/// `layout::kOpen_name`.
+[[nodiscard]] std::string variable_constant(const Procedure& procedure, const Parameter& parameter);
+/// One of the procedure's results, which are in `results`: `results`, or `results.file` of several.
+[[nodiscard]] std::string result_in(const Procedure& procedure, const Parameter& parameter, std::string_view results);
+
+}  // namespace lrpc::stubgen

@@ -1,0 +1,136 @@
+// <stem>.client.h: class Client, one call stub a procedure (LRPC §3.3), in the order in which a stub runs.
+#include <fmt/format.h>
+
+#include "call_stub.h"
+#include "emit.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+void emit_binding(Code& code, const Interface& interface) {
+  code.line("/// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.");
+  code.list("[[nodiscard]] static lrpc::Result<Client> import(",
+            {"std::string_view name", "const lrpc::ImportOptions& options = {}"}, ") {");
+  code.indent();
+  code.line("auto bound = lrpc::Binding::import(name, kPdl, options);");
+  code.line("if (!bound) return bound.error();");
+  code.line("return Client(std::move(*bound));");
+  code.close();
+  code.line();
+  code.line("/// Binds over a socket to a process that serves {} at its other end; no name, no nameserver.",
+            interface.name);
+  code.list("[[nodiscard]] static lrpc::Result<Client> import_over(",
+            {"lrpc::UniqueFd socket", "const lrpc::ImportOptions& options = {}"}, ") {");
+  code.indent();
+  code.line("auto bound = lrpc::Binding::import_over(std::move(socket), kPdl, options);");
+  code.line("if (!bound) return bound.error();");
+  code.line("return Client(std::move(*bound));");
+  code.close();
+  code.line();
+  code.line("/// Takes over a binding that was made with this interface's kPdl.");
+  code.line("explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}");
+  code.line();
+  code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.");
+  code.line("[[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }");
+  code.line();
+  code.line("/// The binding that the calls go through. Owned by this Client.");
+  code.line("[[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }");
+  code.line();
+}
+
+void emit_serve_callbacks(Code& code) {
+  for (const char* line :
+       {"/// From here on the server may call this client back: `impl` is called from the E-stacks of `server`, from",
+        "/// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a",
+        "/// binding; again only when an earlier `server` is gone.",
+        "/// Errors: those of Binding::offer_callback() and Server::serve_over()."})
+    code.line(line);
+  code.line("template <Callback::Implementation Impl>");
+  code.list("[[nodiscard]] lrpc::Status serve_callbacks(",
+            {"lrpc::Server& server", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+  code.indent();
+  code.line("auto offered = binding_.offer_callback();");
+  code.line("if (!offered) return offered.error();");
+  code.list("return server.serve_over(",
+            {"std::move(*offered)", "Callback::kPdl", "Callback::Entry<Impl>::kStubs", "std::addressof(impl)",
+             "std::move(options)"},
+            ");");
+  code.close();
+  code.line();
+}
+
+/// class Starter, without one-way procedures.
+void emit_starter(Code& code, const Interface& interface) {
+  code.line(
+      "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
+      "it returns");
+  code.line(
+      "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
+      "then.");
+  code.line("class Starter {");
+  code.open(" public:");
+  code.line("explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
+  code.line();
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
+    if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_start();
+  }
+  code.close(" private:");
+  code.indent();
+  code.line("lrpc::client::BindingObject& object_;");
+  code.close("};");
+  code.line();
+}
+
+}  // namespace
+
+void emit_client_class(Code& code, const Interface& interface) {
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
+  emit_starter(code, interface);
+  code.doc(interface.doc);
+  if (!interface.doc.empty()) code.line("///");
+  code.line("/// One binding to {}. Its stubs may be called from any thread, from several at once. Each returns the",
+            interface.name);
+  code.line(
+      "/// procedure's results or why there are none; on failure nothing that was passed by reference has changed.");
+  code.line("class Client {");
+  code.open(" public:");
+  emit_binding(code, interface);
+  if (interface.callback != nullptr) emit_serve_callbacks(code);
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_call();
+  code.close(" private:");
+  code.indent();
+  code.line("lrpc::Binding binding_;");
+  code.close("};");
+  code.line();
+}
+
+std::string emit_client(const Interface& interface, std::string_view stem) {
+  const bool callback = interface.callback != nullptr;
+  Code code;
+  emit_head(code, interface, stem,
+            callback ? "the client's call stubs, and its entry stubs for the callback." : "the client's call stubs.");
+  for (const std::string_view header :
+       {"array", "atomic", "concepts", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
+    if (callback || (header != "concepts" && header != "memory")) code.line("#include <{}>", header);
+  }
+  code.line();
+  code.line("#include <lrpc/client.h>");
+  if (callback) code.line("#include <lrpc/server.h>");
+  code.line();
+  code.line("#include \"lrpc/shim/system/fd.h\"");
+  code.line("#include \"lrpc/shim/call/variable.h\"");
+  code.line("#include \"{}.types.h\"", stem);
+  code.line();
+  code.line(open_namespace(interface));
+  code.line();
+  if (callback) {
+    open_callback(code, interface);
+    emit_entry(code, *interface.callback);
+    close_callback(code);
+  }
+  emit_client_class(code, interface);
+  code.line(close_namespace(interface));
+  return code.take();
+}
+
+}  // namespace lrpc::stubgen

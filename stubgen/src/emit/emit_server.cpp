@@ -1,0 +1,370 @@
+// <stem>.server.h: one entry stub a procedure (LRPC §3.3), in the order in which a stub runs. What a class must offer
+// to serve the interface is in emit_signature.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emit.h"
+#include "moves.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+constexpr const char* kBadArgument = "return lrpc::server::failed(lrpc::Errc::argument_out_of_range);";
+constexpr const char* kTooLong = "return lrpc::server::failed(lrpc::Errc::argument_too_long);";
+constexpr const char* kBadHandle = "return lrpc::server::failed(lrpc::Errc::bad_handle);";
+constexpr const char* kRefuseResult = "return lrpc::server::failed(lrpc::Errc::bad_result);";
+
+// --- Entry stubs -----------------------------------------------------------------------------------------------------
+
+/// Emits one entry stub.
+class EntryStub {
+ public:
+  EntryStub(Code& code, const Procedure& procedure, std::size_t identifier)
+      : code_(code),
+        procedure_(procedure),
+        identifier_(identifier),
+        local_(locals_of(procedure)),
+        impl_(local_("impl")),
+        context_(local_("context")),
+        image_(local_("image")),
+        tail_(procedure.tail_size == 0 ? "nullptr" : local_("tail")),
+        outcome_(local_("outcome")),
+        results_(local_("results")),
+        copy_(code, "lrpc::CopyCode::E", "layout::", local_),
+        write_(code, "lrpc::CopyCode::F", "layout::", local_) {}
+
+  void emit() {
+    head();
+    copy_arguments();
+    open_handles();
+    prepare_results();
+    run();
+    raise();
+    write_results();
+    code_.line("return 0;");
+    code_.close();
+    code_.line();
+  }
+
+ private:
+  void head();
+  void copy_arguments();
+  void copy_argument(const Parameter& parameter);
+  void refer_in_place(const Parameter& parameter);
+  void copy_bytes_argument(const Parameter& parameter);
+  void open_handles();
+  void prepare_results();
+  void run();
+  void raise();
+  void write_results();
+  void check_buffer(const Parameter& parameter);
+  void write_buffer(const Parameter& parameter);
+
+  [[nodiscard]] Place place(std::uint64_t offset) const { return {image_, offset, ""}; }
+  [[nodiscard]] std::string constant(const Parameter& parameter) const {
+    return variable_constant(procedure_, parameter);
+  }
+  [[nodiscard]] std::string found(const Parameter& p) const { return local_(p.name + "_found"); }
+  [[nodiscard]] std::string copied(const Parameter& p) const { return local_(p.name + "_copy"); }
+  [[nodiscard]] std::string window(const Parameter& p) const { return local_(p.name + "_window"); }
+  /// A handle's variable before the object behind it is known.
+  [[nodiscard]] std::string handle(const Parameter& p) const { return local_(p.name + "_handle"); }
+  [[nodiscard]] bool in_place(const Parameter& p) const { return p.uninterpreted && !p.is_bytes(); }
+
+  Code& code_;
+  const Procedure& procedure_;
+  std::size_t identifier_;
+  Locals local_;
+  std::string impl_, context_, image_, tail_, outcome_, results_;
+  Moves copy_;
+  Moves write_;
+};
+
+void EntryStub::head() {
+  code_.line("/// Entry stub of procedure {}, {}.", identifier_, procedure_.name);
+  code_.open(
+      fmt::format("static std::uint16_t {}(void* {}, lrpc::CallContext& {}) {{", procedure_.name, impl_, context_));
+  if (touches_image(procedure_)) code_.line("std::byte* const {} = {}.image();", image_, context_);
+  if (procedure_.tail_size != 0) code_.line("std::byte* const {} = {}.tail();", tail_, context_);
+}
+
+void EntryStub::copy_arguments() {
+  const auto arguments = procedure_.arguments();
+  if (arguments.empty()) return;
+  code_.line("// e: copy the arguments into private memory, checking them in the same move (§3.5).");
+  bool blocks = false;
+  for (const Parameter* parameter : arguments) {
+    copy_argument(*parameter);
+    blocks = blocks || (!parameter->uninterpreted && (parameter->is_bytes() || moves_blocks(*parameter->type)));
+  }
+  if (blocks) {
+    code_.comment("The copies are made here, once: the compiler must not read the shared image again later.");
+    code_.line("std::atomic_signal_fence(std::memory_order_seq_cst);");
+  }
+}
+
+void EntryStub::copy_argument(const Parameter& parameter) {
+  if (in_place(parameter)) return refer_in_place(parameter);
+  if (parameter.is_bytes()) return copy_bytes_argument(parameter);
+  if (parameter.is_string()) {
+    code_.line("{} {};", cpp_type(*parameter.type), parameter.name);
+    return code_.guard(fmt::format("!lrpc::get_string<lrpc::CopyCode::E>({}, {}, {}, {})", image_, tail_,
+                                   constant(parameter), parameter.name),
+                       kTooLong);
+  }
+  const std::string& name = parameter.is_handle() ? handle(parameter) : parameter.name;
+  copy_.declare(*parameter.type, place(parameter.offset), name, parameter.is_out(), kBadArgument);
+}
+
+/// Uninterpreted: the procedure is no safer for a copy, so it gets the A-stack itself (§3.5).
+void EntryStub::refer_in_place(const Parameter& parameter) {
+  const std::string type = (parameter.is_out() ? "" : "const ") + cpp_type(*parameter.type);
+  code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", parameter.name);
+  code_.line("{0}& {1} = *reinterpret_cast<{0}*>({2});", type, parameter.name, place(parameter.offset).text());
+}
+
+void EntryStub::copy_bytes_argument(const Parameter& parameter) {
+  const std::string& name = parameter.name;
+  code_.line("const auto {} = lrpc::locate_variable({}, {}, {});", found(parameter), image_, tail_,
+             constant(parameter));
+  code_.guard(fmt::format("!{}", found(parameter)), kTooLong);
+  if (parameter.uninterpreted) {
+    code_.line("// {} is uninterpreted: used where it lies, and the caller may change it meanwhile.", name);
+    if (!parameter.is_out()) return code_.line("const std::span<const std::byte> {} = *{};", name, found(parameter));
+    code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window(parameter), image_, tail_,
+               constant(parameter));
+    return code_.line("lrpc::Buffer {}(std::span({}, {}.bound), {}->size());", name, window(parameter),
+                      constant(parameter), found(parameter));
+  }
+  const std::string size =
+      parameter.is_out() ? constant(parameter) + ".bound" : fmt::format("{}->size()", found(parameter));
+  code_.line("const std::span<std::byte> {} = {}.scratch({});", copied(parameter), context_, size);
+  code_.guard(fmt::format("{}.size() < {}", copied(parameter), size),
+              "return lrpc::server::failed(lrpc::Errc::limit_reached);");
+  code_.open(fmt::format("if (!{}->empty()) {{", found(parameter)));
+  code_.line("lrpc::copy_bytes<lrpc::CopyCode::E>({0}.data(), {1}->data(), {1}->size());", copied(parameter),
+             found(parameter));
+  code_.close();
+  if (parameter.is_out()) {
+    code_.line("lrpc::Buffer {}({}.first({}), {}->size());", name, copied(parameter), size, found(parameter));
+  } else {
+    code_.line("const std::span<const std::byte> {} = {}.first({});", name, copied(parameter), size);
+  }
+}
+
+/// Last of the arguments, and those that close their handle last of all: nothing is taken out of the table for a call
+/// that is refused.
+void EntryStub::open_handles() {
+  for (const bool closes : {false, true}) {
+    for (const Parameter* parameter : procedure_.arguments()) {
+      if (!parameter->is_handle() || parameter->closes != closes) continue;
+      const std::string object = closes ? parameter->name : local_(parameter->name + "_object");
+      code_.line("{}auto {} = {}.{}<typename Impl::{}>({});", closes ? "" : "const ", object, context_,
+                 closes ? "close" : "resolve", parameter->type->name, handle(*parameter));
+      code_.guard(fmt::format("{} == nullptr", object), kBadHandle);
+    }
+  }
+}
+
+/// Results of bytes are written where the client copies them from.
+void EntryStub::prepare_results() {
+  for (const Parameter* buffer : procedure_.buffers()) {
+    code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window(*buffer), image_, tail_,
+               constant(*buffer));
+    code_.line("lrpc::Buffer {}(std::span({}, {}.bound));", buffer->name, window(*buffer), constant(*buffer));
+  }
+}
+
+void EntryStub::run() {
+  std::vector<std::string> arguments = {context_};
+  for (const Parameter* parameter : received_parameters(procedure_)) {
+    if (parameter->closes) {
+      arguments.push_back(fmt::format("std::move({})", parameter->name));
+    } else if (parameter->is_handle()) {
+      arguments.push_back(fmt::format("*{}", local_(parameter->name + "_object")));
+    } else {
+      arguments.push_back(parameter->name);
+    }
+  }
+  const std::string type = local_("Outcome");
+  code_.line("// e: run the procedure.");
+  code_.line("using {} = {};", type, result_type(procedure_));
+  code_.open(fmt::format("const {0} {1} = lrpc::server::run<{0}>([&] {{", type, outcome_));
+  code_.list(fmt::format("return static_cast<Impl*>({})->{}(", impl_, procedure_.name), arguments, ");");
+  code_.close("});");
+}
+
+void EntryStub::raise() {
+  const std::string failed = fmt::format("return lrpc::server::failed({}, {}.code(), lrpc::detail::text_of({}));",
+                                         context_, outcome_, outcome_);
+  if (procedure_.raises.empty()) {
+    return code_.guard("!" + outcome_, failed);
+  }
+  code_.open(fmt::format("if (!{}) [[unlikely]] {{", outcome_));
+  const std::string raised = local_("raised");
+  for (std::size_t i = 0; i < procedure_.raises.size(); ++i) {
+    const Type& type = *procedure_.raises[i].type;
+    if (type.fields.empty()) {
+      code_.line("if ({}.raised<{}>() != nullptr) return {};", outcome_, type.name, i + 1);
+      continue;
+    }
+    code_.open(fmt::format("if (const auto* {} = {}.raised<{}>()) {{", raised, outcome_, type.name));
+    write_.check(type, "*" + raised, kRefuseResult);
+    write_.put(type, place(procedure_.raises[i].offset), "*" + raised);
+    code_.line("return {};", i + 1);
+    code_.close();
+  }
+  code_.line(failed);
+  code_.close();
+}
+
+void EntryStub::write_results() {
+  const bool any = std::any_of(procedure_.parameters.begin(), procedure_.parameters.end(),
+                               [&](const Parameter& p) { return p.is_out() && !in_place(p); });
+  if (!any) return;
+  code_.line("// e: write the results; one that breaks its own declaration goes nowhere.");
+  if (!procedure_.results().empty())
+    code_.line("const auto& {} = lrpc::detail::checked_value({});", results_, outcome_);
+  const auto value = [&](const Parameter& p) { return p.is_in() ? p.name : result_in(procedure_, p, results_); };
+  for (const Parameter& parameter : procedure_.parameters) {
+    if (!parameter.is_out() || in_place(parameter)) continue;
+    if (parameter.is_bytes()) {
+      check_buffer(parameter);
+    } else if (!parameter.is_string()) {
+      write_.check(*parameter.type, value(parameter), kRefuseResult);
+    }
+  }
+  for (const Parameter& parameter : procedure_.parameters) {
+    if (!parameter.is_out() || in_place(parameter)) continue;
+    if (parameter.is_bytes()) {
+      write_buffer(parameter);
+    } else if (parameter.is_string()) {
+      code_.line("lrpc::put_variable<lrpc::CopyCode::F>({}, {}, {}, lrpc::as_bytes({}));", image_, tail_,
+                 constant(parameter), value(parameter));
+    } else {
+      write_.put(*parameter.type, place(parameter.offset), value(parameter));
+    }
+  }
+}
+
+void EntryStub::check_buffer(const Parameter& parameter) {
+  const bool in_window = !parameter.is_in() || parameter.uninterpreted;
+  const std::string elsewhere = in_window ? fmt::format(" || {}.data() != {}", parameter.name, window(parameter)) : "";
+  code_.guard(fmt::format("{0}.size() > {1}.bound{2}", parameter.name, constant(parameter), elsewhere), kRefuseResult);
+}
+
+void EntryStub::write_buffer(const Parameter& parameter) {
+  const std::string& name = parameter.name;
+  if (parameter.is_in() && !parameter.uninterpreted) {
+    code_.line("std::byte* const {} = lrpc::result_window({}, {}, {});", window(parameter), image_, tail_,
+               constant(parameter));
+    code_.line("if ({0}.size() != 0) lrpc::copy_bytes<lrpc::CopyCode::F>({1}, {0}.data(), {0}.size());", name,
+               window(parameter));
+  }
+  code_.line("lrpc::put_result_length({}, {}, {}.size());", image_, constant(parameter), name);
+}
+
+// --- The table and the export helpers --------------------------------------------------------------------------------
+
+void emit_table(Code& code, const Interface& interface) {
+  std::vector<std::string> stubs;
+  for (const Procedure& procedure : interface.procedures)
+    stubs.push_back("lrpc::server::kEntry<&" + procedure.name + ">");
+  code.line("/// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).");
+  code.list(fmt::format("static constexpr std::array<lrpc::EntryStub, {}> kStubs = {{", stubs.size()), stubs, "};");
+}
+
+void emit_export(Code& code, const Interface& interface) {
+  code.line(
+      "/// Exports {} as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several",
+      interface.name);
+  code.line("/// at once; it stays the caller's and must outlive the export.");
+  code.line("template <Implementation Impl>");
+  code.list("[[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(",
+            {"lrpc::Server& server", "std::string name", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+  code.indent();
+  code.list("return server.export_interface(",
+            {"std::move(name)", "kPdl", "Entry<Impl>::kStubs", "std::addressof(impl)", "std::move(options)"}, ");");
+  code.close();
+  code.line();
+  code.line("/// Serves {} to the process at the other end of `socket`; no name, no nameserver.", interface.name);
+  code.line("template <Implementation Impl>");
+  code.list("[[nodiscard]] lrpc::Status serve_over(",
+            {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+  code.indent();
+  code.list("return server.serve_over(",
+            {"std::move(socket)", "kPdl", "Entry<Impl>::kStubs", "std::addressof(impl)", "std::move(options)"}, ");");
+  code.close();
+  code.line();
+}
+
+void emit_callback_function(Code& code) {
+  for (const char* line :
+       {"/// The client whose call `context` is, to be called back now, or later from any thread. The first time this",
+        // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one line, too long for this source
+        "/// binds, waiting at most options.timeout for the client; afterwards it gives the same stub. Calls through "
+        "it",
+        "/// fail once the client's binding has ended. A procedure that calls back waits: declare it may_block.",
+        "/// Errors: not_supported (the client serves no callbacks), not_permitted, binding_revoked, and those of",
+        "/// import_over()."})
+    code.line(line);
+  code.line("[[nodiscard]] inline lrpc::Result<std::shared_ptr<Callback::Client>> callback(");
+  code.line("    lrpc::CallContext& context,");
+  code.line("    const lrpc::ImportOptions& options = {.timeout = std::chrono::seconds(1),");
+  code.line("                                          .call_timeout = std::chrono::seconds(10)}) {");
+  code.indent();
+  code.line("return context.callback_port().bound<Callback::Client>(options);");
+  code.close();
+  code.line();
+}
+
+}  // namespace
+
+void emit_entry(Code& code, const Interface& interface) {
+  emit_signatures(code, interface);
+  code.line("/// The entry stubs of {} for one implementation. The runtime enters them directly, on an E-stack, after",
+            interface.name);
+  code.line(
+      "/// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is");
+  code.line("/// hostile: a stub loads each value once, and looks only at its copy.");
+  code.line("template <class Impl>");
+  code.open("struct Entry {");
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i) EntryStub(code, interface.procedures[i], i).emit();
+  emit_table(code, interface);
+  code.close("};");
+  code.line();
+}
+
+std::string emit_server(const Interface& interface, std::string_view stem) {
+  const bool callback = interface.callback != nullptr;
+  Code code;
+  emit_head(code, interface, stem,
+            callback ? "the server's entry stubs, and its call stubs for the callback." : "the server's entry stubs.");
+  for (const std::string_view header : {"array", "atomic", "chrono", "concepts", "cstddef", "cstdint", "memory", "span",
+                                        "string", "string_view", "utility"}) {
+    if (callback || (header != "chrono" && header != "string_view")) code.line("#include <{}>", header);
+  }
+  code.line();
+  if (callback) code.line("#include <lrpc/client.h>");
+  code.line("#include <lrpc/server.h>");
+  code.line();
+  code.line("#include \"lrpc/shim/system/fd.h\"");
+  code.line("#include \"lrpc/shim/call/variable.h\"");
+  code.line("#include \"{}.types.h\"", stem);
+  code.line();
+  code.line(open_namespace(interface));
+  code.line();
+  if (callback) {
+    open_callback(code, interface);
+    emit_client_class(code, *interface.callback);
+    close_callback(code);
+  }
+  emit_entry(code, interface);
+  if (callback) emit_callback_function(code);
+  emit_export(code, interface);
+  code.line(close_namespace(interface));
+  return code.take();
+}
+
+}  // namespace lrpc::stubgen

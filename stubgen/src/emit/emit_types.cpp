@@ -1,0 +1,332 @@
+// <stem>.types.h: the declared types, then namespace layout with their checks and codecs, then the PDL.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emit.h"
+#include "moves.h"
+
+namespace lrpc::stubgen {
+namespace {
+
+// --- Types -----------------------------------------------------------------------------------------------------------
+
+void emit_enum(Code& code, const Type& type) {
+  code.open(fmt::format("enum class {} : std::{}int{}_t {{", type.name, type.integer.is_signed ? "" : "u",
+                        type.integer.bits));
+  for (const Enumerator& value : type.enumerators) {
+    code.doc(value.doc);
+    code.line("{} = {},", value.name, cpp_constant(value.value));
+  }
+  code.close("};");
+}
+
+/// A value to begin with that conforms to its type; empty where the type's own constructor sees to that.
+std::string initializer(const Type& type) {
+  const Type& resolved = type.resolved();
+  switch (resolved.kind) {
+    case TypeKind::enumeration: return fmt::format(" = {}::{}", resolved.name, resolved.enumerators.front().name);
+    case TypeKind::string:
+    case TypeKind::record: return "";
+    case TypeKind::array: {
+      const TypeKind element = resolved.target->resolved().kind;
+      return element == TypeKind::string || element == TypeKind::record ? "" : "{}";
+    }
+    case TypeKind::integer:
+      for (const Type* step = &type; step->kind == TypeKind::alias; step = step->target) {
+        if (step->low && !step->low->negative) return fmt::format(" = {}", cpp_constant(*step->low));
+        if (step->high && step->high->negative) return fmt::format(" = {}", cpp_constant(*step->high));
+        if (step->low || step->high) break;
+      }
+      return " = 0";
+    default: return "{}";
+  }
+}
+
+void emit_record(Code& code, const Type& type) {
+  code.open(fmt::format("struct {} {{", type.name));
+  for (const Field& field : type.fields) {
+    code.doc(field.doc);
+    code.line("{} {}{};", cpp_type(*field.type), field.name, initializer(*field.type));
+  }
+  code.line("friend bool operator==(const {0}&, const {0}&) = default;", type.name);
+  code.close("};");
+}
+
+void emit_alias(Code& code, const Type& type) {
+  if (type.low || type.high) {
+    const IntegerKind integer = type.resolved().integer;
+    code.line("/// From {} to {}; checked on both sides of a call.", type.low.value_or(integer.lowest()).text(),
+              type.high.value_or(integer.highest()).text());
+  }
+  code.line("using {} = {};", type.name, cpp_type(*type.target));
+}
+
+void emit_handle(Code& code, const Type& type) {
+  code.open(fmt::format("struct {}_tag {{", type.name));
+  code.line("static constexpr std::uint32_t kTag = {};", type.tag);
+  code.close("};");
+  code.doc(type.doc);  // of the name that is used, not of its tag
+  code.line("using {0} = lrpc::Handle<{0}_tag>;", type.name);
+}
+
+void emit_declared_types(Code& code, const Interface& interface) {
+  for (const Type* type : interface.ordered) {
+    if (type->kind != TypeKind::handle) code.doc(type->doc);
+    switch (type->kind) {
+      case TypeKind::enumeration: emit_enum(code, *type); break;
+      case TypeKind::record: emit_record(code, *type); break;
+      case TypeKind::alias: emit_alias(code, *type); break;
+      default: emit_handle(code, *type); break;
+    }
+    code.line();
+  }
+}
+
+void emit_results(Code& code, const Interface& interface) {
+  for (const Procedure& procedure : interface.procedures) {
+    const auto results = procedure.results();
+    if (results.size() < 2) continue;
+    code.line("/// What {} returns.", procedure.name);
+    code.open(fmt::format("struct {}Results {{", procedure.name));
+    for (const Parameter* result : results) {
+      code.doc(result->doc);
+      code.line("{} {}{};", cpp_type(*result->type), result->name, initializer(*result->type));
+    }
+    code.line("friend bool operator==(const {0}Results&, const {0}Results&) = default;", procedure.name);
+    code.close("};");
+    code.line();
+  }
+}
+
+// --- Checks: is_X(value) ---------------------------------------------------------------------------------------------
+
+void emit_enum_check(Code& code, const Type& type, const Locals& local) {
+  std::vector<Integer> values;
+  for (const Enumerator& value : type.enumerators) values.push_back(value.value);
+  std::sort(values.begin(), values.end());
+  bool contiguous = true;
+  for (std::size_t i = 1; i < values.size(); ++i) contiguous = contiguous && values[i] == values[i - 1].next();
+  code.open(fmt::format("[[nodiscard]] constexpr bool {}({} value) noexcept {{", local.function("is_" + type.name),
+                        type.name));
+  if (contiguous) {
+    std::string test;
+    if (values.front() > type.integer.lowest()) {
+      test += fmt::format("number >= {}", cpp_constant(values.front()));
+    }
+    if (values.back() < type.integer.highest()) {
+      test += fmt::format("{}number <= {}", test.empty() ? "" : " && ", cpp_constant(values.back()));
+    }
+    const std::string integer = fmt::format("std::{}int{}_t", type.integer.is_signed ? "" : "u", type.integer.bits);
+    code.line("{}const auto number = static_cast<{}>(value);", test.empty() ? "[[maybe_unused]] " : "", integer);
+    code.line("return {};", test.empty() ? "true" : test);
+  } else {
+    code.open("switch (value) {");
+    for (const Enumerator& value : type.enumerators) code.line("case {}::{}:", type.name, value.name);
+    code.line("  return true;");
+    code.close();
+    code.line("return false;");
+  }
+  code.close();
+}
+
+void emit_alias_check(Code& code, const Type& type, const Locals& local) {
+  const bool by_reference = type.resolved().kind == TypeKind::array || type.resolved().kind == TypeKind::record;
+  code.open(fmt::format("[[nodiscard]] constexpr bool {}({}{}{} value) noexcept {{", local.function("is_" + type.name),
+                        by_reference ? "const " : "", type.name, by_reference ? "&" : ""));
+  if (type.low || type.high) {
+    std::string test;
+    if (type.low) test += fmt::format("value >= {}", cpp_constant(*type.low));
+    if (type.high) test += fmt::format("{}value <= {}", test.empty() ? "" : " && ", cpp_constant(*type.high));
+    code.line("return {};", test);
+  } else {
+    Moves(code, "", "", local).check(*type.target, "value", "return false;");
+    code.line("return true;");
+  }
+  code.close();
+}
+
+void emit_record_check(Code& code, const Type& type, const Locals& local) {
+  code.open(fmt::format("[[nodiscard]] constexpr bool {}(const {}& value) noexcept {{",
+                        local.function("is_" + type.name), type.name));
+  const Moves moves(code, "", "", local);
+  for (const Field& field : type.fields) moves.check(*field.type, "value." + field.name, "return false;");
+  code.line("return true;");
+  code.close();
+}
+
+void emit_checks(Code& code, const Interface& interface) {
+  const Locals local(interface.type_names);
+  for (const Type* type : interface.ordered) {
+    if (!type->constrained) continue;
+    code.line("/// True if `value` conforms to {}.", type->name);
+    if (type->kind == TypeKind::enumeration) emit_enum_check(code, *type, local);
+    if (type->kind == TypeKind::alias) emit_alias_check(code, *type, local);
+    if (type->kind == TypeKind::record) emit_record_check(code, *type, local);
+    code.line();
+  }
+}
+
+// --- Codecs: put_X and get_X -----------------------------------------------------------------------------------------
+
+/// True if values of this kind stand in a record, an array or, unless they are variable parameters, alone: then the
+/// helper that moves them is emitted.
+bool used(const Interface& interface, TypeKind kind) {
+  const auto made_of_it = [kind](const Type* type) {
+    const Type* element = &type->resolved();
+    while (element->kind == TypeKind::array) element = &element->target->resolved();
+    return element->kind == kind;
+  };
+  for (const Type* type : interface.ordered) {
+    for (const Field& field : type->fields) {
+      if (made_of_it(field.type)) return true;
+    }
+  }
+  for (const Procedure& procedure : interface.procedures) {
+    for (const Parameter& parameter : procedure.parameters) {
+      if (!parameter.variable() && made_of_it(parameter.type)) return true;
+    }
+  }
+  return false;
+}
+
+void emit_bool_codec(Code& code, const Locals& local) {
+  code.line("/// Loads a bool once. False if the peer wrote anything but 0 or 1.");
+  code.line("template <lrpc::CopyCode Code>");
+  code.open(fmt::format("[[nodiscard]] inline bool {}(const std::byte* from, bool& out) noexcept {{",
+                        local.function("get_bool")));
+  code.line("const auto number = lrpc::get_scalar<Code, std::uint8_t>(from);");
+  code.line("out = number == 1;");
+  code.line("return number <= 1;");
+  code.close();
+  code.line();
+}
+
+void emit_string_codec(Code& code, const Locals& local) {
+  code.line(
+      "/// Writes a string inside a record or array: a length word and N bytes, those without text zeroed, so that "
+      "nothing of");
+  code.line("/// an earlier call goes along.");
+  code.line("template <lrpc::CopyCode Code, std::size_t N>");
+  code.open(fmt::format("inline void {}(std::byte* to, const lrpc::String<N>& text) noexcept {{",
+                        local.function("put_string_field")));
+  code.line("constexpr std::size_t kRoom = (N + 3) / 4 * 4;");
+  code.line("lrpc::put_scalar<Code>(to, static_cast<std::uint32_t>(text.size()));");
+  code.line("lrpc::copy_bytes<Code>(to + 4, text.view().data(), text.size());");
+  code.line("std::memset(to + 4 + text.size(), 0, kRoom - text.size());");
+  code.close();
+  code.line();
+  code.line("/// Loads one: the length once, then as many bytes. False if the peer's length is over the bound.");
+  code.line("template <lrpc::CopyCode Code, std::size_t N>");
+  code.open(fmt::format("[[nodiscard]] inline bool {}(const std::byte* from, lrpc::String<N>& out) noexcept {{",
+                        local.function("get_string_field")));
+  code.line("const auto size = lrpc::get_scalar<Code, std::uint32_t>(from);");
+  code.line("if (size > N) return false;");
+  code.line("lrpc::count_copy(Code, size);");
+  code.line("return out.assign({reinterpret_cast<const char*>(from + 4), size});");
+  code.close();
+  code.line();
+}
+
+void emit_put_record(Code& code, const Type& type, const Locals& local) {
+  code.line("/// Writes {} into an image: {} bytes.", type.name, type.size);
+  const std::string copy_code = local("Code");
+  const std::string to = local("to");
+  const std::string value = local("value");
+  code.line("template <lrpc::CopyCode {}>", copy_code);
+  code.open(fmt::format("inline void {}(std::byte* {}, const {}& {}) noexcept {{", local.function("put_" + type.name),
+                        to, type.name, value));
+  const Moves moves(code, copy_code, "", local);
+  std::uint64_t end = 0;
+  const auto zero = [&](std::uint64_t until) {
+    if (end < until) code.line("std::memset({} + {}, 0, {});  // padding", to, end, until - end);
+  };
+  for (const Field& field : type.fields) {
+    zero(field.offset);
+    moves.put(*field.type, {to, field.offset, ""}, value + "." + field.name);
+    end = field.offset + field.type->size;
+  }
+  zero(type.size);
+  code.close();
+  code.line();
+}
+
+void emit_get_record(Code& code, const Type& type, const Locals& local) {
+  code.line("/// Loads {} from an image, each field once, into private memory{}.", type.name,
+            type.fallible ? ". False if a field does not conform to its type" : "");
+  const std::string copy_code = local("Code");
+  const std::string from = local("from");
+  const std::string out = local("out");
+  code.line("template <lrpc::CopyCode {}>", copy_code);
+  code.open(fmt::format("{} {}(const std::byte* {}, {}& {}) noexcept {{",
+                        type.fallible ? "[[nodiscard]] inline bool" : "inline void", local.function("get_" + type.name),
+                        from, type.name, out));
+  const Moves moves(code, copy_code, "", local);
+  for (const Field& field : type.fields) {
+    moves.get(*field.type, {from, field.offset, ""}, out + "." + field.name, "return false;");
+  }
+  if (type.fallible) code.line("return true;");
+  code.close();
+  code.line();
+}
+
+void emit_codecs(Code& code, const Interface& interface) {
+  const Locals local(interface.type_names);
+  if (used(interface, TypeKind::boolean)) emit_bool_codec(code, local);
+  if (used(interface, TypeKind::string)) emit_string_codec(code, local);
+  for (const Type* type : interface.ordered) {
+    if (type->kind != TypeKind::record || type->fields.empty()) continue;
+    emit_put_record(code, *type, local);
+    emit_get_record(code, *type, local);
+  }
+}
+
+}  // namespace
+
+namespace {
+
+/// The callback's results, places and PDL. Its types, their checks and codecs are the interface's.
+void emit_callback(Code& code, const Interface& interface) {
+  const Interface& callback = *interface.callback;
+  open_callback(code, interface);
+  emit_results(code, callback);
+  code.line("namespace layout {");
+  code.line();
+  code.line("using namespace {}::layout;", interface.name);
+  code.line();
+  emit_codecs(code, callback);
+  emit_descriptors(code, callback);
+  emit_pdl(code, callback);
+  close_callback(code);
+}
+
+}  // namespace
+
+std::string emit_types(const Interface& interface, std::string_view stem) {
+  Code code;
+  emit_head(code, interface, stem, "its types, their places in an A-stack, and its procedure descriptor list.");
+  for (const std::string_view header : {"array", "cstddef", "cstdint", "cstring", "string_view"}) {
+    code.line("#include <{}>", header);
+  }
+  code.line();
+  for (const std::string_view header : {"call/pdl", "result", "call/value"})
+    code.line("#include \"lrpc/shim/{}.h\"", header);
+  code.line();
+  code.doc(interface.doc);
+  code.line(open_namespace(interface));
+  code.line();
+  emit_declared_types(code, interface);
+  emit_results(code, interface);
+  code.comment("What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.");
+  code.line("namespace layout {");
+  code.line();
+  emit_checks(code, interface);
+  emit_codecs(code, interface);
+  emit_descriptors(code, interface);
+  if (interface.callback != nullptr) emit_callback(code, interface);
+  emit_pdl(code, interface);
+  code.line(close_namespace(interface));
+  return code.take();
+}
+
+}  // namespace lrpc::stubgen

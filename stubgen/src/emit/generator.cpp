@@ -1,0 +1,44 @@
+#include "generator.h"
+
+#include "emit.h"
+#include "language/parser.h"
+#include "layout/canonical.h"
+#include "layout/checker.h"
+#include "layout/layout.h"
+
+namespace lrpc::stubgen {
+
+std::optional<Interface> compile(const Source& source, Diagnostics& diagnostics) {
+  const auto file = parse(source, diagnostics);
+  if (!file) return std::nullopt;
+  auto interface = check(*file, diagnostics);
+  if (!interface) return std::nullopt;
+  lay_out(*interface, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  for (Interface* one : {interface->callback.get(), &*interface}) {
+    if (one == nullptr) continue;
+    one->canonical = canonical_text(*one);
+    one->hash = fnv1a(one->canonical);
+  }
+  return interface;
+}
+
+std::array<std::string, 3> header_names(std::string_view stem) {
+  const std::string base(stem);
+  return {base + ".types.h", base + ".client.h", base + ".server.h"};
+}
+
+std::string fuzzer_name(std::string_view stem) { return std::string(stem) + "_fuzzer.cpp"; }
+
+std::array<Header, 3> generate(const Interface& interface, std::string_view stem) {
+  auto names = header_names(stem);
+  return {Header{std::move(names[0]), emit_types(interface, stem)},
+          Header{std::move(names[1]), emit_client(interface, stem)},
+          Header{std::move(names[2]), emit_server(interface, stem)}};
+}
+
+Header generate_fuzzer(const Interface& interface, std::string_view stem) {
+  return {fuzzer_name(stem), emit_fuzzer(interface, stem)};
+}
+
+}  // namespace lrpc::stubgen

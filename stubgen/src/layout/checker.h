@@ -1,0 +1,15 @@
+// ast::Interface to Interface: looks names up, judges numbers, and says what is wrong in the file's own terms.
+#pragma once
+
+#include <optional>
+
+#include "language/ast.h"
+#include "language/source.h"
+#include "model.h"
+
+namespace lrpc::stubgen {
+
+/// nullopt if there was any error. The result has no places in it yet: see layout.h.
+[[nodiscard]] std::optional<Interface> check(const ast::Interface& file, Diagnostics& diagnostics);
+
+}  // namespace lrpc::stubgen
