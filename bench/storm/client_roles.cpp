@@ -164,7 +164,7 @@ void take_all_astacks(Client& client) {
     client::AStackList& list = object.astacks(i);
     std::vector<shim::LinkageRecord*> taken;
     while (taken.size() < classes[i].count) {
-      shim::LinkageRecord* const record = object.take_slow(list);
+      shim::LinkageRecord* const record = object.take_slow(list).record;
       if (record == nullptr) break;
       taken.push_back(record);
     }
