@@ -19,8 +19,8 @@ constexpr int kRingsPerLook = 64;
 constexpr int kRingsPerOffer = 15;
 
 /// What a binding holds beside its descriptors. With callbacks, also the region of the binding that is then made to
-/// what the client offers: it is this client's, and made when a procedure first calls back.
-Holding holding_of(const ServedInterface& interface) noexcept {
+/// what the client offers: it is this client's, and made when a procedure first calls back. Throws std::bad_alloc.
+Holding holding_of(const ServedInterface& interface) {
   const auto bytes_of = [](const Pdl* pdl) -> std::uint64_t {
     if (pdl == nullptr) return 0;
     const auto layout = shim::RegionLayout::of(pdl->classes);

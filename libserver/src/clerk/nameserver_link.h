@@ -29,7 +29,7 @@ class NameserverLink {
   Error last_words{Errc::peer_gone, "the nameserver hung up"};
 
  private:
-  NameserverLink(UniqueFd socket, shim::Watcher& watcher) noexcept : fd_(std::move(socket)), watcher_(watcher) {}
+  NameserverLink(UniqueFd socket, shim::Watcher& watcher) : fd_(std::move(socket)), watcher_(watcher) {}
   void flush();
 
   const UniqueFd fd_;

@@ -58,7 +58,7 @@ class Share {
 /// E-stacks, which calls wait for in turn, are counted where that is decided (estack_shares.h).
 class Accounts : public std::enable_shared_from_this<Accounts> {
  public:
-  explicit Accounts(const ServerOptions& options) noexcept : options_(options) {}
+  explicit Accounts(const ServerOptions& options) : options_(options) {}
 
   /// limit_reached, and the option that says so, if the server would have more than it takes of all users.
   [[nodiscard]] Status room(const Holding& wanted) const;

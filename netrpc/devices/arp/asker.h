@@ -42,6 +42,8 @@ class Asker final : private SocketReader {
   explicit Asker(UringEngine& engine) : engine_(engine) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void send_failed(int /*error*/) noexcept override {}
+  /// What has been lost says no more than that there are answers.
+  void receive_failed(int /*error*/) noexcept override { arrived({}, {}); }
   void run() noexcept;
   /// So that the engine calls arrived().
   void wake() noexcept;

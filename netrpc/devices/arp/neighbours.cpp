@@ -169,8 +169,9 @@ Errc Neighbours::resolve_reverse(EthernetAddress ethernet, HostAddress& host) no
   return Errc::ok;
 }
 
+/// Where there was no memory for the answer, it never comes: then the kernel is asked again.
 void Neighbours::ask_for_all() noexcept {
-  if (asking_for_all_) return;
+  if (asking_for_all_ && host_.now() < may_ask_for_all_ + kRetry) return;
   may_ask_for_all_ = host_.now() + kDumpPause;
   told_of_.clear();
   try {

@@ -49,11 +49,20 @@ void LinkWatch::look() noexcept {
   ask();
 }
 
-/// What the kernel has told meanwhile may be newer than its answer: then it is asked again.
+/// One question at a time. What the kernel has told meanwhile may be newer than its answer: then it is asked again. An
+/// answer for which there was no memory never comes: it is not waited for longer than kLongestQuestion.
 void LinkWatch::ask() noexcept {
+  if (asking_ && host_.now() < asking_until_) {
+    ++news_heard_;
+    return;
+  }
+  asking_until_ = host_.now() + kLongestQuestion;
   try {
-    (void)asker_.ask([this, link = link(), own = state_.own(), news = news_heard_](rtnetlink::Requests& kernel) {
-      return [this, news, answer = find(kernel, link, own)] { news == news_heard_ ? found(answer) : ask(); };
+    asking_ = asker_.ask([this, link = link(), own = state_.own(), news = news_heard_](rtnetlink::Requests& kernel) {
+      return [this, news, answer = find(kernel, link, own)] {
+        asking_ = false;
+        news == news_heard_ ? found(answer) : ask();
+      };
     });
   } catch (const std::bad_alloc&) {  // the next look finds out
   }

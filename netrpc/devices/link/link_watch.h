@@ -46,6 +46,7 @@ class LinkWatch final : private SocketReader {
 
  private:
   static constexpr Duration kPause = std::chrono::milliseconds(100);
+  static constexpr Duration kLongestQuestion = std::chrono::seconds(1);
   /// News that came before some was lost may lie in the socket so long.
   static constexpr Duration kOldNews = std::chrono::seconds(1);
 
@@ -77,6 +78,8 @@ class LinkWatch final : private SocketReader {
   LinkState state_;
   LinkUser* user_ = nullptr;
   bool watching_ = false;
+  bool asking_ = false;
+  Time asking_until_{};
   SocketId news_;
   std::uint64_t news_heard_ = 0;
   Time may_look_{};

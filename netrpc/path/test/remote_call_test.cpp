@@ -37,6 +37,25 @@ TEST_F(TwoHosts, serve_a_call_by_a_caller_that_may_hand_its_processor_over) {
   EXPECT_TRUE(eventually([&] { return client->Null().has_value() && service.handed_over; }));
 }
 
+/// Says what the libraries say where a call could not even be made.
+struct LacksAStacks : ConformanceService {
+  lrpc::Result<std::int32_t> Add(lrpc::CallContext&, std::int32_t, std::int32_t) {
+    ++times;
+    return lrpc::Errc::no_astack;
+  }
+  std::atomic<int> times{0};
+};
+
+TEST_F(TwoHosts, execute_once_what_fails_for_want_of_an_astack_of_its_own) {
+  LacksAStacks service;
+  lrpc::Server server(lrpc::ServerOptions{.nameserver = there_->socket()});
+  ASSERT_TRUE(Conformance::export_to(server, "lacking", service));
+  auto client = import("lacking@10.0.0.2");
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->Add(1, 2).code(), lrpc::Errc::call_failed);
+  EXPECT_EQ(service.times, 1);
+}
+
 TEST_F(TwoHosts, carry_every_kind_of_parameter_as_within_one_machine) {
   auto client = import();
   ASSERT_TRUE(client) << client.error().message();

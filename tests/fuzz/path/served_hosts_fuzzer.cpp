@@ -66,7 +66,7 @@ void run(Input input) {
         hosts.sweep(now);
         break;
       }
-      case 1: hosts.forget(from.host); break;
+      case 1: hosts.forget(from.host, ServedHosts::Clock::now()); break;
       default: {
         const std::uint16_t command = input.byte() % 6;
         const auto request = input.bytes(input.two() % 2048);
