@@ -166,8 +166,8 @@ void LinkWatch::arrived(Message message, std::span<const std::byte> from) noexce
   if (own_address) ask();
 }
 
-/// News has been lost, the newest. What still lies in the socket is older than the kernel's answer: it is not believed, and
-/// the kernel is asked again afterwards.
+/// News has been lost, the newest. What still lies in the socket is older than the kernel's answer: it is not believed,
+/// and the kernel is asked again afterwards.
 void LinkWatch::receive_failed(int /*error*/) noexcept {
   believes_from_ = host_.now() + kOldNews;
   look();
