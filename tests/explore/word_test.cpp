@@ -347,7 +347,7 @@ const std::set<std::string> kNeeded{
     "std::memory_order_seq_cst); [update seq_cst]",
     // A binding is given back only if nobody executes a procedure of it, nor will. (The claim's own order is needed,
     // too; but here a sequentially consistent load orders what is before it, as on x86, and it follows the claim.)
-    "refused: return word.procedure() >= astack.entry_count.load(std::memory_order_seq_cst); [load seq_cst]",
+    "refused: return procedure >= astack.entry_count.load(std::memory_order_seq_cst); [load seq_cst]",
     "none_executes: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
     // T17
     "revoke_client: world().revoked.store(true, std::memory_order_seq_cst); [store seq_cst]",
