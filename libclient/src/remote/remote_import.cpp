@@ -271,6 +271,7 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   auto ends = shim::make_socket_pair();
   if (!ends) return ends.error();
   struct End {  // a type of ours, see __tsan_default_suppressions()
+    explicit End(UniqueFd end) noexcept : fd(std::move(end)) {}
     UniqueFd fd;
   };
   const auto record = std::make_shared<const End>(std::move(ends->second));

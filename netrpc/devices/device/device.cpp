@@ -164,10 +164,10 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return;
     }
   }
-  heard(std::move(session), std::move(message));
+  heard(session, std::move(message));
 }
 
-void Device::heard(SessionRef session, Message message) noexcept {
+void Device::heard(const SessionRef& session, Message message) noexcept {
   auto& from = static_cast<DeviceSession&>(*session);
   from.used_ = true;
   ++from.heard_;

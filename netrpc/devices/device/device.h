@@ -114,7 +114,7 @@ class Device : public Protocol {
   [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
   /// A message has arrived through `session`.
-  void heard(SessionRef session, Message message) noexcept;
+  void heard(const SessionRef& session, Message message) noexcept;
   void send_failed(int error) noexcept;
   void address_again(DeviceSession& session) noexcept;
   void doubt(DeviceSession& session) noexcept;
