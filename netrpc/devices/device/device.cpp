@@ -151,7 +151,7 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       ++counted.no_session;
       return;
     }
-    if (session) return heard(std::move(session), std::move(message));
+    if (session) return heard(session, std::move(message));
     DeviceSession* const made = make_session(port, port.high(), peer, remote);
     if (made == nullptr) {
       ++counted.refused;

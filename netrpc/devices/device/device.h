@@ -24,6 +24,7 @@ struct DevicePeer {
   std::uint64_t number = 0;
   std::array<std::byte, 32> address{};
   std::size_t address_size = 0;  ///< 0: it is not known yet where the peer is.
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDelete): Device::found() has a reference to the session
   [[nodiscard]] bool found() const noexcept { return address_size != 0; }
   /// Of a host that its device is looking for. No Ethernet address has so large a number.
   [[nodiscard]] static DevicePeer to_be_found(HostAddress host) noexcept {
