@@ -205,9 +205,9 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
   ASSERT_TRUE(client);
   constexpr std::uint64_t kCalls = 400;
   // A call during which somebody else had the processor says nothing of the procedure, and a poller that was evicted
-  // leaves calls for another reason: only rounds without that count.
+  // leaves calls for another reason. Not every such round can be told, so it takes many that look sound to fail.
   int sound = 0;
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; sound < 20 && round < 100; ++round) {
     const auto before = pair.server.statistics();
     for (std::uint64_t i = 0; i < kCalls; ++i) EXPECT_TRUE(client->Null());
     const auto after = pair.server.statistics();
@@ -215,7 +215,7 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
     ++sound;
     if (after.poller_hits - before.poller_hits < kCalls / 4) return;
   }
-  if (sound == 0) GTEST_SKIP() << "the machine is busy";
+  if (sound < 20) GTEST_SKIP() << "the machine is busy";
   FAIL() << "in none of " << sound << " rounds";
 }
 
