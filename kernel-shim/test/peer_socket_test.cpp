@@ -124,22 +124,27 @@ TEST_P(WithSomethingSlow, a_message_from_a_stranger_brings_it_to_nobody) {
 
 TEST_P(WithSomethingSlow, one_user_holds_up_a_few_threads_and_no_other_user) {
   std::vector<std::unique_ptr<SlowToClose>> all;
-  std::vector<Errc> said;
-  for (unsigned i = 0; i < kMostAsideOfOne; ++i) {
-    auto slow = make(GetParam());
-    ASSERT_NE(slow, nullptr);
-    ASSERT_TRUE(LadenSocket::send(there_.get(), slow->get()));
-    slow->give_away();
-    all.push_back(std::move(slow));
-    said.push_back(receive_bell(here_.get(), {.user = 6}).code());
-    ASSERT_EQ(said.back(), Errc::bad_message);
+  Errc said = Errc::ok;
+  // Linux ends the wait for a lingering connection when it freezes the thread that waits: then once more.
+  for (int round = 0; said != Errc::peer_gone && round < 10; ++round) {
+    for (unsigned i = 0; said != Errc::peer_gone && i < kMostAsideOfOne; ++i) {
+      auto slow = make(GetParam());
+      ASSERT_NE(slow, nullptr);
+      ASSERT_TRUE(LadenSocket::send(there_.get(), slow->get()));
+      slow->give_away();
+      all.push_back(std::move(slow));
+      said = receive_bell(here_.get(), {.user = 6}).code();
+      if (round == 0) {
+        ASSERT_EQ(said, Errc::bad_message);
+      }
+    }
+    for (unsigned i = 0; said != Errc::peer_gone && i <= kMostToClose; ++i) {
+      const auto plain = make_socket_pair();
+      ASSERT_TRUE(plain && LadenSocket::send(there_.get(), plain->first.get()));
+      said = receive_bell(here_.get(), {.user = 6}).code();
+    }
   }
-  while (said.back() != Errc::peer_gone && said.size() <= kMostAsideOfOne + kMostToClose) {
-    const auto plain = make_socket_pair();
-    ASSERT_TRUE(plain && LadenSocket::send(there_.get(), plain->first.get()));
-    said.push_back(receive_bell(here_.get(), {.user = 6}).code());
-  }
-  EXPECT_EQ(said.back(), Errc::peer_gone) << "what is over that is left where it is";
+  EXPECT_EQ(said, Errc::peer_gone) << "what is over that is left where it is";
   auto [here, there] = socket_pair();
   auto offered = make_socket_pair();
   ASSERT_TRUE(offered && offer_on_bell(there.get(), BellMessage::callback, offered->first.get()));
