@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "helper.h"
-#include "interrupt.h"
+#include "calls/helper.h"
+#include "core/interrupt.h"
+#include "core/session.h"
 #include "lrpc/command_line.h"
-#include "session.h"
 
 namespace {
 
@@ -55,7 +55,7 @@ int run(const std::string& what, Session& session) {
 
 /// `storm` is a program of its own: what it forks must not carry the benches along. Returns only if it cannot be run.
 int become_the_storm(char** argv) {
-  const auto program = helper_path("storm/lrpc-storm");
+  const auto program = helper_path("../tests/storm/lrpc-storm");
   if (!program) {
     fmt::print(stderr, "lrpc-bench: {}\n", program.error().message());
     return 2;

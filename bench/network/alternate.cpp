@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
-#include "interrupt.h"
-#include "statistics.h"
+#include "core/interrupt.h"
+#include "core/statistics.h"
 
 namespace lrpc::bench {
 

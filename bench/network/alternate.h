@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ticks.h"
+#include "core/ticks.h"
 
 namespace lrpc::bench {
 

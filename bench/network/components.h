@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "alternate.h"
-#include "session.h"
+#include "core/session.h"
 
 namespace lrpc::bench {
 

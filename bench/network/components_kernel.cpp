@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "components.h"
-#include "floors.h"
+#include "core/floors.h"
+#include "core/naive.h"
 #include "lrpc/netrpc/monitor.h"
-#include "naive.h"
 #include "thread_pair.h"
 
 namespace lrpc::bench {

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "interrupt.h"
-#include "session.h"
+#include "core/interrupt.h"
+#include "core/session.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {

@@ -6,8 +6,8 @@
 
 #include "alternate.h"
 #include "auth_stack.h"
-#include "interrupt.h"
-#include "session.h"
+#include "core/interrupt.h"
+#include "core/session.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "alternate.h"
+#include "core/session.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
-#include "session.h"
 #include "sim_pair.h"
 #include "udp_ports.h"
 

@@ -8,11 +8,11 @@
 
 #include "alternate.h"
 #include "bench.client.h"
-#include "interrupt.h"
-#include "lrpc_domains.h"
+#include "calls/lrpc_domains.h"
+#include "core/interrupt.h"
+#include "core/session.h"
+#include "core/statistics.h"
 #include "remote_hosts.h"
-#include "session.h"
-#include "statistics.h"
 
 namespace lrpc::bench {
 namespace {

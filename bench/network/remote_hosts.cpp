@@ -9,9 +9,9 @@
 #include <fstream>
 #include <vector>
 
-#include "helper.h"
-#include "interrupt.h"
-#include "lrpc_domains.h"
+#include "calls/helper.h"
+#include "calls/lrpc_domains.h"
+#include "core/interrupt.h"
 
 namespace lrpc::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "child.h"
+#include "core/child.h"
+#include "core/placement.h"
 #include "lrpc/client/import/binding.h"
-#include "placement.h"
 #include "private_directory.h"
 #include "wire_pair.h"
 

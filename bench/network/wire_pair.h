@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "bare_sockets.h"
+#include "core/placement.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/namespaces.h"
-#include "placement.h"
 #include "stack_client.h"
 #include "stacks.h"
 

@@ -1,4 +1,4 @@
-#include "alternate.h"
+#include "network/alternate.h"
 
 #include <gtest/gtest.h>
 

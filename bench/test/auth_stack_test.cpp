@@ -1,4 +1,4 @@
-#include "auth_stack.h"
+#include "network/auth_stack.h"
 
 #include <gtest/gtest.h>
 

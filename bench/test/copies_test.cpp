@@ -1,5 +1,5 @@
 // Table III (LRPC §3.5), as a test: what the generated stubs copy, and not once more.
-#include "copies.h"
+#include "paper/copies.h"
 
 #include <gtest/gtest.h>
 

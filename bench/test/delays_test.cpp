@@ -1,4 +1,4 @@
-#include "delays.h"
+#include "core/delays.h"
 
 #include <gtest/gtest.h>
 

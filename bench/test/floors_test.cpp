@@ -1,5 +1,5 @@
 // The floors and the naive ways really cross to another process and back, and a parked floor really costs nothing.
-#include "floors.h"
+#include "core/floors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,8 +8,8 @@
 
 #include <thread>
 
-#include "child.h"
-#include "naive.h"
+#include "core/child.h"
+#include "core/naive.h"
 
 namespace lrpc::bench {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "judge.h"
-#include "matrix_cell.h"
+#include "core/judge.h"
+#include "core/matrix_cell.h"
 
 namespace lrpc::bench {
 namespace {

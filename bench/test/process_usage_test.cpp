@@ -1,4 +1,4 @@
-#include "process_usage.h"
+#include "core/process_usage.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "readapt.h"
+#include "core/readapt.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "runner.h"
+#include "core/runner.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "core/measure.h"
 #include "eventually.h"
-#include "measure.h"
 
 namespace lrpc::bench {
 namespace {

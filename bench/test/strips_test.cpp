@@ -1,4 +1,4 @@
-#include "strips.h"
+#include "core/strips.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "svg_plot.h"
+#include "core/svg_plot.h"
 
 #include <gtest/gtest.h>
 

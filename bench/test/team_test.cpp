@@ -1,5 +1,5 @@
 // The processes of the matrix and of the crowd: they call, count what they called, and leave nothing behind.
-#include "team.h"
+#include "calls/team.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "crowd.h"
-#include "lrpc_domains.h"
+#include "calls/crowd.h"
+#include "calls/lrpc_domains.h"
 
 namespace lrpc::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "thread_pair.h"
+#include "network/thread_pair.h"
 
 #include <gtest/gtest.h>
 

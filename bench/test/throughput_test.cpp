@@ -1,8 +1,8 @@
-#include "throughput.h"
+#include "core/throughput.h"
 
 #include <gtest/gtest.h>
 
-#include "naive.h"
+#include "core/naive.h"
 
 namespace lrpc::bench {
 namespace {

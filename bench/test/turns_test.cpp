@@ -1,8 +1,8 @@
-#include "turns.h"
+#include "core/turns.h"
 
 #include <gtest/gtest.h>
 
-#include "child.h"
+#include "core/child.h"
 
 namespace lrpc::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "udp_ports.h"
+#include "network/udp_ports.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

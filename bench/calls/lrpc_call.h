@@ -1,0 +1,31 @@
+// Our own rows: a nameserver, a server and a client, three processes, and calls through generated stubs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/contender.h"
+#include "core/placement.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+
+namespace lrpc::bench {
+
+class LrpcDomains;
+
+/// The four tests of the paper's Table IV, and BigIn with the one copy less that `uninterpreted` allows.
+enum class LrpcTest { null, add, big_in, big_in_uninterpreted, big_in_out };
+inline constexpr LrpcTest kLrpcTests[] = {LrpcTest::null, LrpcTest::add, LrpcTest::big_in,
+                                          LrpcTest::big_in_uninterpreted, LrpcTest::big_in_out};
+[[nodiscard]] std::string_view name(LrpcTest test) noexcept;
+
+/// The gates that this build of the libraries offers between two domains.
+[[nodiscard]] std::span<const shim::Gate> lrpc_gates() noexcept;
+
+/// Starts nameserver and server; the client binds in Contender::connect().
+Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate gate, LrpcTest test);
+
+/// The same for a server that is there already, and that other clients may call, too.
+Result<std::unique_ptr<Contender>> make_lrpc_call(std::shared_ptr<LrpcDomains> domains, shim::Gate gate, LrpcTest test);
+
+}  // namespace lrpc::bench

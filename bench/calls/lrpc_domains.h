@@ -1,0 +1,54 @@
+// The two other domains of our own rows: a private nameserver and a server, each a process of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/child.h"
+#include "core/placement.h"
+#include "lrpc/client/import/binding.h"
+#include "lrpc/server/server.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::bench {
+
+/// A nameserver on a private socket in a directory of its own, both gone with this object.
+class PrivateNameserver {
+ public:
+  static Result<std::unique_ptr<PrivateNameserver>> start();
+  PrivateNameserver(const PrivateNameserver&) = delete;
+  PrivateNameserver& operator=(const PrivateNameserver&) = delete;
+  ~PrivateNameserver();
+  [[nodiscard]] const std::string& socket() const noexcept { return socket_; }
+  [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
+
+ private:
+  PrivateNameserver() = default;
+  std::string directory_;
+  std::string socket_;
+  Child process_;
+};
+
+/// A process that exports bench.lrpc, as LrpcDomains::kExportedName and kAsyncName, at a nameserver that is there.
+/// `options`: all but the nameserver. Returns once the names can be imported.
+Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat, const ServerOptions& options = {});
+
+/// The nameserver, and a server that exports bench.lrpc through it as kExportedName.
+class LrpcDomains {
+ public:
+  static constexpr const char* kExportedName = "bench";
+  static constexpr const char* kAsyncName = "bench-async";
+  /// Returns once the name can be imported. The server has `options`, but for its nameserver.
+  static Result<std::unique_ptr<LrpcDomains>> start(const Seat& server, const ServerOptions& options = {});
+  /// What a client is to import kExportedName with.
+  [[nodiscard]] ImportOptions import_options(Gate gate) const;
+  [[nodiscard]] pid_t server_pid() const noexcept { return server_.pid(); }
+  [[nodiscard]] pid_t nameserver_pid() const noexcept { return nameserver_->pid(); }
+
+ private:
+  LrpcDomains() = default;
+  std::unique_ptr<PrivateNameserver> nameserver_;
+  Child server_;
+};
+
+}  // namespace lrpc::bench

@@ -1,0 +1,156 @@
+#include "team.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "core/naive.h"
+#include "core/turns.h"
+#include "lrpc_call.h"
+#include "lrpc_domains.h"
+
+namespace lrpc::bench {
+
+struct Team::Desk {
+  TurnDesk turns;
+  Slice slice;
+  std::array<Histogram, 2> books;
+};
+
+struct Team::Client {
+  explicit Client(Shared<Desk> shared) : desk(std::move(shared)) {}
+  Shared<Desk> desk;
+  std::unique_ptr<Contender> contender;
+  Child process;
+};
+
+namespace {
+
+shim::Gate gate_of(Strategy strategy) noexcept {
+  switch (strategy) {
+    case Strategy::exchange: return shim::Gate::exchange;
+    case Strategy::handoff: return shim::Gate::handoff;
+    case Strategy::sleep: return shim::Gate::sleep;
+    default: return shim::Gate::adaptive;
+  }
+}
+
+/// What the caller does between two calls.
+class Pause {
+ public:
+  Pause(Pace pace, const TickClock& clock) : pace_(pace), spin_ticks_(clock.ticks(std::chrono::microseconds(20))) {}
+  void take() const noexcept {
+    if (pace_ == Pace::apart_20us) {
+      compute_for(spin_ticks_);
+    } else if (pace_ == Pace::apart_1ms) {
+      const timespec time{0, 1'000'000};
+      ::nanosleep(&time, nullptr);
+    }
+  }
+
+ private:
+  Pace pace_;
+  std::uint64_t spin_ticks_;
+};
+
+void run_slice(Contender& contender, const Slice& slice, const Pause& pause, const TickClock& clock, Histogram* book) {
+  std::uint64_t begun = ticks_begin();
+  for (std::uint64_t i = 0; i < slice.most_untimed && ticks_begin() - begun < clock.ticks(slice.untimed); ++i) {
+    contender.run(1);
+    pause.take();
+  }
+  if (book == nullptr) return;
+  const std::uint64_t limit = clock.ticks(slice.timed);
+  begun = ticks_begin();
+  do {
+    std::uint64_t ticks = 0;
+    contender.run_single({&ticks, 1});
+    book->add(ticks - std::min(ticks, clock.overhead()));
+    pause.take();
+  } while (ticks_begin() - begun < limit);
+}
+
+}  // namespace
+
+std::string_view name(Strategy strategy) noexcept {
+  return strategy == Strategy::plain_futex ? "futex" : name_of(gate_of(strategy));
+}
+
+int Team::be_client(Contender& contender, const Cell& cell, const TickClock& clock, Desk& desk) {
+  Status ready = contender.connect();
+  if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // this thread only, not the library's
+  const Pause pause(cell.pace, clock);
+  desk.turns.serve(ready, [&]() -> Status {
+    const Slice slice = desk.slice;
+    Histogram* const book = slice.book == Book::none ? nullptr : &desk.books[static_cast<std::size_t>(slice.book)];
+    run_slice(contender, slice, pause, clock, book);
+    contender.pause();
+    return contender.health();
+  });
+}
+
+Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, const Cores& cores,
+                                           const Surroundings& around, const TickClock& clock) {
+  const Seats seats = cores.seats(cell.placement);
+  std::shared_ptr<LrpcDomains> domains;
+  if (strategy != Strategy::plain_futex) {
+    auto started = LrpcDomains::start(seats.server);
+    if (!started) return started.error();
+    domains = std::move(*started);
+    if (auto admitted = around.admit_server(domains->server_pid()); !admitted) return admitted.error();
+  }
+  std::unique_ptr<Team> team(new Team(strategy));
+  team->domains_ = domains;
+  for (int i = 0; i < cell.clients; ++i) {
+    auto contender = strategy == Strategy::plain_futex ? make_naive_futex(seats)
+                                                       : make_lrpc_call(domains, gate_of(strategy), LrpcTest::null);
+    if (!contender) return contender.error();
+    auto desk = Shared<Desk>::create();
+    if (!desk) return desk.error();
+    (*desk)->turns.prepare();
+    team->clients_.push_back(std::make_unique<Client>(std::move(*desk)));
+    Client& client = *team->clients_.back();
+    client.contender = std::move(*contender);
+    auto process = Child::spawn("bench-client", seats.client,
+                                [&] { return be_client(*client.contender, cell, clock, *client.desk); });
+    if (!process) return process.error();
+    client.process = std::move(*process);
+    if (auto admitted = around.admit_client(client.process.pid()); !admitted) return admitted.error();
+  }
+  if (auto connected = team->await({}); !connected) return connected.error();
+  return team;
+}
+
+Team::Team(Strategy strategy) : strategy_(strategy) {}
+
+Team::~Team() {
+  for (auto& client : clients_) client->process.kill();  // before the servers, so that none sees its peer die
+}
+
+Status Team::run(const Slice& slice) {
+  for (auto& client : clients_) client->desk->slice = slice;
+  for (auto& client : clients_) client->desk->turns.begin();
+  // The first warm-up may end early, by its number of calls: there, look from the start.
+  return await(slice.book == Book::none ? slice.timed : slice.untimed + slice.timed);
+}
+
+Status Team::await(std::chrono::nanoseconds at_least) {
+  std::vector<TurnDesk*> desks;
+  for (auto& client : clients_) desks.push_back(&client->desk->turns);
+  return await_turns(desks, at_least);
+}
+
+std::vector<TeamProcess> Team::processes() const {
+  std::vector<TeamProcess> all;
+  if (domains_) all = {{"nameserver", domains_->nameserver_pid()}, {"server", domains_->server_pid()}};
+  for (const auto& client : clients_) all.push_back({"client", client->process.pid()});
+  return all;
+}
+
+Histogram Team::counted(Book book) const {
+  Histogram all;
+  for (const auto& client : clients_) all.add(client->desk->books[static_cast<std::size_t>(book)]);
+  return all;
+}
+
+}  // namespace lrpc::bench

@@ -1,0 +1,99 @@
+// The cost of a bind, of the first call through it (which associates an E-stack) and of the second.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "bench.client.h"
+#include "calls/lrpc_domains.h"
+#include "core/session.h"
+#include "core/statistics.h"
+
+namespace lrpc::bench {
+namespace {
+
+constexpr std::size_t kBinds = 200;
+
+/// What the client process hands back: ticks, one a bind.
+struct Samples {
+  std::uint64_t import_ticks[kBinds];
+  std::uint64_t first_call[kBinds];
+  std::uint64_t second_call[kBinds];
+  std::uint64_t unbind[kBinds];
+  std::uint32_t done;
+  Errc failure;
+  char text[256];  ///< What the failed import said.
+};
+
+void bind_and_call(const ImportOptions& options, Samples& samples) {
+  const auto timed = [](std::uint64_t& ticks, auto&& body) {
+    const std::uint64_t before = ticks_begin();
+    body();
+    ticks = ticks_end() - before;
+  };
+  for (; samples.done < kBinds; ++samples.done) {
+    const std::uint32_t i = samples.done;
+    std::optional<Result<::Bench::Client>> client;
+    timed(samples.import_ticks[i],
+          [&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
+    if (!*client) {
+      samples.failure = client->code();
+      std::snprintf(samples.text, sizeof(samples.text), "%s", client->error().message().c_str());
+      return;
+    }
+    for (std::uint64_t* ticks : {&samples.first_call[i], &samples.second_call[i]}) {
+      timed(*ticks, [&] {
+        if (auto outcome = client->value().Null(); !outcome) samples.failure = outcome.code();
+      });
+      if (samples.failure != Errc::ok) return;
+    }
+    timed(samples.unbind[i], [&] { client.reset(); });
+  }
+}
+
+void emit(Session& session, const Table& table, std::string_view test, const std::uint64_t (&ticks)[kBinds]) {
+  std::vector<double> ns;
+  for (const auto one : ticks) ns.push_back(session.clock().ns(one));
+  Row row{.bench = "bind", .system = "lrpc", .gate = "adaptive", .placement = "unpinned", .test = std::string(test)};
+  if (!session.filter().wants(row.gate, row.placement, row.test)) return;
+  row.figures = {
+      .median = median(ns), .p99 = quantile(ns, 0.99), .min = quantile(ns, 0), .max = quantile(ns, 1), .calls = kBinds};
+  session.emit(table, row);
+}
+
+Status run(Session& session, const Table& table) {
+  const Seats seats = session.cores().seats(Placement::unpinned);
+  auto domains = LrpcDomains::start(seats.server);
+  if (!domains) return domains.error();
+  auto samples = Shared<Samples>::create();
+  if (!samples) return samples.error();
+  auto client = Child::spawn("bench-client", seats.client, [&] {
+    bind_and_call((*domains)->import_options(Gate::adaptive), **samples);
+    return 0;
+  });
+  if (!client) return client.error();
+  if (auto ended = client->wait(session.options().limit); !ended) return ended.error();
+  if ((*samples)->done != kBinds) return Error{(*samples)->failure, (*samples)->text};
+  emit(session, table, "import", (*samples)->import_ticks);
+  emit(session, table, "first call", (*samples)->first_call);
+  emit(session, table, "second call", (*samples)->second_call);
+  emit(session, table, "unbind", (*samples)->unbind);
+  return {};
+}
+
+}  // namespace
+
+void bind_cost(Session& session) {
+  print_title("Binding: import, first call, second call, unbind, ns");
+  print_note(fmt::format(
+      "{} bindings one after the other, nameserver, server and client in processes of their own, not pinned. The "
+      "first call finds no E-stack on its A-stack: the server associates one.",
+      kBinds));
+  fmt::print("\n");
+  const Table table(row_columns());
+  table.print_head();
+  if (const Status status = run(session, table); !status) session.fail(status.error().message());
+}
+
+}  // namespace lrpc::bench

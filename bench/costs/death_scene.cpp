@@ -1,0 +1,336 @@
+#include "death_scene.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/child.h"
+#include "core/interrupt.h"
+#include "death.client.h"
+#include "death.server.h"
+#include "lrpc/sealed.h"
+
+namespace lrpc::bench {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPatience{10'000};
+constexpr int kWarmUpCalls = 50;
+constexpr milliseconds kQuiet{2};  ///< Between the last that happens before the death and the death.
+
+/// CLOCK_MONOTONIC is one clock for the machine: the two and the bench may compare theirs.
+std::int64_t now() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000'000L + time.tv_nsec;
+}
+
+/// What the bench and the two share.
+struct Scene {
+  std::atomic<bool> server_ready;
+  std::atomic<bool> client_ready;
+  std::atomic<bool> held;           ///< A call is in the server's hands.
+  std::atomic<pid_t> holder;        ///< Of the dead one's sockets.
+  std::atomic<int> bindings_told;   ///< Of their revocation.
+  std::atomic<std::int64_t> since;  ///< When whoever hears saw the report itself, if that is what counts.
+  std::atomic<std::int64_t> heard;
+  std::atomic<bool> failed;
+  Errc code;
+  char why[256];
+
+  void fail(std::string_view who, const Error& error) noexcept {
+    std::snprintf(why, sizeof(why), "%.*s: %s", static_cast<int>(who.size()), who.data(), error.message().c_str());
+    code = error.code;
+    failed.store(true, std::memory_order_release);
+  }
+};
+
+bool client_dies(Hears hears) noexcept { return hears == Hears::unbound || hears == Hears::unbound_calls; }
+
+/// What a domain that is to end waits for, in its main thread. The other threads must not have it.
+sigset_t cues() noexcept {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  sigaddset(&set, SIGUSR2);
+  return set;
+}
+
+/// A child of the bench, not of this process, with all the descriptors of this one, which nothing has told of it.
+pid_t leave_a_holder_behind() noexcept {
+  const long pid = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (pid != 0) return static_cast<pid_t>(pid);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) ::pause();
+}
+
+/// Waits for a cue and ends the process as it is meant. Returns never, but for SIGKILL waits for ever.
+[[noreturn]] void wait_for_the_end(Scene& scene, Way way) noexcept {
+  const sigset_t set = cues();
+  int cue = 0;
+  while (::sigwait(&set, &cue) != 0) {
+  }
+  if (cue == SIGUSR2) {
+    scene.holder.store(leave_a_holder_behind(), std::memory_order_release);
+    for (;;) ::pause();
+  }
+  if (way == Way::crash) {
+    void* const nobodys = ::mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *static_cast<volatile char*>(nobodys) = 1;
+  }
+  ::_exit(0);
+}
+
+void prepare_to_end() noexcept {
+  const sigset_t set = cues();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+}
+
+struct DyingProcedures {
+  Scene& scene;
+  void Null(CallContext& /*context*/) noexcept {}
+  void Hold(CallContext& context) noexcept {
+    scene.held.store(true, std::memory_order_release);
+    while (!context.abandoned()) std::this_thread::sleep_for(milliseconds(5));
+  }
+};
+
+int run_server(const std::string& nameserver, const std::string& name, const Act& act, Scene& scene) {
+  prepare_to_end();
+  DyingProcedures procedures{scene};
+  ServerOptions options;
+  options.nameserver = nameserver;
+  Server server(options);
+  ExportOptions exported_as;
+  if (client_dies(act.hears)) {
+    exported_as.on_unbound = [&](std::uint64_t) { scene.heard.store(now(), std::memory_order_release); };
+  }
+  if (auto exported = ::DeathBench::export_to(server, name, procedures, exported_as); !exported) {
+    scene.fail("the server", exported.error());
+    return 1;
+  }
+  scene.server_ready.store(true, std::memory_order_release);
+  wait_for_the_end(scene, act.way);
+}
+
+/// The client's part once it is bound. What it hears last is what counts.
+template <class Import>
+Status play_client(::DeathBench::Client& client, const Act& act, int server, Scene& scene, Import&& import) {
+  for (int i = 0; i < kWarmUpCalls; ++i) {
+    if (auto called = client.Null(); !called) return called.error();
+  }
+  Errc end = Errc::ok;
+  const auto ready = [&] { scene.client_ready.store(true, std::memory_order_release); };
+  switch (act.hears) {
+    case Hears::call:
+      ready();
+      end = client.Hold().code();
+      break;
+    case Hears::started_call: {
+      auto pending = client.start().Hold();
+      ready();
+      end = pending.finish().code();
+      break;
+    }
+    case Hears::next_call: {
+      ready();
+      pollfd ended{server, POLLIN, 0};
+      while (::poll(&ended, 1, -1) != 1) {
+      }
+      scene.since.store(now(), std::memory_order_relaxed);
+      end = client.Null().code();
+      if (end == Errc::binding_revoked) end = Errc::call_failed;  // whoever was first
+      break;
+    }
+    case Hears::last_binding: {
+      std::vector<::DeathBench::Client> others;  // revoked with `client`, one by one, by the one watcher
+      const auto told = [&scene] {
+        if (++scene.bindings_told == kManyBindings) scene.heard.store(now(), std::memory_order_release);
+      };
+      while (others.size() + 1 < kManyBindings) {
+        auto other = import();
+        if (!other) return other.error();
+        if (auto watched = other->binding().when_revoked(told); !watched) return watched.error();
+        others.push_back(*std::move(other));
+      }
+      if (auto watched = client.binding().when_revoked(told); !watched) return watched.error();
+      ready();
+      while (scene.heard == 0) std::this_thread::sleep_for(kQuiet);
+      return {};
+    }
+    case Hears::unbound_calls: {
+      std::thread([&] { (void)client.Hold(); }).detach();
+      [[fallthrough]];
+    }
+    default: ready(); wait_for_the_end(scene, act.way);
+  }
+  scene.heard.store(now(), std::memory_order_release);
+  if (end != Errc::call_failed) return Error{end, "the call had not call_failed: " + std::string(describe(end))};
+  return {};
+}
+
+int run_client(const ImportOptions& options, const std::string& name, const Act& act, pid_t server, Scene& scene) {
+  prepare_to_end();
+  auto pidfd = shim::open_pidfd(server);
+  if (!pidfd) {
+    scene.fail("the client", pidfd.error());
+    return 1;
+  }
+  if (act.hears == Hears::poll) {
+    pollfd ended{pidfd->get(), POLLIN, 0};
+    scene.client_ready.store(true, std::memory_order_release);
+    while (::poll(&ended, 1, -1) != 1) {
+    }
+    scene.heard.store(now(), std::memory_order_release);
+    return 0;
+  }
+  const auto import = [&] { return ::DeathBench::Client::import(name, options); };
+  auto client = import();
+  if (!client) {
+    scene.fail("the client", client.error());
+    return 1;
+  }
+  if (act.gate == Gate::trap) {
+    if (Status sealed = seal(client->binding(), {.allow = {"poll", "ppoll"}}); !sealed) {
+      scene.fail("the client", sealed.error());
+      return 1;
+    }
+  }
+  if (Status played = play_client(*client, act, pidfd->get(), scene, import); !played) {
+    scene.fail("the client", played.error());
+    return 1;
+  }
+  return 0;
+}
+
+/// Waits, in the bench, for something that one of the two says.
+template <class Said>
+Status await(const Scene& scene, Said&& said, std::string_view what) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!said()) {
+    if (scene.failed.load(std::memory_order_acquire)) return Error{scene.code, scene.why};
+    if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
+    if (std::chrono::steady_clock::now() - start > kPatience) {
+      return Error{Errc::timed_out, fmt::format("{} within {} s", what, kPatience / std::chrono::seconds(1))};
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+  return {};
+}
+
+/// The holder, which lives on, goes with this.
+struct Holder {
+  pid_t pid = 0;
+  ~Holder() {
+    if (pid <= 0) return;
+    ::kill(pid, SIGKILL);
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+};
+
+Result<Heard> end(Scene& scene, const Act& act, pid_t pid) {
+  Holder holder;
+  if (act.way == Way::kill_held) {
+    ::kill(pid, SIGUSR2);
+    if (auto there = await(
+            scene, [&] { return scene.holder != 0; }, "nobody held the sockets");
+        !there)
+      return there.error();
+    holder.pid = scene.holder;
+    if (holder.pid < 0) return Error{Errc::system_error, "clone"};
+  }
+  auto pidfd = shim::open_pidfd(pid);
+  if (!pidfd) return pidfd.error();
+  interruptible_sleep(kQuiet);
+  pollfd ended{pidfd->get(), POLLIN, 0};
+  const std::int64_t signalled = now();
+  ::kill(pid, act.way == Way::exit || act.way == Way::crash ? SIGUSR1 : SIGKILL);
+  const int told = ::poll(&ended, 1, static_cast<int>(kPatience.count()));
+  const std::int64_t reported = now();
+  if (told != 1) return Error{Errc::timed_out, "the kernel did not report the death"};
+  if (auto heard = await(
+          scene, [&] { return scene.heard != 0; }, "nobody heard of the death");
+      !heard)
+    return heard.error();
+  const std::int64_t since = scene.since != 0 ? scene.since.load() : reported;
+  return Heard{static_cast<double>(scene.heard - since), static_cast<double>(scene.heard - signalled)};
+}
+
+}  // namespace
+
+std::string_view name(Hears hears) noexcept {
+  switch (hears) {
+    case Hears::poll: return "poll of a pidfd";
+    case Hears::call: return "caller in a call";
+    case Hears::started_call: return "started call";
+    case Hears::next_call: return "next call";
+    case Hears::last_binding: return "last of 256 bindings";
+    case Hears::unbound: return "server, client idle";
+    case Hears::unbound_calls: return "server, client calls";
+  }
+  return "?";
+}
+
+std::string_view name(Way way) noexcept {
+  switch (way) {
+    case Way::kill: return "SIGKILL";
+    case Way::exit: return "exit";
+    case Way::crash: return "SIGSEGV";
+    case Way::kill_held: return "sockets held";
+  }
+  return "?";
+}
+
+Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, const Act& act) {
+  static int performances = 0;
+  const std::string name = fmt::format("death-{}", ++performances);  // the last one's may still be taken down
+  auto shared = Shared<Scene>::create();
+  if (!shared) return shared.error();
+  Scene& scene = **shared;
+
+  auto server = Child::spawn("bench-server", seats.server, [&] { return run_server(nameserver, name, act, scene); });
+  if (!server) return server.error();
+  if (auto up = await(
+          scene, [&] { return scene.server_ready.load(); }, "the server did not become ready");
+      !up)
+    return up.error();
+
+  ImportOptions options;
+  options.nameserver = nameserver;
+  options.timeout = kPatience;
+  options.gate = act.gate;
+  auto client =
+      Child::spawn("bench-client", seats.client, [&] { return run_client(options, name, act, server->pid(), scene); });
+  if (!client) return client.error();
+  const bool calls = act.hears == Hears::call || act.hears == Hears::started_call || act.hears == Hears::unbound_calls;
+  const auto on_stage = [&] { return scene.client_ready && (!calls || scene.held); };
+  if (auto up = await(scene, on_stage, "the client did not become ready"); !up) return up.error();
+
+  auto heard = end(scene, act, client_dies(act.hears) ? client->pid() : server->pid());
+  if (!heard || client_dies(act.hears)) return heard;
+  // It has heard: was it what it should hear?
+  if (auto ended = client->wait(kPatience); !ended) return Error{ended.code(), "the client " + ended.error().message()};
+  if (scene.failed) return Error{scene.code, scene.why};
+  return heard;
+}
+
+}  // namespace lrpc::bench

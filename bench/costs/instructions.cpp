@@ -1,0 +1,117 @@
+// Instructions in user space for one call (both halves run in one thread, nothing polls), counted by callgrind.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "calls/helper.h"
+#include "core/child.h"
+#include "core/session.h"
+#include "paper/paper.h"
+
+namespace lrpc::bench {
+namespace {
+
+/// A row, and how many instructions it must not take more than (0: not judged).
+struct Test {
+  std::string test;
+  std::string_view label;
+  std::uint64_t bar;
+};
+const Test kTests[] = {{"plain", "plain procedure call", 0},
+                       {"Null", "Null", paper::kNullInstructions},
+                       {"deadline", "Null with a deadline", 150},
+                       {"started", "Null, started and finished", 0},
+                       {"Add", "Add, inline gate", 0}};
+constexpr std::uint64_t kFewer = 1000;
+constexpr std::uint64_t kMore = 2000;
+
+/// The total of a callgrind output file; an error if it holds none.
+Result<std::uint64_t> total_in(const std::filesystem::path& file) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    for (const std::string_view key : {"summary: ", "totals: "}) {
+      if (line.starts_with(key)) return std::strtoull(line.c_str() + key.size(), nullptr, 10);
+    }
+  }
+  return Error{Errc::bad_message, "callgrind wrote no total into " + file.string()};
+}
+
+Result<std::uint64_t> instructions_of(const std::string& test, std::uint64_t count,
+                                      const std::filesystem::path& directory) {
+  const std::filesystem::path out = directory / "callgrind.out";
+  std::error_code ignored;
+  std::filesystem::remove(out, ignored);
+  auto helper = helper_path("lrpc-bench-instructions");
+  if (!helper) return helper.error();
+  auto output =
+      run_program({"valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file=" + out.string(),
+                   "--collect-atstart=no", "--toggle-collect=lrpc_bench_counted", *helper, test, std::to_string(count)},
+                  std::chrono::seconds(60));
+  if (!output) return output.error();
+  return total_in(out);
+}
+
+/// What one more call costs: exact, because everything else is the same in both runs.
+Result<double> instructions_per_call(const std::string& test, const std::filesystem::path& directory) {
+  auto fewer = instructions_of(test, kFewer, directory);
+  if (!fewer) return fewer.error();
+  auto more = instructions_of(test, kMore, directory);
+  if (!more) return more.error();
+  return static_cast<double>(*more - *fewer) / static_cast<double>(kMore - kFewer);
+}
+
+/// What the loop around the calls takes, and each test's row without it. The error is the first thing that went wrong.
+Status count_all(Session& session, const std::filesystem::path& directory) {
+  auto loop = instructions_per_call("loop", directory);
+  if (!loop) return loop.error();
+  const Table table({{"call", -28}, {"instructions", 13}, {"bar", 6}, {"paper", 6}, {"", -10}});
+  table.print_head();
+  for (const auto& [test, label, bar] : kTests) {
+    const bool plain = test == "plain";
+    Row row{.bench = "instructions",
+            .system = plain ? "null" : "lrpc",
+            .gate = "none",
+            .placement = "one-core",
+            .test = test,
+            .unit = "instructions"};
+    if (!session.filter().wants(row.gate, row.placement, row.test)) continue;
+    auto count = instructions_per_call(test, directory);
+    if (!count) return count.error();
+    const double net = *count - *loop;
+    row.figures = Figures::exactly(net, kMore - kFewer);
+    table.print({std::string(label), fmt::format("{:.1f}", net), bar != 0 ? fmt::format("{}", bar) : "",
+                 test == "Null" ? fmt::format("{}", paper::kNullInstructions) : "",
+                 bar == 0                          ? ""
+                 : net <= static_cast<double>(bar) ? "bar met"
+                                                   : "OVER"});
+    session.emit_json(row);
+  }
+  return {};
+}
+
+}  // namespace
+
+void instructions(Session& session) {
+  print_title("Instructions of one call in user space");
+  print_note(fmt::format(
+      "Both halves run alternately in one thread, the call word being ready when the caller looks; counted by "
+      "callgrind: "
+      "what {} calls take more than {}, less what the empty loop takes. The caller's look at the outcome is included.",
+      kMore, kFewer));
+  fmt::print("\n");
+  if (!found_in_path("valgrind")) {
+    return session.fail("valgrind is not installed (on Debian: apt install valgrind); nothing was counted");
+  }
+  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-bench-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) return session.fail("mkdtemp: no directory for callgrind's output");
+  if (const Status status = count_all(session, pattern); !status) session.fail(status.error().message());
+  std::error_code ignored;
+  std::filesystem::remove_all(pattern, ignored);
+}
+
+}  // namespace lrpc::bench

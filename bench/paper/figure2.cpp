@@ -1,0 +1,290 @@
+// Figure 2 (LRPC §4): call throughput against the number of processors that call, with and without domain caching.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "calls/lrpc_call.h"
+#include "calls/lrpc_domains.h"
+#include "core/floors.h"
+#include "core/interrupt.h"
+#include "core/session.h"
+#include "core/statistics.h"
+#include "core/svg_plot.h"
+#include "core/throughput.h"
+#include "paper.h"
+
+namespace lrpc::bench {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kScalingBar = 0.95;
+constexpr std::size_t kMostAlone = 4;  ///< So many of the callers run alone, too, for the rate of one.
+
+using Callers = std::vector<std::unique_ptr<Caller>>;
+
+/// One of the curves.
+struct Curve {
+  std::string_view name;
+  std::string_view placement;
+  /// How many clients this machine allows; 0: none.
+  std::size_t (*most)(std::size_t cores);
+  Result<Callers> (*make)(Session& session, std::size_t clients);
+  Result<Callers> (*make_floor)(Session& session, std::size_t clients);  ///< Null: there is none to hold it against.
+  bool like_the_paper = false;                                           ///< Each call switches domains.
+};
+
+Status add_caller(Callers& callers, Result<std::unique_ptr<Contender>> contender, const Seat& seat,
+                  const TickClock& clock) {
+  if (!contender) return contender.error();
+  auto caller = Caller::create(std::move(*contender), seat, clock);
+  if (!caller) return caller.error();
+  callers.push_back(std::move(*caller));
+  return {};
+}
+
+/// The seats of client `i` and its peer: each pair has one processor, or two.
+Seats pair_on_one(const std::vector<Seat>& each, std::size_t i) { return {each[i], each[i]}; }
+Seats pair_on_two(const std::vector<Seat>& each, std::size_t i) { return {each[2 * i], each[2 * i + 1]}; }
+
+using PairSeats = Seats (*)(const std::vector<Seat>&, std::size_t);
+
+Result<Callers> floor_pairs(Session& session, std::size_t clients, PairSeats seats_of,
+                            Result<std::unique_ptr<Contender>> (*make)(const Seats&)) {
+  const auto each = session.cores().each();
+  Callers callers;
+  for (std::size_t i = 0; i < clients; ++i) {
+    const Seats seats = seats_of(each, i);
+    if (auto added = add_caller(callers, make(seats), seats.client, session.clock()); !added) return added.error();
+  }
+  return callers;
+}
+
+ServerOptions server_options(bool caching) {
+  ServerOptions options;
+  if (!caching) options.pollers = 0;
+  return options;
+}
+
+/// Each client has a server of its own.
+Result<Callers> own_servers(Session& session, std::size_t clients, PairSeats seats_of, bool caching) {
+  const auto each = session.cores().each();
+  Callers callers;
+  for (std::size_t i = 0; i < clients; ++i) {
+    const Seats seats = seats_of(each, i);
+    auto domains = LrpcDomains::start(seats.server, server_options(caching));
+    if (!domains) return domains.error();
+    auto call = make_lrpc_call(std::shared_ptr<LrpcDomains>(std::move(*domains)), shim::Gate::adaptive, LrpcTest::null);
+    if (auto added = add_caller(callers, std::move(call), seats.client, session.clock()); !added) return added.error();
+  }
+  return callers;
+}
+
+/// All call one server, which sits on `server`; client i on clients[i].
+Result<Callers> shared_server(Session& session, const std::vector<Seat>& clients, const Seat& server, bool caching) {
+  auto started = LrpcDomains::start(server, server_options(caching));
+  if (!started) return started.error();
+  const std::shared_ptr<LrpcDomains> domains = std::move(*started);
+  Callers callers;
+  for (const Seat& seat : clients) {
+    auto call = make_lrpc_call(domains, shim::Gate::adaptive, LrpcTest::null);
+    if (auto added = add_caller(callers, std::move(call), seat, session.clock()); !added) return added.error();
+  }
+  return callers;
+}
+
+std::vector<Seat> first_of(std::vector<Seat> seats, std::size_t count) {
+  seats.resize(count);
+  return seats;
+}
+
+Seat others_than(const std::vector<Seat>& all, std::size_t count) {
+  Seat seat;
+  CPU_ZERO(&seat);
+  for (std::size_t i = count; i < all.size(); ++i) CPU_OR(&seat, &seat, &all[i]);
+  return seat;
+}
+
+Result<Callers> yield_floors(Session& session, std::size_t n) {
+  return floor_pairs(session, n, pair_on_one, make_yield_floor);
+}
+Result<Callers> polling_floors(Session& session, std::size_t n) {
+  return floor_pairs(session, n, pair_on_two, make_polling_floor);
+}
+
+const Curve kCurves[] = {
+    {"off, own servers", "one-core", [](std::size_t cores) { return cores; },
+     [](Session& s, std::size_t n) { return own_servers(s, n, pair_on_one, false); }, yield_floors, true},
+    {"off, one server", "clients pinned", [](std::size_t cores) { return cores; },
+     [](Session& s, std::size_t n) {
+       return shared_server(s, first_of(s.cores().each(), n), s.cores().seats(Placement::unpinned).server, false);
+     },
+     yield_floors, true},
+    {"on, own servers", "two-cores", [](std::size_t cores) { return cores / 2; },
+     [](Session& s, std::size_t n) { return own_servers(s, n, pair_on_two, true); }, polling_floors},
+    {"on, one server", "clients pinned", [](std::size_t cores) { return cores - 1; },
+     [](Session& s, std::size_t n) {
+       return shared_server(s, first_of(s.cores().each(), n), others_than(s.cores().each(), n), true);
+     },
+     nullptr},
+    {"on, one server", "unpinned", [](std::size_t cores) { return cores; },
+     [](Session& s, std::size_t n) {
+       const Seat anywhere = s.cores().seats(Placement::unpinned).client;
+       return shared_server(s, std::vector<Seat>(n, anywhere), anywhere, true);
+     },
+     nullptr}};
+
+Result<Rates> run_round(const Callers& callers, milliseconds length, const TickClock& clock) {
+  std::vector<Caller*> all;
+  for (const auto& caller : callers) all.push_back(caller.get());
+  const std::size_t alone = std::min(all.size(), kMostAlone);
+  Rates rates;
+  for (std::size_t i = 0; i < alone && all.size() > 1; ++i) {
+    auto rate = Caller::rate({&all[i], 1}, length, clock);
+    if (!rate) return rate.error();
+    rates.alone += *rate / static_cast<double>(alone);
+  }
+  auto together = Caller::rate(all, length, clock);
+  if (!together) return together.error();
+  rates.together = *together;
+  if (all.size() == 1) rates.alone = rates.together;
+  return rates;
+}
+
+/// One point of a curve.
+struct Point {
+  double rate = 0;
+  double scaling = 1;
+  std::optional<double> floor_rate;
+  std::optional<double> floor_scaling;
+  std::optional<double> ratio;  ///< Median of the rounds' ratios of the scalings.
+};
+
+Result<Point> measure_point(Session& session, const Curve& curve, std::size_t clients) {
+  const int rounds = session.quick() ? 5 : 15;
+  const milliseconds length(session.quick() ? 20 : 50);
+  auto ours = curve.make(session, clients);
+  if (!ours) return ours.error();
+  Callers floor;
+  if (curve.make_floor != nullptr) {
+    auto made = curve.make_floor(session, clients);
+    if (!made) return made.error();
+    floor = std::move(*made);
+  }
+  std::vector<double> rates, scalings, floor_rates, floor_scalings, ratios;
+  for (int round = -1; round < rounds; ++round) {  // the first is the warm-up
+    auto call = run_round(*ours, length, session.clock());
+    if (!call) return call.error();
+    std::optional<Rates> bare;
+    if (!floor.empty()) {
+      auto ran = run_round(floor, length, session.clock());
+      if (!ran) return ran.error();
+      bare = *ran;
+    }
+    if (round < 0) continue;
+    rates.push_back(call->together);
+    scalings.push_back(scaling(*call, clients));
+    if (!bare) continue;
+    floor_rates.push_back(bare->together);
+    floor_scalings.push_back(scaling(*bare, clients));
+    ratios.push_back(scalings.back() / floor_scalings.back());
+  }
+  Point point{.rate = median(rates), .scaling = median(scalings), .floor_rate = {}, .floor_scaling = {}, .ratio = {}};
+  if (!ratios.empty()) {
+    point.floor_rate = median(floor_rates);
+    point.floor_scaling = median(floor_scalings);
+    point.ratio = median(ratios);
+  }
+  return point;
+}
+
+const paper::CallRate* paper_rate(std::size_t processors) {
+  const auto* const found = std::find_if(paper::kFigure2.begin(), paper::kFigure2.end(),
+                                         [&](const auto& rate) { return rate.processors == processors; });
+  return found == paper::kFigure2.end() ? nullptr : found;
+}
+
+void emit(Session& session, const Table& table, const Curve& curve, std::size_t clients, const Point& point) {
+  const paper::CallRate* const printed = curve.like_the_paper ? paper_rate(clients) : nullptr;
+  const auto& one = paper::kFigure2.front();
+  const bool judged = clients > 1 && point.ratio;
+  table.print(
+      {std::string(curve.name), std::string(curve.placement), fmt::format("{}", clients), number(point.rate),
+       number(point.floor_rate), ratio(point.scaling), ratio(point.floor_scaling),
+       clients > 1 ? ratio(point.ratio) : "-",
+       printed == nullptr ? "-" : fmt::format("{:g}", printed->calls_per_second),
+       printed == nullptr ? "-" : ratio(printed->calls_per_second / (one.calls_per_second * printed->processors)),
+       judged && *point.ratio < kScalingBar ? "MISSED" : ""});
+  Row row{.bench = "figure2",
+          .system = "lrpc",
+          .gate = "adaptive",
+          .placement = curve.placement,
+          .test = fmt::format("{}, {} clients", curve.name, clients),
+          .unit = "calls/s"};
+  row.figures = Figures::exactly(point.rate, 0);
+  row.figures.floor = point.floor_rate;
+  row.figures.ratio = clients > 1 ? point.ratio : std::nullopt;
+  session.emit_json(row);
+}
+
+}  // namespace
+
+void figure2(Session& session) {
+  print_title("Figure 2: calls per second against the number of clients");
+  print_note(fmt::format(
+      "off, on: domain caching. scaling: rate of n clients together / (n x rate of one while the others sleep). floor: "
+      "as "
+      "many bare ping-pongs: by yield, one a core, or by polling, one on every two cores. ratio: median of the rounds' "
+      "scaling / floor's scaling (bar {:g}). The paper: its own rate and scaling; SRC RPC levels off at {:g} with two.",
+      kScalingBar, paper::kSrcRpcMostCalls));
+  fmt::print("\n");
+  const Table table({{"caching", -16},
+                     {"placement", -14},
+                     {"clients", 7},
+                     {"calls/s", 10},
+                     {"floor's", 10},
+                     {"scaling", 7},
+                     {"floor's", 7},
+                     {"ratio", 6},
+                     {"paper", 7},
+                     {"scaling", 7},
+                     {"", -6}});
+  table.print_head();
+  const std::size_t cores = session.cores().each().size();
+  SvgPlot plot("Calls per second", {"clients"}, {"calls/s", true});
+  std::array<bool, 2> floors_drawn{};
+  for (const Curve& curve : kCurves) {
+    Series line{fmt::format("{}, {}", curve.name, curve.placement), {}};
+    Series floor_line{curve.make_floor == yield_floors ? "yield floor" : "polling floor", {}, true};
+    for (const std::size_t clients : client_counts(curve.most(cores))) {
+      if (interrupted()) return;
+      auto point = measure_point(session, curve, clients);
+      if (interrupted()) return;
+      if (!point) {
+        session.fail(
+            fmt::format("{}, {}, {} clients: {}", curve.name, curve.placement, clients, point.error().message()));
+        continue;
+      }
+      emit(session, table, curve, clients, *point);
+      line.points.emplace_back(clients, point->rate);
+      if (point->floor_rate) floor_line.points.emplace_back(clients, *point->floor_rate);
+    }
+    plot.add(line);
+    const bool drawn =
+        std::exchange(floors_drawn[curve.make_floor == yield_floors ? 0 : 1], !floor_line.points.empty());
+    if (!floor_line.points.empty() && !drawn) plot.add(floor_line);
+  }
+  Series paper_line{"the paper", {}, true};
+  for (const auto& rate : paper::kFigure2) {
+    paper_line.points.emplace_back(rate.processors, rate.calls_per_second);
+  }
+  plot.add(paper_line);
+  if (session.filter().svg.empty()) return;
+  if (const Status written = plot.write(session.filter().svg + "/figure2.svg"); !written) {
+    session.fail(written.error().message());
+  }
+}
+
+}  // namespace lrpc::bench
