@@ -92,7 +92,7 @@ function(lrpc_add_fuzzer name target source out)
   else()
     target_link_libraries(${name} PRIVATE ${target})
   endif()
-  target_link_libraries(${name} PRIVATE lrpc::server)
+  target_link_libraries(${name} PRIVATE lrpc::entry_fuzzer)
 
   if(COMMAND lrpc_options)  # this project's own
     lrpc_options(${name})

@@ -1,4 +1,4 @@
-// An implementation of golden/output/types.lrpc that hands back what it gets, and checks that whatever reaches it
+// An implementation of types.lrpc that hands back what it gets, and checks that whatever reaches it
 // conforms.
 #pragma once
 

@@ -1,5 +1,5 @@
 // <stem>_fuzzer.cpp: a libFuzzer harness for the server's entry stubs. What runs them, and what must hold, is
-// lrpc/server/entry_fuzzer.h; here stands what only the interface knows: an implementation that any input can be given
+// lrpc/entry_fuzzer.h; here stands what only the interface knows: an implementation that any input can be given
 // to, and where handles lie.
 #include <fmt/format.h>
 
@@ -148,7 +148,7 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   for (const std::string_view header : {"array", "cstddef", "cstdint", "memory", "span"})
     code.line("#include <{}>", header);
   code.line();
-  code.line("#include <lrpc/server/entry_fuzzer.h>");
+  code.line("#include <lrpc/entry_fuzzer.h>");
   code.line();
   code.line("#include \"{}.server.h\"", stem);
   code.line("// Both or none: a class that serves the interface and is made anew for each input, and its header.");

@@ -1,5 +1,5 @@
 // The fuzzer of entry stubs itself: it gets as far as procedures behind handles, and it sees what stubs do wrong.
-#include "lrpc/server/entry_fuzzer.h"
+#include "lrpc/entry_fuzzer.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include <lrpc/server/entry_fuzzer.h>
+#include <lrpc/entry_fuzzer.h>
 
 #include "oneway.server.h"
 // Both or none: a class that serves the interface and is made anew for each input, and its header.

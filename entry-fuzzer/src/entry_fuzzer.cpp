@@ -1,4 +1,4 @@
-#include "lrpc/server/entry_fuzzer.h"
+#include "lrpc/entry_fuzzer.h"
 
 #include <array>
 #include <cstdio>
