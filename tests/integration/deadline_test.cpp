@@ -376,54 +376,5 @@ TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
   EXPECT_EQ(limits.client->Left().code(), Errc::call_aborted);
 }
 
-TEST(DeadlineClock, counts_down_by_ticks_and_by_the_clock) {
-  lrpc::shim::Deadline never;
-  EXPECT_FALSE(never.ever());
-  EXPECT_EQ(never.left(), lrpc::shim::Deadline::kNever);
-  EXPECT_EQ(never.until(), Clock::time_point::max());
-  const auto until = Clock::now() + 100ms;
-  lrpc::shim::Deadline at(until);
-  EXPECT_EQ(at.until(), until);
-  std::int64_t before = at.left();
-  EXPECT_LE(before, 100'000'000);
-  while (at.left() > 20'000'000) {  // some looks at the clock and many at the counter
-    const std::int64_t now = at.left();
-    EXPECT_LE(now, before + 1'000'000) << "ticks and clock agree within a rate that was measured in 0.2 ms";
-    before = now;
-  }
-  std::this_thread::sleep_until(until);
-  EXPECT_LE(at.left(), 0);
-
-  EXPECT_EQ(at.left_by_ticks(), 0) << "nothing is left";
-
-  lrpc::shim::Deadline begun{lrpc::shim::Deadline::OfPeers()};
-  begun.begin(50'000'000);
-  EXPECT_LE(begun.left(), 50'000'000);
-  std::this_thread::sleep_for(60ms);
-  EXPECT_LE(begun.left(), 0);
-  EXPECT_LE(begun.until(), Clock::now());
-  begun.begin(~std::uint64_t{0});
-  EXPECT_LE(begun.left(), lrpc::shim::Deadline::kMost);
-  EXPECT_GT(begun.left(), 0);
-  begun.begin(static_cast<std::uint64_t>(lrpc::shim::Deadline::kNever));
-  EXPECT_TRUE(begun.ever());
-  EXPECT_LE(begun.left(), lrpc::shim::Deadline::kMost);
-  EXPECT_GT(begun.until(), Clock::now());
-}
-
-TEST(DeadlineClock, tells_the_call_path_what_is_left_only_where_ticks_suffice) {
-  EXPECT_EQ(lrpc::shim::Deadline().left_by_ticks(), 0);
-  lrpc::shim::Deadline at(Clock::now() + 1h);
-  // Looks at the clock are 10 ms apart at most: one has just been made, unless this thread was kept from running.
-  EXPECT_TRUE(eventually([&] { return at.left() > 0 && at.left_by_ticks() > 0; }));
-  std::this_thread::sleep_for(50ms);
-  EXPECT_EQ(at.left_by_ticks(), 0) << "the clock is to be asked";
-  EXPECT_GT(at.left(), 0);
-  lrpc::shim::CallLimits limits(at);
-  limits.set_cancellations(std::make_shared<const lrpc::shim::Cancellations>());
-  EXPECT_GT(limits.deadline.left(), 0);
-  EXPECT_EQ(limits.deadline.left_by_ticks(), 0) << "there is more to look at";
-}
-
 }  // namespace
 }  // namespace testing_lrpc

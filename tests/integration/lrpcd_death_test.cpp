@@ -16,7 +16,7 @@ class Lrpcd {
   void start() {
     for (int attempt = 1;; ++attempt) {
       try {
-        process_ = Process({LRPC_TEST_LRPCD, "--socket", socket()});
+        process_ = Process({LRPC_TEST_LRPCD, "--socket", socket(), "--bind-timeout-ms", std::to_string(kPatienceMs)});
         return;
       } catch (const std::runtime_error&) {
         if (attempt == 4'000) throw;

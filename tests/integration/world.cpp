@@ -44,6 +44,7 @@ TemporaryDirectory::~TemporaryDirectory() {
 World::World(lrpc::nameserver::NameserverOptions options)
     : socket_((directory_.path() / "lrpcd.sock").string()), options_(std::move(options)) {
   options_.socket_path = socket_;
+  if (options_.bind_timeout == lrpc::nameserver::NameserverOptions().bind_timeout) options_.bind_timeout = kPatience;
   start_nameserver();
 }
 

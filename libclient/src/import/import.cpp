@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "answer_slack.h"
 #include "import.h"
 #include "lrpc/client/import/binding.h"
 #include "lrpc/shim/system/cancellation.h"
@@ -15,10 +16,13 @@
 #include "sealed_import.h"
 
 namespace lrpc {
+
+std::chrono::milliseconds client::answer_slack{10'000};
+
 namespace {
 
 using client::ImportWish;
-using client::kAnswerSlack;
+using client::answer_slack;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
@@ -34,7 +38,7 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
   const milliseconds wait = wait_of(options);
   if (wait == kNoLimit) return wait;
   const milliseconds told(shim::ImportRequest::wire_timeout(wait));
-  return is_private && options.timeout ? told : told + kAnswerSlack;
+  return is_private && options.timeout ? told : told + answer_slack;
 }
 
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,

@@ -25,7 +25,4 @@ struct ImportWish {
 Result<Binding> bind(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                      std::vector<AStackClass>* bound_classes = nullptr);
 
-/// How long the nameserver may take to answer, beyond what the importer is ready to wait.
-inline constexpr std::chrono::milliseconds kAnswerSlack{10'000};
-
 }  // namespace lrpc::client

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer_slack.h"
 #include "call/transfer.h"
 #include "import.h"
 #include "lrpc/client/call/call_scope.h"
@@ -20,8 +21,8 @@ Result<shim::Described> describe(int socket, std::string_view name) {
   shim::BinderMessage request;
   request.request = 1;
   request.body = shim::DescribeRequest{std::string(name)};
-  if (Status sent = shim::send_message(socket, request, kAnswerSlack); !sent) return sent.error();
-  auto answer = shim::receive_message(socket, kAnswerSlack);
+  if (Status sent = shim::send_message(socket, request, answer_slack); !sent) return sent.error();
+  auto answer = shim::receive_message(socket, answer_slack);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver did not answer in time"};
   if (auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, std::move(failed->text)};

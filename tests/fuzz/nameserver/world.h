@@ -1,0 +1,86 @@
+// The world that the nameserver is attacked in: the nameserver's core, an honest server, an honest client, and attackers.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "input.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "registry/core.h"
+
+namespace lrpc::nameserver {
+
+using fuzz::Input;
+using fuzz::require;
+using shim::BinderMessage;
+
+constexpr std::size_t kSlots = 8;  ///< Connections of attackers.
+constexpr uid_t kAttackers[] = {1001, 1002};
+constexpr unsigned kConnectionsPerUser = 4;
+constexpr std::string_view kHonestName = "honest";
+
+/// Of this process.
+std::size_t open_descriptors();
+bool printable(std::string_view text);
+/// Whether something is there to be received. Cheaper than to receive, which makes room for the longest message first.
+bool anything_from(const UniqueFd& socket);
+shim::OwnedInterfaceId honest_interface();
+
+/// The nameserver, an honest server and an honest client; attackers come and go.
+class World {
+ public:
+  /// Its socket lies in `directory`.
+  explicit World(const std::string& directory);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  void act(Input& input);
+  /// The honest client imports the honest name, and gets it.
+  void bind_honestly();
+  /// Attackers go; what is left is what was there before they came.
+  void finish();
+
+ private:
+  struct Attacker {
+    UniqueFd socket;
+    std::vector<std::uint64_t> exports;   ///< Ids it was told.
+    std::vector<std::uint64_t> bindings;  ///< Ids it was asked about.
+    std::vector<UniqueFd> received;
+  };
+
+  UniqueFd connect(uid_t user);
+  void ask_honestly();
+  std::uint32_t ask(const UniqueFd& client);
+  void expect_bound(const UniqueFd& client, std::uint32_t request);
+  void expect_served(uid_t user);
+  bool step();
+  void settle();
+  void send(const UniqueFd& socket, std::uint32_t request, shim::BinderBody body);
+  std::optional<BinderMessage> receive(const UniqueFd& socket);
+  void serve_honestly();
+  void listen(Attacker& attacker);
+  void say(Input& input, Attacker& attacker);
+  shim::BinderBody body(Input& input, const Attacker& attacker);
+  static std::string name(Input& input);
+  std::vector<UniqueFd> descriptors(Input& input, const Attacker& attacker);
+  void transmit(const Attacker& attacker, std::span<const std::byte> bytes, const std::vector<UniqueFd>& fds);
+
+  NameserverOptions options_;
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<Core> core_;
+  UniqueFd server_;
+  UniqueFd client_;
+  std::uint32_t last_request_ = 0;
+  std::uint32_t asked_ = 0;  ///< The honest client's, if its answer is not due yet.
+  std::array<Attacker, kSlots> attackers_;
+  std::size_t at_rest_ = 0;  ///< Descriptors, with nobody but the honest.
+};
+
+}  // namespace lrpc::nameserver

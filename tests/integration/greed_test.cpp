@@ -1,0 +1,114 @@
+// What a server gets over by itself: running out of descriptors, greedy clients, callbacks that throw.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "conformance_service.h"
+#include "eventually.h"
+#include "world.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Errc;
+
+TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is_gone) {
+  World world;
+  const Process server = world.start_server({"scarce"}, {"--max-descriptors", "40", "--max-descriptors-per-user",
+                                                         std::to_string(std::uint64_t{lrpc::kNoLimit})});
+  auto before = world.import("scarce");
+  ASSERT_TRUE(before) << before.error().message();
+  {
+    std::vector<Conformance::Client> hog;
+    int refused = 0;
+    while (refused < 20) {
+      auto client = world.import("scarce");
+      if (client) {
+        hog.push_back(*std::move(client));
+        ASSERT_LT(hog.size(), 40U);
+        continue;
+      }
+      ++refused;
+      ASSERT_EQ(client.code(), Errc::limit_reached) << client.error().message();
+      EXPECT_NE(client.error().message().find("out of file descriptors"), std::string::npos)
+          << client.error().message();
+    }
+    EXPECT_GT(hog.size(), 5U);
+    EXPECT_EQ(before->Add(1, 2).value(), 3) << "bindings that exist do not notice";
+    for (auto& client : hog) EXPECT_TRUE(client.Null());
+  }
+  EXPECT_TRUE(eventually([&] { return before->Statistics().value().bindings == 1; }));
+  auto after = world.import("scarce");
+  ASSERT_TRUE(after) << after.error().message();
+  EXPECT_EQ(after->Add(1, 2).value(), 3);
+  // And the names come back to it like to any other.
+  world.stop_nameserver();
+  world.start_nameserver();
+  EXPECT_TRUE(world.import("scarce", {.timeout = kPatience}));
+}
+
+TEST(Greed, one_client_process_gets_no_more_than_its_share) {
+  World world;
+  const Process server = world.start_server({"shared"}, {"--max-bindings-per-client", "3"});
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < 3; ++i) {
+    auto client = world.import("shared");
+    ASSERT_TRUE(client) << client.error().message();
+    clients.push_back(*std::move(client));
+  }
+  auto refused = world.import("shared");
+  ASSERT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().message().find("as many as it lets one process have"), std::string::npos)
+      << refused.error().message();
+  const Process other = world.start_server({"other"});
+  EXPECT_EQ(world.import("other")->Through("shared", 1, 2).value(), 3) << "another process has its own share";
+  clients.pop_back();
+  EXPECT_TRUE(eventually([&] { return world.import("shared").has_value(); }));
+}
+
+TEST(Greed, a_server_takes_no_more_bindings_than_it_was_told_private_ones_included) {
+  PrivateServer server = start_private_server({"--max-bindings", "2"});
+  std::vector<Conformance::Client> clients;
+  for (int i = 0; i < 3; ++i) {
+    auto client = Conformance::Client::import_over(lrpc::UniqueFd(dup(server.socket.get())));
+    if (i < 2) {
+      ASSERT_TRUE(client) << client.error().message();
+      clients.push_back(*std::move(client));
+    } else {
+      ASSERT_EQ(client.code(), Errc::limit_reached);
+      EXPECT_NE(client.error().message().find("(max_bindings)"), std::string::npos) << client.error().message();
+    }
+  }
+}
+
+TEST(Callbacks, that_throw_refuse_or_are_swallowed_and_the_server_lives) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver(), .max_estacks = 1});
+  ConformanceService service(&server);
+  std::atomic<int> bound{0};
+  std::atomic<int> unbound{0};
+  lrpc::ExportOptions throwing;
+  throwing.on_bound = [&](std::uint64_t, const lrpc::shim::Credentials&) {
+    ++bound, throw std::runtime_error("on purpose");
+  };
+  throwing.on_unbound = [&](std::uint64_t) { ++unbound, throw 42; };
+  ASSERT_TRUE(Conformance::export_to(server, "throws", service, throwing));
+  throwing.authorise = [](const lrpc::shim::Credentials&) -> lrpc::Status { throw std::runtime_error("on purpose"); };
+  ASSERT_TRUE(Conformance::export_to(server, "closed", service, throwing));
+
+  auto refused = world.import("closed");
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  {
+    auto client = world.import("throws");
+    ASSERT_TRUE(client) << client.error().message();
+    EXPECT_EQ(client->Add(1, 2).value(), 3) << "no E-stacks at all is taken for one";
+  }
+  EXPECT_TRUE(eventually([&] { return unbound == 1; }));
+  EXPECT_EQ(bound, 1);
+}
+
+}  // namespace
+}  // namespace testing_lrpc

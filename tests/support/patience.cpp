@@ -1,0 +1,14 @@
+// Linked into test programs: on a machine that is loaded or frozen, answers take as long as they take (docs/TESTS.md).
+#include "eventually.h"
+#include "libclient/src/import/answer_slack.h"
+#include "libserver/src/clerk/answer_time.h"
+
+namespace {
+
+[[maybe_unused]] const bool patient = [] {
+  lrpc::client::answer_slack = testing_lrpc::kPatience;
+  lrpc::server::answer_time = testing_lrpc::kPatience;
+  return true;
+}();
+
+}  // namespace
