@@ -191,7 +191,7 @@ TEST(Situations, random_ones_too) {
     all_best += 1;
   }
   EXPECT_LE(far_above, 1 + rounds / 100) << which;
-  EXPECT_LE(all, 1.35 * all_best) << "seed " << seed;
+  EXPECT_LE(all, (rounds < 100 ? 1.5 : 1.35) * all_best) << "seed " << seed << "; few are more often hard ones";
 }
 
 }  // namespace
