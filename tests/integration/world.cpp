@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "eventually.h"
+
 namespace testing_lrpc {
 
 Process::Process(std::vector<std::string> arguments, const std::vector<int>& keep_fds) {
