@@ -58,7 +58,7 @@ mrpc = M_RPC over ip;
 
 ProtocolKinds simulated_kinds() {
   ProtocolKinds kinds = layer_kinds();
-  kinds.add(sim_ethernet_kind("ETH")).add(sim_ip_kind("IP"));
+  kinds.add(sim_ethernet_kind("ETH")).add(sim_ip_kind("IP")).add(sim_udp_kind("UDP"));
   return kinds;
 }
 
