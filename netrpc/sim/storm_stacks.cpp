@@ -36,6 +36,12 @@ ip   = IP;
 vip  = VIP over eth, ip;
 mrpc = M_RPC over vip;
 )"},
+      // The paired message protocol over UDP.
+      {"select-paired-udp", R"(
+udp    = UDP;
+paired = PAIRED over udp;
+select = SELECT over paired;
+)"},
       // The parts alone, to find out whose fault it is.
       {"select-channel-ip", R"(
 ip      = IP;
