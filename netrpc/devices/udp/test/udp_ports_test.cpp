@@ -144,6 +144,30 @@ TEST(UdpGraphTest, whatever_stands_on_udp_stands_on_ports_that_are_the_same_ever
   EXPECT_EQ(graph_errors_of("udp = UDP(peer_ports = fixed, local_ports = 0); f = FRAGMENT over udp;"), "");
 }
 
+/// Also the port that the peer has: the session would be found by its host alone.
+TEST(UdpGraphTest, who_does_not_tell_ports_apart_opens_to_none) {
+  for (const auto& [number, text] : std::vector<std::pair<ProtocolNumber, std::string>>{
+           {protocol_numbers::kFragment, "FRAGMENT over udp;"},
+           {protocol_numbers::kChannel, "CHANNEL over udp;"},
+           {protocol_numbers::kMonolithic, "M_RPC over udp;"},
+           {protocol_numbers::kChannel, "CHANNEL over udp; top = RELIABLE_DATAGRAM over channel;"}}) {
+    SimHosts net(2);
+    const ProtocolKinds kinds = simulated_kinds();
+    const Result<GraphDescription> parsed = GraphDescription::parse("udp = UDP; channel = " + text, kinds);
+    ASSERT_TRUE(parsed) << parsed.error().text;
+    const Result<Graph> graph = Graph::compose(net[0].host(), *parsed, kinds);
+    ASSERT_TRUE(graph) << graph.error().text;
+    SinkProtocol high(net[0].host());
+    const Shepherd inside(net[0].monitor());
+    Protocol& top = *graph->protocols().back();
+    ParticipantSet to = net.to(1);
+    to.remote.port = static_cast<std::uint16_t>(UdpPorts{}.peers + number);
+    EXPECT_EQ(top.open(high, to).code(), Errc::invalid_argument) << text;
+    to.remote.port = 0;
+    EXPECT_TRUE(top.open(high, to)) << text;
+  }
+}
+
 TEST(UdpGraphTest, a_description_says_which_instances_have_peers_at_any_port) {
   const Result<GraphDescription> parsed = GraphDescription::parse(
       "a = UDP(peer_ports = any); b = NULL over a; c = UDP; d = NULL over c;", simulated_kinds());
