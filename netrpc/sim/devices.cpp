@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lrpc/netrpc/wire.h"
 
@@ -19,11 +20,13 @@ constexpr std::size_t kPiece = Message::kMaxContiguous;
 
 SimDevice::SimDevice(SimHost& machine, std::string name, Medium medium)
     : Protocol(machine.host(), std::move(name)), machine_(machine), medium_(medium), idle_([this] { sweep(); }) {
-  machine.life_->devices[static_cast<std::size_t>(medium)] = this;
+  before_ = std::exchange(machine.life_->devices[static_cast<std::size_t>(medium)], this);
 }
 
 SimDevice::~SimDevice() {
-  if (machine_.life_ != nullptr) machine_.life_->devices[static_cast<std::size_t>(medium_)] = nullptr;
+  SimDevice** at = machine_.life_ == nullptr ? nullptr : &machine_.life_->devices[static_cast<std::size_t>(medium_)];
+  while (at != nullptr && *at != nullptr && *at != this) at = &(*at)->before_;
+  if (at != nullptr && *at == this) *at = before_;
   sessions_.clear();
 }
 
@@ -268,6 +271,84 @@ void SimIp::receive(const std::byte* bytes, std::size_t size) noexcept {
   Key key{0, number};
   if (reader.get_host() != host().address() || complete(participants, key.remote) != Errc::ok) {
     ++counted.malformed;  // a wire that corrupts
+    return;
+  }
+  arrived(key, participants, bytes + kHeader, size - kHeader);
+}
+
+// ---- UDP ----
+
+namespace {
+
+/// At the place of IP's checksum, of all that is behind it and of the addresses and ports before it.
+constexpr std::size_t kCheckAt = 24;
+
+std::uint32_t check_of(const std::byte* bytes, std::size_t size) noexcept {
+  std::uint32_t sum = 0x811c9dc5;
+  for (std::size_t i = 0; i < size; ++i)
+    if (i < kCheckAt || i >= SimUdp::kHeader) sum = (sum ^ std::to_integer<std::uint32_t>(bytes[i])) * 0x01000193;
+  return sum;
+}
+
+/// Machines give free ports from here on, so many to each of their devices.
+constexpr std::uint32_t kFreePorts = 32768;
+constexpr std::uint32_t kNumbers = 256;
+
+}  // namespace
+
+SimUdp::SimUdp(SimHost& machine, std::string name, const UdpPorts& ports)
+    : SimDevice(machine, std::move(name), Medium::udp), ports_(ports) {
+  if (ports_.here != 0U) return;
+  ports_.here = kFreePorts;
+  for (const SimDevice* other = before(); other != nullptr; other = static_cast<const SimUdp*>(other)->before())
+    *ports_.here += kNumbers;
+}
+
+Errc SimUdp::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
+  const ProtocolNumber number = participants.protocol;
+  Participant& peer = participants.remote;
+  if (number == 0 || number >= kNumbers || !peer.host.known() || !ports_.local(number)) return Errc::invalid_argument;
+  if (world().find(peer.host) == nullptr) return Errc::host_unreachable;
+  if (peer.port == 0) peer.port = ports_.remote(number).value_or(0);
+  if (!ports_.allows(number, peer.port)) return Errc::invalid_argument;
+  participants.local.host = host().address();
+  remote = std::uint64_t{peer.host.value} << 16 | peer.port;
+  return Errc::ok;
+}
+
+Errc SimUdp::send(SimDeviceSession& session, Message message) noexcept {
+  if (message.size() > kMaximum) return Errc::message_too_long;
+  const ParticipantSet& between = session.participants();
+  SimHost* const receiver = world().find(between.remote.host);
+  if (receiver == nullptr) return Errc::host_unreachable;
+  Packet& packet = packet_of(message, kHeader, kHeader);
+  std::memset(packet.bytes(), 0, kHeader);
+  WireWriter(packet.bytes() + 12)
+      .put(host().address())
+      .put(receiver->address())
+      .put(ports_.local(between.protocol).value_or(0))
+      .put(between.remote.port);
+  WireWriter(packet.bytes() + kCheckAt).put(check_of(packet.bytes(), packet.size));
+  ++counted.sent;
+  const std::size_t in_ip = message.size() + kHeader - SimIp::kHeader;
+  transmit(packet, *receiver, (in_ip + SimIp::kPart - 1) / SimIp::kPart);
+  return Errc::ok;
+}
+
+void SimUdp::receive(const std::byte* bytes, std::size_t size) noexcept {
+  WireReader reader(bytes + 12);
+  ParticipantSet participants;
+  participants.remote.host = reader.get_host();
+  const HostAddress to = reader.get_host();
+  participants.remote.port = reader.get<std::uint16_t>();
+  const auto port = reader.get<std::uint16_t>();
+  const std::uint32_t first = ports_.here.value_or(ports_.peers);
+  participants.protocol = port > first && port - first < kNumbers ? port - first : 0;
+  if (participants.protocol == 0 && before() != nullptr) return static_cast<SimUdp*>(before())->receive(bytes, size);
+  Key key{0, participants.protocol};
+  if (to != host().address() || reader.get<std::uint32_t>() != check_of(bytes, size) || participants.remote.port == 0 ||
+      complete(participants, key.remote) != Errc::ok) {
+    ++counted.malformed;
     return;
   }
   arrived(key, participants, bytes + kHeader, size - kHeader);

@@ -1,10 +1,11 @@
-// SIM_ETH and SIM_IP: the devices of simulated hosts, with the interface and the manners of ETH and IP.
+// SIM_ETH, SIM_IP and SIM_UDP: the devices of simulated hosts, with the interface and the manners of ETH, IP and UDP.
 #pragma once
 
 #include <cstdint>
 
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/map.h"
+#include "netrpc/devices/udp/ports.h"
 #include "netrpc/sim/world.h"
 
 namespace lrpc::netrpc {
@@ -32,7 +33,7 @@ class SimDevice : public Protocol {
  protected:
   /// Which session a packet is for.
   struct Key {
-    std::uint64_t remote = 0;  ///< An Ethernet or an IP address.
+    std::uint64_t remote = 0;  ///< An Ethernet or an IP address, or that and a port.
     ProtocolNumber protocol = 0;
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(mix(0, remote), protocol); }
     friend bool operator==(const Key&, const Key&) = default;
@@ -46,12 +47,15 @@ class SimDevice : public Protocol {
   void transmit(Packet& packet, SimHost& to, std::size_t fragments);
   [[nodiscard]] SimHost& machine() const noexcept { return machine_; }
   [[nodiscard]] SimWorld& world() const noexcept { return machine_.world(); }
+  /// The one of the same medium that was made on this machine before; null: there is none.
+  [[nodiscard]] SimDevice* before() const noexcept { return before_; }
 
  private:
   void sweep() noexcept;
 
   SimHost& machine_;
   const Medium medium_;
+  SimDevice* before_;
   Map<Key, SessionRef> sessions_;
   struct Number {
     ProtocolNumber value = 0;
@@ -120,10 +124,30 @@ class SimIp final : public SimDevice {
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
 };
 
-/// The kinds for graphs of simulated hosts: SIM_ETH(types = 0xa700, reverse = 1) and SIM_IP, under the names given, so
-/// that a text that says ETH and IP can be composed on simulated wires. On any other host, composing fails with
-/// invalid_argument.
+/// SIM_UDP: reaches every host of the world, at a port. Messages are cut and put together as SIM_IP's are. A datagram
+/// whose bits the wire has flipped is dropped, as by UDP's checksum. A machine may have several, each with ports of its
+/// own: they stand for programs.
+class SimUdp final : public SimDevice {
+ public:
+  static constexpr std::size_t kHeader = 28;
+  static constexpr std::size_t kMaximum = 65507;
+
+  SimUdp(SimHost& machine, std::string name, const UdpPorts& ports);
+  void receive(const std::byte* bytes, std::size_t size) noexcept override;
+  [[nodiscard]] Errc send(SimDeviceSession& session, Message message) noexcept override;
+  [[nodiscard]] std::size_t maximum() const noexcept override { return kMaximum; }
+  [[nodiscard]] std::size_t optimum() const noexcept override { return SimIp::kPart - (kHeader - SimIp::kHeader); }
+
+ private:
+  [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
+  UdpPorts ports_;
+};
+
+/// The kinds for graphs of simulated hosts: SIM_ETH(types = 0xa700, reverse = 1), SIM_IP and SIM_UDP(ports,
+/// local_ports, peer_ports), under the names given, so that a text that says ETH, IP and UDP can be composed on
+/// simulated wires. On any other host, composing fails with invalid_argument.
 [[nodiscard]] ProtocolKind sim_ethernet_kind(std::string name = "SIM_ETH");
 [[nodiscard]] ProtocolKind sim_ip_kind(std::string name = "SIM_IP");
+[[nodiscard]] ProtocolKind sim_udp_kind(std::string name = "SIM_UDP");
 
 }  // namespace lrpc::netrpc

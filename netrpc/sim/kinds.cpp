@@ -42,4 +42,21 @@ ProtocolKind sim_ip_kind(std::string name) {
   return kind;
 }
 
+ProtocolKind sim_udp_kind(std::string name) {
+  ProtocolKind kind;
+  kind.name = std::move(name);
+  kind.summary = "a simulated UDP: every host of the world, messages of up to 65507 bytes";
+  kind.options = udp_port_options();
+  kind.options.push_back({"address", OptionType::text, "ignored: a simulated host has one address"});
+  kind.many_ports = udp_many_ports;
+  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    SimHost* const machine = machine_of(parts);
+    if (machine == nullptr) return not_simulated(parts);
+    const Result<UdpPorts> ports = udp_ports(parts.options);
+    if (!ports) return ports.error();
+    return std::unique_ptr<Protocol>(std::make_unique<SimUdp>(*machine, parts.name, *ports));
+  };
+  return kind;
+}
+
 }  // namespace lrpc::netrpc

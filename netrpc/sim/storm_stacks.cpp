@@ -36,6 +36,12 @@ ip   = IP;
 vip  = VIP over eth, ip;
 mrpc = M_RPC over vip;
 )"},
+      // The paired message protocol over UDP.
+      {"select-paired-udp", R"(
+udp    = UDP;
+paired = PAIRED over udp;
+select = SELECT over paired;
+)"},
       // The parts alone, to find out whose fault it is.
       {"select-channel-ip", R"(
 ip      = IP;
@@ -58,7 +64,7 @@ mrpc = M_RPC over ip;
 
 ProtocolKinds simulated_kinds() {
   ProtocolKinds kinds = layer_kinds();
-  kinds.add(sim_ethernet_kind("ETH")).add(sim_ip_kind("IP"));
+  kinds.add(sim_ethernet_kind("ETH")).add(sim_ip_kind("IP")).add(sim_udp_kind("UDP"));
   return kinds;
 }
 

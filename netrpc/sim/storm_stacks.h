@@ -17,7 +17,7 @@ struct NamedStack {
 /// "select-channel-fragment-vip" and so on. The texts name ETH and IP, as on a real wire.
 [[nodiscard]] const std::vector<NamedStack>& storm_stacks();
 
-/// Every kind of protocol that can stand on simulated wires; ETH and IP are the simulated ones.
+/// Every kind of protocol that can stand on simulated wires; ETH, IP and UDP are the simulated ones.
 [[nodiscard]] ProtocolKinds simulated_kinds();
 
 /// A stack from a name of storm_stacks() or from a graph's text, whose last instance is called by the storm. Errors:

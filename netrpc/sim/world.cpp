@@ -159,7 +159,7 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
   }
   const bool one_segment = from.segment() == to.segment();
   const auto travel = [&](Packet& traveller, bool& twice) {
-    Duration delay = medium == Medium::ip ? options_.ip_latency : Duration(0);
+    Duration delay = medium == Medium::ethernet ? Duration(0) : options_.ip_latency;
     const SimLink* const hops[] = {&links_[from.segment()], one_segment ? nullptr : &options_.routers,
                                    one_segment ? nullptr : &links_[to.segment()]};
     for (const SimLink* hop : hops) {
@@ -225,14 +225,16 @@ void SimWorld::note(std::string_view text) {
 
 void SimWorld::note_packet(std::string_view what, Packet& packet) {
   // What lies behind the device's own header: the headers of our protocols.
-  const std::size_t header = packet.medium == 0 ? SimEthernet::kHeader : SimIp::kHeader;
+  static constexpr std::size_t kHeaders[kMediums] = {SimEthernet::kHeader, SimIp::kHeader, SimUdp::kHeader};
+  static constexpr std::string_view kNames[kMediums] = {"eth", "ip", "udp"};
+  const std::size_t header = kHeaders[packet.medium];
   std::string bytes;
   for (std::size_t i = header; i < packet.size && i < header + 56; ++i)
     bytes += fmt::format("{:02x}", std::to_integer<unsigned>(packet.bytes()[i]));
   const bool arrives = what != "sends" && what != "loses" && what != "doubles" && !what.starts_with("cut off, loses");
   note(fmt::format("{} {} #{} {} -> {} {} {} bytes {}{}", hosts_[arrives ? packet.to : packet.from]->name(), what,
-                   packet.number, hosts_[packet.from]->name(), hosts_[packet.to]->name(),
-                   packet.medium == 0 ? "eth" : "ip", packet.size, bytes, packet.size > header + 56 ? ".." : ""));
+                   packet.number, hosts_[packet.from]->name(), hosts_[packet.to]->name(), kNames[packet.medium],
+                   packet.size, bytes, packet.size > header + 56 ? ".." : ""));
 }
 
 }  // namespace lrpc::netrpc

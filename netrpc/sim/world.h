@@ -1,6 +1,6 @@
 // The simulation: any number of hosts, the wires between them and time itself, in one thread of one process. Everything
 // that happens follows from one seed, so that what went wrong once can be made to go wrong again. The protocols are
-// those that run on real wires; only the devices (SIM_ETH, SIM_IP) and the clock are the simulation's.
+// those that run on real wires; only the devices (SIM_ETH, SIM_IP, SIM_UDP) and the clock are the simulation's.
 //
 //     SimWorld world({.seed = 7});
 //     SimHost& a = world.add_host();               // 10.0.0.1, segment 0
@@ -54,9 +54,9 @@ struct SimHostOptions {
   std::size_t buffer_limit = std::size_t{64} << 20;
 };
 
-/// The networks that a host is on.
-enum class Medium : std::uint8_t { ethernet, ip };
-inline constexpr std::size_t kMediums = 2;
+/// The networks that a host is on: by which devices. UDP's packets go the way of IP's.
+enum class Medium : std::uint8_t { ethernet, ip, udp };
+inline constexpr std::size_t kMediums = 3;
 
 /// A simulated machine. Between boot and crash it has a life: a netrpc::Host and what was put on it. Owned by the
 /// world.
@@ -131,7 +131,7 @@ class SimHost {
   struct Life {
     Life(HostOptions options, const Clock& clock, Engine& engine) : host(std::move(options), clock, engine) {}
     Host host;
-    SimDevice* devices[kMediums] = {};
+    SimDevice* devices[kMediums] = {};  ///< The last one made of each.
     std::vector<std::shared_ptr<void>> owned;
     std::uint32_t waiting = 0;  ///< Threads inside Engine::wait(): frames of this life on the stack.
   };

@@ -11,6 +11,7 @@
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/mrpc/mrpc.h"
 #include "netrpc/protocols/null/null.h"
+#include "netrpc/protocols/paired/paired.h"
 #include "netrpc/protocols/select/select.h"
 #include "netrpc/protocols/trace/trace.h"
 #include "netrpc/protocols/vip/vip.h"
@@ -25,7 +26,7 @@ ProtocolKinds layer_kinds() {
   kinds.add(vip_kind()).add(vipaddr_kind()).add(vipsize_kind()).add(viphosts_kind());
   kinds.add(fragment_kind()).add(auth_kind());
   kinds.add(channel_kind()).add(select_kind()).add(forwarding_select_kind()).add(reliable_datagram_kind());
-  kinds.add(mrpc::mrpc_kind());
+  kinds.add(mrpc::mrpc_kind()).add(paired_kind());
   kinds.add(null_kind()).add(trace_kind()).add(fault_kind());
   return kinds;
 }

@@ -72,6 +72,7 @@ class Checker {
   struct Known {
     int line = 0;
     std::optional<Service> gives;
+    bool many_ports = false;
   };
 
   void check(const GraphStatement& statement) {
@@ -86,6 +87,7 @@ class Checker {
     if (const ProtocolKind* const kind = kinds_.find(statement.kind); kind != nullptr) {
       check_options(statement, *kind, instance);
       gives = check_below(statement, *kind);
+      instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) || check_ports(statement, *kind);
     } else if (!statement.kind.empty()) {
       std::vector<std::string_view> names;
       for (const ProtocolKind& each : kinds_.all()) names.push_back(each.name);
@@ -95,7 +97,7 @@ class Checker {
     }
     for (const GraphStatement::Lower& lower : statement.below) instance.below.push_back(lower.name);
     instance.gives = gives.value_or(Service::datagram);
-    known_.emplace(statement.name, Known{statement.line, gives});
+    known_.emplace(statement.name, Known{statement.line, gives, instance.many_ports});
     instances_.push_back(std::move(instance));
   }
 
@@ -150,6 +152,25 @@ class Checker {
       if (*lower->gives != role.needs) errors_.add(statement.below[i].line, wrong_service(statement, kind, i, role));
     }
     return gives;
+  }
+
+  /// Whether the instance stands on one whose peers are hosts and ports. It must tell these apart then.
+  bool check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
+    bool many = false;
+    for (const GraphStatement::Lower& lower : statement.below) {
+      const auto known = known_.find(lower.name);
+      if (known == known_.end() || !known->second.many_ports) continue;
+      many = true;
+      if (kind.transparent || kind.tells_ports_apart) continue;
+      std::vector<std::string_view> right;
+      for (const ProtocolKind& each : kinds_.all())
+        if (each.tells_ports_apart) right.push_back(each.name);
+      errors_.add(lower.line,
+                  fmt::format("'{}' has peers at any port, and {} does not tell two ports of one host apart, "
+                              "use one of {}, or take 'peer_ports = any' out",
+                              lower.name, kind.name, fmt::join(right, ", ")));
+    }
+    return many;
   }
 
   const Known* find(const GraphStatement::Lower& lower) {

@@ -28,6 +28,11 @@ Error lacks(const Protocol& protocol, std::string_view what) {
 }
 }  // namespace
 
+Status refuse_port(const Protocol& protocol, const ParticipantSet& participants) {
+  if (participants.remote.port == 0) return {};
+  return Error{Errc::invalid_argument, protocol.name() + " does not tell two ports of one host apart: name none"};
+}
+
 Result<SessionRef> Protocol::open(Protocol& /*high*/, const ParticipantSet& /*participants*/) {
   return lacks(*this, "be opened");
 }

@@ -34,9 +34,11 @@ class Way {
   [[nodiscard]] bool changed() noexcept { return changes_.noticed(peers(), owner_.peer()); }
 
   /// Whom to open so that the peer is looked for where it is now: by its host, if that is known. The device address
-  /// from which it was heard first may be another machine's by now.
+  /// from which it was heard first may be another machine's by now; the port was the other protocol number's.
   [[nodiscard]] static ParticipantSet by_host(ParticipantSet to) noexcept {
-    if (to.remote.host.known()) to.remote.ethernet = {};
+    if (!to.remote.host.known()) return to;
+    to.remote.ethernet = {};
+    to.remote.port = 0;
     return to;
   }
 

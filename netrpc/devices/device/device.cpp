@@ -116,18 +116,20 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
     if (remote.host.known()) session.mutable_participants().remote.host = remote.host;
     return *known;
   }
-  DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote);
+  DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, peers_);
   if (session == nullptr) return Errc::limit_reached;
   return SessionRef(session);
 }
 
-DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote) {
+DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote,
+                                    std::size_t limit) {
   if (host().short_of_memory()) return nullptr;
-  if (sessions_.size() >= peers_) {
+  if (sessions_.size() >= limit) {
     // Looked for now and then only: peers that do not exist must not cost a search each.
     if (host().now() < may_search_) return nullptr;
     may_search_ = host().now() + kSearchPause;
-    if (drop_unused(true) == 0) return nullptr;
+    drop_unused(true);
+    if (sessions_.size() >= limit) return nullptr;
   }
   if (sessions_.empty()) host().events().schedule(sweep_, kIdle);
   auto* const session = new DeviceSession(*this, high, {port.number(), local(), remote}, port.socket, peer);
@@ -152,7 +154,7 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return;
     }
     if (session) return heard(session, std::move(message));
-    DeviceSession* const made = make_session(port, port.high(), peer, remote);
+    DeviceSession* const made = make_session(port, port.high(), peer, remote, peers_ - peers_ / 4);
     if (made == nullptr) {
       ++counted.refused;
       return;

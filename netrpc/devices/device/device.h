@@ -50,7 +50,7 @@ class Device : public Protocol {
 
  protected:
   /// `peers`: that have a session at one time; beyond it those that nobody refers to are let go, and then new ones
-  /// refused.
+  /// refused. A quarter of them is kept for those that are opened here: no peer can make sessions of these.
   Device(Host& host, std::string name, UringEngine& engine, std::size_t peers);
 
   // ---- what the kinds of devices differ in ----
@@ -112,7 +112,8 @@ class Device : public Protocol {
   };
 
   Result<Port*> port(Protocol& high, ProtocolNumber number);
-  [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote);
+  [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote,
+                                            std::size_t limit);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
   /// A message has arrived through `session`.
   void heard(const SessionRef& session, Message message) noexcept;

@@ -26,21 +26,19 @@ class Udp final : public Device {
 
  protected:
   Result<int> make_socket(ProtocolNumber number) override {
-    const std::uint64_t port = std::uint64_t{ports_} + number;
-    if (port == 0 || port > 0xffff)
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: there is no port {} for protocol {}", name(), port, number)};
+    const std::optional<std::uint16_t> port = ports_.local(number);
+    if (!port) return no_port(number);
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return system_error("socket(SOCK_DGRAM)", errno);
     const int cut = IP_PMTUDISC_DONT;
     ::setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &cut, sizeof cut);
-    const sockaddr_in address = address_of(bound_, static_cast<std::uint16_t>(port));
+    const sockaddr_in address = address_of(bound_, *port);
     if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       const int error = errno;
       ::close(fd);
       if (error == EADDRINUSE)
         return Error{Errc::name_taken,
-                     fmt::format("{}: port {} is in use: choose others with `ports`, on all hosts", name(), port)};
+                     fmt::format("{}: port {} is in use: choose others with `ports`, on all hosts", name(), *port)};
       return system_error("bind", error);
     }
     return fd;
@@ -50,11 +48,11 @@ class Udp final : public Device {
     if (!remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
     if (path_mtu(remote.host) == 0)
       return Error{Errc::host_unreachable, fmt::format("{}: there is no route to {}", name(), to_string(remote.host))};
-    const auto port = static_cast<std::uint16_t>(ports_ + number);
-    if (remote.port != 0 && remote.port != port)
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: protocol {} has port {} on all hosts", name(), number, port)};
-    remote.port = port;
+    if (remote.port == 0) remote.port = ports_.remote(number).value_or(0);
+    if (remote.port == 0) return no_port(number);
+    if (!ports_.allows(number, remote.port))
+      return Error{Errc::invalid_argument, fmt::format("{}: protocol {} has port {} on all hosts", name(), number,
+                                                       ports_.remote(number).value_or(0))};
     return peer_at(remote.host, remote.port);
   }
 
@@ -66,9 +64,9 @@ class Udp final : public Device {
     const HostAddress source{ntohl(sender.sin_addr.s_addr)};
     const std::uint16_t port = ntohs(sender.sin_port);
     if (sender.sin_family != AF_INET || !source.known() || source.value >> 28 >= 0xe) return false;
-    // Every host sends from the port that it receives at. From another one it is some program of that host, or somebody
-    // who pretends to be it: answers to there, and all that those above then send through the session, would be lost.
-    if (port != ports_ + number) return false;
+    // Where all hosts send from the port that they receive at, another one is some program of that host, or somebody
+    // who pretends to be it. From port 0 nobody can be answered.
+    if (!ports_.allows(number, port)) return false;
     peer = peer_at(source, port);
     return true;
   }
@@ -108,7 +106,11 @@ class Udp final : public Device {
     return peer;
   }
 
-  const std::uint32_t ports_;
+  Error no_port(ProtocolNumber number) const {
+    return {Errc::invalid_argument, fmt::format("{}: there is no port for protocol {}", name(), number)};
+  }
+
+  const UdpPorts ports_;
   const HostAddress bound_;
 };
 

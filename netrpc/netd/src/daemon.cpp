@@ -84,6 +84,11 @@ Status Daemon::compose() {
         fmt::format("{}: no instance{} gives a transaction service, such as SELECT, which calls could go through",
                     options_.graph_name, top.empty() ? "" : " '" + top + "'")};
   }
+  if (found->many_ports)
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: '{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: "
+                             "take 'peer_ports = any' out",
+                             options_.graph_name, top)};
   const Shepherd inside(host_->monitor());
   auto graph = netrpc::Graph::compose(*host_, *description, kinds);
   if (!graph) return Error{graph.code(), netrpc::with_path(options_.graph_name, graph.error().message())};

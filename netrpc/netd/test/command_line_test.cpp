@@ -43,6 +43,16 @@ TEST(NetdCommandLine, checks_and_draws_graphs) {
   EXPECT_NE(bad.output.find(file + ":2: "), std::string::npos) << bad.output;
 }
 
+TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "graph").string();
+  std::ofstream(file) << "udp = UDP(peer_ports = any);\npaired = PAIRED over udp;\nselect = SELECT over paired;\n";
+  EXPECT_EQ(run(kNetd + " --check --graph " + file).status, 0);  // others may use it
+  const Ran ran = run(kNetd + " --graph " + file);
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("'select' has peers at any port"), std::string::npos) << ran.output;
+}
+
 TEST(NetdCommandLine, its_own_graphs_are_right) {
   for (const std::string options :
        {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1"})

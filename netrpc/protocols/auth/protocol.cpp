@@ -94,6 +94,7 @@ Status AuthProtocol::enable_below() {
 }
 
 Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  if (Status port = refuse_port(*this, participants); !port) return port.error();
   const HostAddress remote = participants.remote.host;
   if (!remote.known() || participants.protocol == 0)
     return Error{Errc::invalid_argument, name() + ": open needs the remote host and a protocol number"};

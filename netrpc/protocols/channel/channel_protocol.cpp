@@ -74,6 +74,7 @@ ChannelProtocol::~ChannelProtocol() {
 }
 
 Result<SessionRef> ChannelProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  if (Status port = refuse_port(*this, participants); !port) return port.error();
   ParticipantSet below = participants;
   below.protocol = protocol_numbers::kChannel;
   Result<SessionRef> lower = below_.open(*this, below);

@@ -152,6 +152,7 @@ Result<ChannelPool*> ReliableDatagram::pool_to(HostAddress to) {
 }
 
 Result<SessionRef> ReliableDatagram::open(Protocol& high, const ParticipantSet& participants) {
+  if (Status port = refuse_port(*this, participants); !port) return port.error();
   if (!participants.remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
   const Key whole = key(participants.remote.host, participants.protocol);
   if (SessionRef* const known = sessions_.resolve(whole)) {

@@ -124,6 +124,7 @@ Result<FragmentSession*> FragmentProtocol::make_session(Protocol& high, const Pa
 }
 
 Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  if (Status port = refuse_port(*this, participants); !port) return port.error();
   if (!participants.remote.host.known())
     return Error{Errc::invalid_argument, name() + " needs the host address of the peer"};
   const PeerKey key = peer_key(host(), participants.remote.host, participants, participants.protocol);

@@ -29,6 +29,7 @@ Monolithic::~Monolithic() {
 }
 
 Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& participants) {
+  if (Status port = refuse_port(*this, participants); !port) return port.error();
   const HostAddress host = participants.remote.host;
   if (!host.known()) return Error{Errc::invalid_argument, name() + ": which host?"};
   const CommandSessionKey key{host, participants.remote.command, &high};

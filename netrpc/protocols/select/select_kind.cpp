@@ -7,6 +7,7 @@ ProtocolKind select_kind() {
   kind.name = "SELECT";
   kind.summary = "procedure identifiers, and a fixed number of channels to each host";
   kind.gives = Service::transaction;
+  kind.tells_ports_apart = true;
   kind.below = {{"the protocol whose channels carry the calls", Service::transaction}};
   kind.options = {
       {"channels", OptionType::number, "calls under way to one host, 1 to 1024; default 8"},

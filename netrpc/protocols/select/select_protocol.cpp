@@ -60,7 +60,7 @@ SelectSession::SelectSession(SelectProtocol& protocol, Protocol& high, const Par
 
 void SelectSession::unreferenced() noexcept {
   auto& select = static_cast<SelectProtocol&>(protocol());
-  select.sessions_.unbind({peer(), participants().remote.command, &high()});
+  select.sessions_.unbind({peer(), participants().remote.command, &high(), participants().remote.port});
   --pool_.users;  // the protocol's sweep will find it
   delete this;
 }
@@ -152,23 +152,25 @@ void SelectProtocol::put_cell(void* memory) noexcept {
   --cells_in_use_;
 }
 
-Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to) {
-  if (auto* const known = pools_.resolve({host().hash_seed(), to})) return known->get();
+Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to, std::uint16_t port) {
+  const HostKey key{host().hash_seed(), to, port};
+  if (auto* const known = pools_.resolve(key)) return known->get();
   ParticipantSet participants;
   participants.protocol = number_;
   participants.local.host = host().address();
   participants.remote.host = to;
+  participants.remote.port = port;
   auto pool = std::make_unique<ChannelPool>(*this, below_, participants, options_.channels, options_.queue, unwrap);
   if (Status status = pool->open_first(); !status) return status.error();
   if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
-  return pools_.bind({host().hash_seed(), to}, std::move(pool)).get();
+  return pools_.bind(key, std::move(pool)).get();
 }
 
 Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& participants) {
-  const CommandSessionKey key{participants.remote.host, participants.remote.command, &high};
+  const CommandSessionKey key{participants.remote.host, participants.remote.command, &high, participants.remote.port};
   if (!key.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
   if (SelectSession** const known = sessions_.resolve(key)) return SessionRef(*known);
-  Result<ChannelPool*> pool = pool_to(key.host);
+  Result<ChannelPool*> pool = pool_to(key.host, key.port);
   if (!pool) return pool.error();
   auto* const session = new SelectSession(*this, high, participants, **pool);
   SessionRef made(session);

@@ -65,7 +65,8 @@ class SelectProtocol : public Protocol {
   /// A request for a command that nobody serves here: answers that.
   virtual void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept;
   /// The channels to a host; lives while it is busy, has users, or until the next sweep but one.
-  [[nodiscard]] Result<ChannelPool*> pool_to(HostAddress host);
+  /// `port`: of the host, 0 for the one that all have.
+  [[nodiscard]] Result<ChannelPool*> pool_to(HostAddress host, std::uint16_t port = 0);
   /// Enables the protocol at the layer below, once.
   [[nodiscard]] Status enable_below();
 

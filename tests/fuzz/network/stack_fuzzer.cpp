@@ -36,6 +36,7 @@ constexpr FuzzedStack kStacks[] = {
     {"forwarding",
      "wire = FUZZ; channel = CHANNEL over wire; top = FORWARDING_SELECT(routes = \"8=10.0.0.4\") over channel;", true},
     {"mrpc", "wire = FUZZ; top = M_RPC over wire;", true},
+    {"paired", "wire = FUZZ; paired = PAIRED over wire; top = SELECT over paired;", true},
     {"layers",
      "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };

@@ -63,7 +63,7 @@ TEST_P(BusySockets, take_their_descriptors_along_when_they_go) {
   std::ptrdiff_t before = 0;
   for (int i = 0; i < 5; ++i) {
     UdpOptions options;
-    options.ports = 30000 + 100 * static_cast<decltype(options.ports)>(i);  // the last ones may be closed later
+    options.ports.peers = 30000 + 100 * static_cast<std::uint32_t>(i);  // the last ones may be closed later
     std::unique_ptr<Protocol> there;
     std::unique_ptr<Protocol> here;
     std::unique_ptr<Talker> echo;

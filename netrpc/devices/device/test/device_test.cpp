@@ -284,7 +284,7 @@ TEST_P(Devices, a_datagram_from_another_port_makes_no_session) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(kB.value);
-    to.sin_port = htons(static_cast<std::uint16_t>(UdpOptions{}.ports + kEcho));
+    to.sin_port = htons(static_cast<std::uint16_t>(UdpOptions{}.ports.peers + kEcho));
     EXPECT_EQ(::sendto(fd, "hello", 5, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), 5);
     ::close(fd);
   });

@@ -197,7 +197,7 @@ TEST_P(Engines, sockets_come_and_go_while_threads_wait) {
   a_->start(2);
   for (int i = 0; i < 20; ++i) {
     UdpOptions options;
-    options.ports = 30000;
+    options.ports.peers = 30000;
     std::unique_ptr<Protocol> another;
     std::unique_ptr<Talker> talker;
     a_->inside([&] {

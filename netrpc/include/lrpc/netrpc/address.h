@@ -47,8 +47,9 @@ inline constexpr ProtocolNumber kMonolithic = 204;  ///< M_RPC.
 inline constexpr ProtocolNumber kReliableDatagram = 205;
 inline constexpr ProtocolNumber kForwardingSelect = 206;
 inline constexpr ProtocolNumber kAuth = 207;
-inline constexpr ProtocolNumber kVipHosts = 208;      ///< The advertisements of hosts that speak VIP.
-inline constexpr ProtocolNumber kNetworkPath = 209;   ///< lrpc-netd's commands, over SELECT.
+inline constexpr ProtocolNumber kVipHosts = 208;     ///< The advertisements of hosts that speak VIP.
+inline constexpr ProtocolNumber kNetworkPath = 209;  ///< lrpc-netd's commands, over SELECT.
+inline constexpr ProtocolNumber kPaired = 210;
 inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, benches and programs of users.
 }  // namespace protocol_numbers
 

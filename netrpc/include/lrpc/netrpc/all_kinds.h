@@ -7,8 +7,8 @@ namespace lrpc::netrpc {
 
 /// The kinds that stand on others.
 [[nodiscard]] ProtocolKinds layer_kinds();
-/// Those and the devices of a real host. To run the same graphs on simulated wires, add sim_ethernet_kind("ETH") and
-/// sim_ip_kind("IP") in their place.
+/// Those and the devices of a real host. To run the same graphs on simulated wires, add sim_ethernet_kind("ETH"),
+/// sim_ip_kind("IP") and sim_udp_kind("UDP") in their place.
 [[nodiscard]] ProtocolKinds all_kinds();
 
 }  // namespace lrpc::netrpc

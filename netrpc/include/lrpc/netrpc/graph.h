@@ -76,6 +76,10 @@ struct ProtocolKind {
   Service gives = Service::datagram;
   /// Gives the service of what it stands on, whichever that is: `gives` and the needs of its one `below` do not count.
   bool transparent = false;
+  /// With these options, whether a peer is a host and a port, and not a host alone. Null: it never is.
+  std::function<bool(const Options&)> many_ports{};
+  /// Keeps two ports of one host apart. Another kind cannot stand on one of many ports.
+  bool tells_ports_apart = false;
   struct Below {
     std::string role{};  ///< For errors: "the protocol for small messages".
     Service needs = Service::datagram;
@@ -106,6 +110,7 @@ struct InstanceDescription {
   std::vector<std::string> below;
   int line = 0;
   Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
+  bool many_ports = false;            ///< A peer is a host and a port: what uses it must tell these apart.
 };
 
 /// A description that has been parsed and checked. A value.

@@ -23,11 +23,13 @@ class Host;
 /// Names one life of a host's graph: random, new at each start; 0 stands for "not known".
 using BootId = std::uint32_t;
 
-/// A host in a Map whose entries peers may choose. `seed`: Host::hash_seed().
+/// A host in a Map whose entries peers may choose. `seed`: Host::hash_seed(). `port`: for who tells the ports of one
+/// host apart.
 struct HostKey {
   std::uint64_t seed = 0;
   HostAddress host;
-  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, host.value); }
+  std::uint16_t port = 0;
+  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(seed, std::uint64_t{port} << 32 | host.value); }
   friend bool operator==(const HostKey&, const HostKey&) = default;
 };
 

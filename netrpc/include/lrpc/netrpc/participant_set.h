@@ -13,7 +13,7 @@ namespace lrpc::netrpc {
 struct Participant {
   HostAddress host;
   EthernetAddress ethernet;   ///< ETH's: in place of `host`, or beside it.
-  std::uint16_t port = 0;     ///< UDP's, where it is not derived from the protocol number.
+  std::uint16_t port = 0;     ///< UDP's, where it is not the one that all hosts have for the protocol number.
   std::uint16_t channel = 0;  ///< CHANNEL's: a given channel instead of any free one.
   std::uint16_t command = 0;  ///< SELECT's and M_RPC's: the procedure identifier.
   friend bool operator==(const Participant&, const Participant&) = default;

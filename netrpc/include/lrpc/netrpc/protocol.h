@@ -167,6 +167,9 @@ class Protocol {
   const std::string name_;
 };
 
+/// For open() of protocols that tell hosts apart, and not the ports of one: invalid_argument where one is given.
+[[nodiscard]] Status refuse_port(const Protocol& protocol, const ParticipantSet& participants);
+
 inline SessionRef::SessionRef(Session* session) noexcept : session_(session) {
   if (session_ != nullptr) ++session_->references_;
 }

@@ -1,0 +1,184 @@
+// UDP over the loopback of a namespace: programs of one host at ports of their own.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "eventually.h"
+#include "netrpc/devices/udp/udp.h"
+#include "netrpc/test_support/real_host.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+using testing_lrpc::eventually;
+
+constexpr ProtocolNumber kNumber = protocol_numbers::kFirstOfTests;
+constexpr HostAddress kHere{0x7f000001};
+
+/// A program that knows nothing of lrpc: a socket at a port that the kernel has chosen.
+class Program {
+ public:
+  Program() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    EXPECT_GE(fd_, 0);
+    const sockaddr_in any = address(0);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+    const timeval patience{.tv_sec = 240, .tv_usec = 0};
+    EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() { ::close(fd_); }
+  void send(const std::string& text) const {
+    const sockaddr_in to = address(static_cast<std::uint16_t>(UdpPorts{}.peers + kNumber));
+    EXPECT_EQ(::sendto(fd_, text.data(), text.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+              static_cast<ssize_t>(text.size()));
+  }
+  [[nodiscard]] std::string receive() const {
+    std::array<char, 100> bytes;
+    const ssize_t size = ::recv(fd_, bytes.data(), bytes.size(), 0);
+    return size < 0 ? "nothing" : std::string(bytes.data(), static_cast<std::size_t>(size));
+  }
+  [[nodiscard]] std::uint16_t port() const {
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &size), 0);
+    return ntohs(own.sin_port);
+  }
+
+ private:
+  static sockaddr_in address(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(kHere.value);
+    address.sin_port = htons(port);
+    return address;
+  }
+  const int fd_;
+};
+
+/// Keeps every session that a peer has made.
+class Keeper final : public Protocol {
+ public:
+  explicit Keeper(Host& host) : Protocol(host, "keeper") {}
+  Errc open_done(Session& lower, const ParticipantSet& /*participants*/) noexcept override {
+    kept.emplace_back(&lower);
+    return Errc::ok;
+  }
+  void demux(Session& /*lower*/, Message /*message*/) noexcept override {}
+  std::vector<SessionRef> kept;
+};
+
+class UdpTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+    where_.emplace();
+    server_ = std::make_unique<RealHost>(*where_, EngineKind::epoll, "server");
+  }
+  void serve(Protocol& high, UdpOptions options) {
+    options.address = "127.0.0.1";
+    server_->inside([&] {
+      udp_ = &server_->keep(make_udp(**server_, "udp", options));
+      ASSERT_TRUE(udp_->open_enable(high, {kNumber, {}, {}}));
+    });
+    server_->start(2);
+  }
+  Talker& echo() {
+    Talker* made = nullptr;
+    server_->inside([&] { made = &server_->keep(std::make_unique<Talker>(**server_, true)); });
+    return *made;
+  }
+  [[nodiscard]] control::Statistics statistics() {
+    control::Request request = control::Statistics{};
+    server_->inside([&] { EXPECT_EQ(udp_->control(request), Errc::ok); });
+    return std::get<control::Statistics>(request);
+  }
+  static Result<SessionRef> open(RealHost& host, Protocol& udp, Protocol& high) {
+    Result<SessionRef> opened = Errc::limit_reached;
+    host.inside([&] {
+      ParticipantSet to{kNumber, {}, {}};
+      to.remote.host = kHere;
+      opened = udp.open(high, to);
+    });
+    return opened;
+  }
+
+  std::optional<Namespace> where_;
+  std::unique_ptr<RealHost> server_;
+  Protocol* udp_ = nullptr;
+};
+
+TEST_F(UdpTest, programs_at_any_port_are_peers_of_their_own_and_are_answered_there) {
+  Talker& served = echo();
+  serve(served, {.ports = {.here = {}, .any_peer = true}, .address = {}});
+  where_->run([&] {
+    const Program one;
+    const Program other;
+    for (const std::string text : {"first", "second"}) {
+      one.send("one " + text);
+      other.send("other " + text);
+      EXPECT_EQ(one.receive(), "one " + text);
+      EXPECT_EQ(other.receive(), "other " + text);
+    }
+    server_->inside([&] {
+      ASSERT_EQ(served.announced.size(), 2U);
+      EXPECT_EQ(served.announced[0].remote.host, kHere);
+      EXPECT_EQ(served.announced[0].remote.port, one.port());
+      EXPECT_EQ(served.announced[1].remote.port, other.port());
+    });
+  });
+  EXPECT_EQ(statistics().sessions, 2U);
+}
+
+TEST_F(UdpTest, two_hosts_that_only_call_have_the_same_address_and_get_their_own_answers) {
+  Talker& served = echo();
+  serve(served, {.ports = {.here = {}, .any_peer = true}, .address = {}});
+  for (int i = 0; i < 2; ++i) {
+    RealHost caller(*where_, EngineKind::epoll, "caller");
+    Protocol* udp = nullptr;
+    Talker* talker = nullptr;
+    caller.inside([&] {
+      udp = &caller.keep(make_udp(*caller, "udp", {.ports = {.here = 0}, .address = "127.0.0.1"}));
+      talker = &caller.keep(std::make_unique<Talker>(*caller, false));
+    });
+    // At the same time as another one, which has the same numbers: no port is taken twice.
+    RealHost beside(*where_, EngineKind::epoll, "beside");
+    beside.inside([&] {
+      Protocol& its_udp = beside.keep(make_udp(*beside, "udp", {.ports = {.here = 0}, .address = "127.0.0.1"}));
+      Talker& idle = beside.keep(std::make_unique<Talker>(*beside, false));
+      EXPECT_TRUE(its_udp.open_enable(idle, {kNumber, {}, {}}));
+    });
+    Result<SessionRef> session = open(caller, *udp, *talker);
+    ASSERT_TRUE(session) << session.error().message();
+    caller.inside([&] { EXPECT_EQ((*session)->push(Message::make(caller->pool(), 10)), Errc::ok); });
+    EXPECT_TRUE(caller.wait([&] { return talker->received == 1; }));
+    caller.inside([&] { *session = {}; });
+  }
+  EXPECT_EQ(statistics().sessions, 2U);
+}
+
+TEST_F(UdpTest, strangers_leave_sessions_to_those_that_this_host_opens) {
+  Keeper* keeper = nullptr;
+  server_->inside([&] { keeper = &server_->keep(std::make_unique<Keeper>(**server_)); });
+  serve(*keeper, {.ports = {.here = {}, .any_peer = true}, .address = {}, .peers = 8});
+  where_->run([&] {
+    std::vector<std::unique_ptr<Program>> strangers;
+    for (int i = 0; i < 10; ++i) strangers.emplace_back(std::make_unique<Program>())->send("hello");
+  });
+  EXPECT_TRUE(eventually([&] { return statistics().refused == 4; }));
+  EXPECT_EQ(statistics().sessions, 6U);
+  Result<SessionRef> opened = open(*server_, *udp_, *keeper);
+  EXPECT_TRUE(opened) << opened.error().message();
+  server_->inside([&] {
+    opened = Errc::limit_reached;
+    keeper->kept.clear();
+  });
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::test

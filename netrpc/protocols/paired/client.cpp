@@ -1,0 +1,129 @@
+// The client's end: sends a request, receives its reply.
+#include "netrpc/protocols/paired/protocol.h"
+
+namespace lrpc::netrpc::paired {
+
+namespace {
+/// The life of the server's in which a conversation was begun.
+BootId life_of(std::uint64_t conversation) noexcept { return static_cast<BootId>(conversation >> 32); }
+}  // namespace
+
+ClientEnd::ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower)
+    : End(protocol, high, participants, std::move(lower), 0) {}
+
+void ClientEnd::unreferenced() noexcept {
+  if (transaction_ != nullptr) cancel(*transaction_);
+}
+
+void ClientEnd::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
+  if (request.size() > paired().options_.max_message) return transaction.completed(Errc::message_too_long, {});
+  const SessionRef keep(this);  // completed() may let go of it
+  used = true;
+  call_ = ++paired().call_number_;
+  transaction_ = &transaction;
+  const Time now = protocol().host().now();
+  deadline_ = timeout > Duration(0) && timeout < Time::max() - now ? now + timeout : Time::max();
+  receiving_.begin();
+  request_ = std::move(request);
+  if (conversation_ != 0) [[likely]]
+    return start();
+  state_ = State::meeting;
+  sending_.begin(1);  // a probe, which its acknowledgement answers
+  sent_at_ = now;
+  send(bits::kProbe);
+  wait();
+}
+
+/// Sends the request. The caller keeps the session alive.
+void ClientEnd::start() noexcept {
+  state_ = State::calling;
+  if (!begin(std::move(request_))) return finish(Errc::limit_reached, {});
+  expecting_ = true;
+  wait();
+  const std::uint32_t call = call_;
+  const Errc outcome = transmit();
+  // That it is lost on the way is the timer's matter; that it can never be sent is the caller's.
+  if (outcome != Errc::message_too_long && outcome != Errc::host_unreachable) [[likely]]
+    return;
+  if (state_ == State::calling && call_ == call && sending_.active()) finish(outcome, {});
+}
+
+void ClientEnd::pop(const Header& header, Message&& message) noexcept {
+  if (header.call_number != call_) {
+    ++paired().counted.duplicates;
+    return;
+  }
+  const SessionRef keep(this);
+  used = true;
+  if (header.conversation != conversation_) [[unlikely]] {
+    // The server's answer to who does not know it, or means a former life: the conversation to go on with.
+    const bool answer = header.has(bits::kProbe) && header.has(bits::kAck) && header.conversation != 0;
+    if (!answer || state_ == State::idle || life_of(header.conversation) == life_of(conversation_)) {
+      ++paired().counted.refused;
+      return;
+    }
+    conversation_ = header.conversation;
+    if (state_ == State::calling) return finish(Errc::call_failed, {});
+    measure();
+    sending_.stop();
+    return start();
+  }
+  if (state_ == State::calling) {
+    // The reply acknowledges the request (§2.5).
+    if (header.data() && header.segment == 1 && sending_.active()) {
+      if (!sending_.answered()) return;  // nobody answers half a request
+      measure();
+      let_go_of_sent();
+    }
+    return arrived(header, std::move(message));
+  }
+  // A reply that has been received: its acknowledgement was lost.
+  if (state_ == State::idle && receiving_.complete() && header.data()) arrived(header, std::move(message));
+}
+
+void ClientEnd::broken() noexcept {
+  conversation_ = 0;  // the server may be in another life by the next call
+  finish(state_ == State::meeting ? Errc::host_unreachable : Errc::call_failed, {});
+}
+
+void ClientEnd::expired() noexcept {
+  if (state_ == State::idle) return;
+  const Time now = protocol().host().now();
+  if (now >= deadline_ && transaction_ != nullptr) {
+    Transaction& transaction = *transaction_;
+    ++paired().counted.failed;
+    cancel(transaction);
+    arm(now);
+    return transaction.completed(Errc::call_aborted, {});
+  }
+  if (state_ != State::meeting || now < due_) return End::expired();
+  if (sending_.expired(paired().options_.max_retry) == Sending::Next::failed) return broken();
+  ++paired().counted.retransmissions;
+  send(bits::kProbe);
+  wait();
+}
+
+/// A request of which the server has not all is given up; otherwise the call goes on without its caller, so that a
+/// server never works on two requests of one channel.
+void ClientEnd::cancel(Transaction& transaction) noexcept {
+  if (transaction_ != &transaction) return;
+  transaction_ = nullptr;
+  deadline_ = Time::max();
+  if (state_ == State::meeting || (sending_.active() && !sending_.last())) finish(Errc::call_aborted, {});
+}
+
+void ClientEnd::finish(Errc outcome, Message&& reply) noexcept {
+  state_ = State::idle;
+  sending_.stop();
+  request_.clear();
+  let_go_of_sent();
+  let_go_of_received();
+  due_ = deadline_ = Time::max();
+  Transaction* const transaction = std::exchange(transaction_, nullptr);
+  if (transaction == nullptr) return;
+  if (outcome != Errc::ok) ++paired().counted.failed;
+  transaction->completed(outcome, std::move(reply));
+}
+
+}  // namespace lrpc::netrpc::paired

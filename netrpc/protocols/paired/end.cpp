@@ -1,0 +1,204 @@
+// What both ends of a channel do alike.
+#include "netrpc/protocols/paired/protocol.h"
+
+namespace lrpc::netrpc::paired {
+
+End::End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
+         std::uint16_t from)
+    : Session(protocol, high, participants),
+      lower_(std::move(lower)),
+      from_(from),
+      round_trip_(protocol.options_.initial_timeout, protocol.options_.minimum_timeout,
+                  protocol.options_.minimum_timeout, protocol.options_.longest_timeout),
+      timer_([this] {
+        const SessionRef keep(this);
+        expired();
+      }) {
+  ask_size();
+}
+
+ChannelKey End::key() const noexcept {
+  return {protocol().host().hash_seed(), lower_.get(), participants().protocol, participants().remote.channel};
+}
+
+void End::ask_size() noexcept {
+  path_changes_.look(protocol().host().peers(), peer());
+  control::Request request = control::OptimumMessage{};
+  if (lower_->control(request) != Errc::ok) return;
+  const std::size_t uncut = std::get<control::OptimumMessage>(request).size;
+  segment_ = std::clamp(uncut - std::min(uncut, Header::kSize), kLeastSegment, kSegment);
+}
+
+// ---- down ----
+
+bool End::begin(Message&& message) noexcept {
+  if (path_changes_.noticed(protocol().host().peers(), peer())) [[unlikely]]
+    ask_size();
+  const std::size_t segments = message.empty() ? 1 : (message.size() + segment_ - 1) / segment_;
+  sending_.begin(static_cast<std::uint16_t>(segments));
+  rest_ = std::move(message);
+  if (next_segment()) return true;
+  sending_.stop();
+  let_go_of_sent();
+  return false;
+}
+
+bool End::next_segment() noexcept {
+  if (sending_.last()) {
+    present_ = std::move(rest_);
+    return true;
+  }
+  present_ = rest_.split(segment_);
+  return present_.size() == segment_;
+}
+
+Errc End::transmit() noexcept {
+  Message segment = present_.share();
+  if (segment.size() != present_.size()) return Errc::ok;  // without memory: as if it had been lost
+  if (!sending_.resent()) sent_at_ = protocol().host().now();
+  return push_segment(std::move(segment), sending_.control(), sending_.segment());
+}
+
+Errc End::push_segment(Message message, std::uint16_t control, std::uint16_t segment) noexcept {
+  if (message.pool() == nullptr) message = Message(protocol().host().pool());
+  Header header;
+  header.control = control | from_;
+  header.segment = segment;
+  header.call_number = call_;
+  header.conversation = conversation_;
+  header.protocol = participants().protocol;
+  header.channel = participants().remote.channel;
+  header.length = static_cast<std::uint16_t>(message.size());
+  std::byte* const to = message.push(Header::kSize);
+  if (to == nullptr) return Errc::ok;  // as above
+  header.encode(to);
+  ++paired().counted.sent;
+  return lower_->push(std::move(message));
+}
+
+/// The present segment has been acknowledged. Only what was sent once measures (Karn), and what an answer was due to.
+void End::measure() noexcept {
+  if (patience_ != Duration(0)) return;
+  sending_.resent() ? round_trip_.ambiguous() : round_trip_.sample(protocol().host().now() - sent_at_);
+}
+
+void End::let_go_of_sent() noexcept {
+  present_.clear();
+  rest_.clear();
+}
+
+// ---- up ----
+
+void End::arrived(const Header& header, Message&& message) noexcept {
+  if (header.data()) return data(header, std::move(message));
+  if (header.has(bits::kProbe)) {
+    if (!header.has(bits::kAck)) return send(bits::kProbe | bits::kAck);
+    probing_.acknowledged(paired().options_.longest_probe);
+    return wait();
+  }
+  if (sending_.active() && header.segment == sending_.segment()) measure();
+  const Sending::Next next = sending_.acknowledged(header.segment);
+  if (next == Sending::Next::wait) return;
+  if (next == Sending::Next::sent) {
+    let_go_of_sent();
+    probing_.begin(paired().options_.probe);
+    sent();
+  } else if (!next_segment()) {
+    return broken();
+  } else {
+    (void)transmit();
+  }
+  wait();
+}
+
+void End::data(const Header& header, Message&& message) noexcept {
+  if (full_ && !deliver()) return;
+  const Receiving::Verdict verdict = receiving_.arrived(header, full_);
+  if (verdict.take) {
+    buffer_ = std::move(message);
+    full_ = true;
+    expecting_ = !receiving_.complete();
+    probing_.begin(paired().options_.probe);
+    wait();
+  } else {
+    ++paired().counted.duplicates;
+  }
+  if (verdict.acknowledge) send(bits::kAck, receiving_.last());
+  if (verdict.take) deliver();
+}
+
+/// The paper's user takes the segment out of the receive buffer (§3.3).
+bool End::deliver() noexcept {
+  if (!full_) return true;
+  const bool only = receiving_.complete() && receiving_.last() == 1;
+  if (!only && !paired().take_room(*this)) return true;
+  if (!gathered_.allocated()) {
+    gathered_ = std::move(buffer_);
+  } else if (!gathered_.append(std::move(buffer_))) {
+    return broken(), false;
+  }
+  full_ = false;
+  if (gathered_.size() > paired().options_.max_message) return broken(), false;
+  if (!receiving_.complete()) return true;
+  Message whole = std::move(gathered_);
+  let_go_of_received();
+  received(std::move(whole));
+  return false;
+}
+
+void End::let_go_of_received() noexcept {
+  buffer_.clear();
+  full_ = expecting_ = false;
+  gathered_.clear();
+  paired().give_room(*this);
+}
+
+// ---- time ----
+
+void End::wait() noexcept {
+  const Time now = protocol().host().now();
+  due_ = Time::max();
+  if (sending_.active()) {
+    // Twice the steps: doubled each time.
+    due_ = now + RetryTimer::pause_after(2 * sending_.resends(), std::max(round_trip_.timeout(), patience_),
+                                         paired().options_.longest_timeout);
+  } else if (expecting_) {
+    due_ = now + probing_.interval();
+  }
+  arm(now);
+}
+
+/// The timer is left running when a call is done, and does nothing then: calls that follow each other do not touch it.
+void End::arm(Time now) noexcept {
+  const Time due = std::min(due_, deadline_);
+  if (due == Time::max() || (timer_.waiting() && timer_due_ <= due)) return;
+  timer_due_ = due;
+  protocol().host().events().schedule(timer_, std::max(due - now, Duration(0)));
+}
+
+void End::expired() noexcept {
+  const Time now = protocol().host().now();
+  if (now < due_) return arm(now);
+  const unsigned most = paired().options_.max_retry;
+  if (sending_.active()) {
+    if (sending_.expired(most) == Sending::Next::failed) return broken();
+    ++paired().counted.retransmissions;
+    (void)transmit();
+  } else if (expecting_) {
+    if (probing_.expired(most) == Probing::Next::failed) return broken();
+    send(bits::kProbe);
+  }
+  wait();
+}
+
+Errc End::control(control::Request& request) noexcept {
+  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
+    round_trip->smoothed = round_trip_.smoothed();
+    round_trip->retransmission_timeout = round_trip_.timeout();
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::Authenticated>(request) && lower_) return lower_->control(request);
+  return Session::control(request);
+}
+
+}  // namespace lrpc::netrpc::paired

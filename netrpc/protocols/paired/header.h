@@ -1,0 +1,73 @@
+// PAIRED's header (White, An RPC Protocol in the Berkeley UNIX Kernel, §2.2, Figure 2).
+#pragma once
+
+#include <optional>
+
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc::paired {
+
+/// The bits of `control`, from the least significant on. A segment is data unless it has kAck or kProbe.
+namespace bits {
+inline constexpr std::uint16_t kPleaseAck = 0x01;    ///< An explicit acknowledgement is asked for.
+inline constexpr std::uint16_t kAck = 0x02;          ///< An explicit acknowledgement. No data.
+inline constexpr std::uint16_t kLastSegment = 0x04;  ///< The last segment of a message, or its only one.
+inline constexpr std::uint16_t kProbe = 0x08;        ///< Are you there? With kAck: I am. No data.
+/// Ours: from the server of the channel. The paper's receiver knows by its socket's type (§3.2).
+inline constexpr std::uint16_t kFromServer = 0x10;
+}  // namespace bits
+
+/// At most so much data in a segment (§3.3), and at least so much in one that is not the last (ours): who sends less
+/// would make a receiver keep many buffers of few bytes.
+inline constexpr std::size_t kSegment = 1024;
+inline constexpr std::size_t kLeastSegment = 256;
+
+/// The paper gives the first three fields and no widths. The others are ours.
+struct Header {
+  static constexpr std::size_t kSize = 24;
+
+  std::uint16_t control = 0;
+  std::uint16_t segment = 0;  ///< From 1. Of probes: ignored.
+  std::uint32_t call_number =
+      0;  ///< One number for a request and its reply, higher for each. Compared as serial numbers.
+  /// Which life of the server the client means (upper half: its boot identifier), and when they met (lower half: the
+  /// number of that meeting in the server's life). The paper's server that has crashed would execute a request again.
+  std::uint64_t conversation = 0;
+  ProtocolNumber protocol = 0;  ///< With `channel`: the conversation. The paper has a port for each.
+  std::uint16_t channel = 0;
+  std::uint16_t length = 0;  ///< Of the data: what lies behind is padding.
+
+  [[nodiscard]] bool has(std::uint16_t bit) const noexcept { return (control & bit) != 0; }
+  [[nodiscard]] bool data() const noexcept { return !has(bits::kAck | bits::kProbe); }
+
+  void encode(std::byte* to) const noexcept {
+    WireWriter(to).put(control).put(segment).put(call_number).put(conversation).put(protocol).put(channel).put(length);
+  }
+  /// `behind`: bytes that follow the header. Nothing: no segment that a peer may send.
+  [[nodiscard]] static std::optional<Header> decode(const std::byte* from, std::size_t behind) noexcept {
+    WireReader reader(from);
+    Header header;
+    header.control = reader.get<std::uint16_t>();
+    header.segment = reader.get<std::uint16_t>();
+    header.call_number = reader.get<std::uint32_t>();
+    header.conversation = reader.get<std::uint64_t>();
+    header.protocol = reader.get<std::uint32_t>();
+    header.channel = reader.get<std::uint16_t>();
+    header.length = reader.get<std::uint16_t>();
+    switch (header.control & ~bits::kFromServer) {
+      case bits::kProbe:
+      case bits::kProbe | bits::kAck: return header.length == 0 ? std::optional(header) : std::nullopt;
+      case bits::kAck: return header.length == 0 && header.segment != 0 ? std::optional(header) : std::nullopt;
+      case bits::kPleaseAck:
+        if (header.length < kLeastSegment) return std::nullopt;
+        break;
+      case bits::kLastSegment:
+      case bits::kLastSegment | bits::kPleaseAck: break;
+      default: return std::nullopt;
+    }
+    if (header.segment == 0 || header.length > kSegment || header.length > behind) return std::nullopt;
+    return header;
+  }
+};
+
+}  // namespace lrpc::netrpc::paired

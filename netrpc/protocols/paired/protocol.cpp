@@ -1,0 +1,249 @@
+// PAIRED's protocol object: opening and enabling, whose a segment is, what is kept and for how long.
+#include "netrpc/protocols/paired/protocol.h"
+
+#include "lrpc/netrpc/session_cache.h"
+
+namespace lrpc::netrpc {
+
+std::unique_ptr<Protocol> make_paired(Host& host, std::string name, Protocol& below, const PairedOptions& options) {
+  return std::make_unique<paired::PairedProtocol>(host, std::move(name), below, options);
+}
+
+namespace paired {
+
+namespace {
+constexpr ParticipantSet kBelow{protocol_numbers::kPaired, {}, {}};
+
+std::uint32_t meeting_of(std::uint64_t conversation) noexcept { return static_cast<std::uint32_t>(conversation); }
+}  // namespace
+
+PairedProtocol::PairedProtocol(Host& host, std::string name, Protocol& below, const PairedOptions& options)
+    : Protocol(host, std::move(name)),
+      options_(options),
+      below_(below),
+      call_number_(options.first_call != 0 ? options.first_call - 1
+                                           : static_cast<std::uint32_t>(host.random() & 0x3fff'ffff)),
+      room_([this] { deliver_waiting(); }),
+      sweep_([this] { sweep(false); }) {}
+
+PairedProtocol::~PairedProtocol() {
+  if (!enabled_.empty()) below_.open_disable(*this, kBelow);
+  // What still executes may be referred to from above: its reply will go nowhere.
+  servers_.for_each([](const ChannelKey&, SessionRef& end) { static_cast<ServerEnd&>(*end).vanish(); });
+}
+
+Result<SessionRef> PairedProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  ParticipantSet whole = participants;
+  whole.protocol = kBelow.protocol;
+  Result<SessionRef> lower = below_.open(*this, whole);
+  if (!lower) return lower;
+  whole.protocol = participants.protocol;
+  ChannelKey key{host().hash_seed(), lower->get(), participants.protocol, participants.remote.channel};
+  const bool any = key.channel == 0;
+  do {
+    if (any) ++key.channel;
+    auto* const known = clients_.resolve(key);
+    if (known == nullptr) {
+      whole.remote.channel = key.channel;
+      auto& end = clients_.bind(key, std::make_unique<ClientEnd>(*this, high, whole, std::move(*lower)));
+      keep_sweeping();
+      return SessionRef(end.get());
+    }
+    // One that its user has let go of, and that has done with its last call.
+    if ((*known)->references() == 0 && (*known)->idle() && &(*known)->high() == &high) return SessionRef(known->get());
+  } while (any && key.channel != 0xffff);
+  return Error{Errc::limit_reached,
+               name() + (any ? ": all channels to this host are in use" : ": the channel is in use")};
+}
+
+Status PairedProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (Protocol** const known = enabled_.resolve({participants.protocol}); known != nullptr && *known != &high)
+    return Error{Errc::name_taken,
+                 name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
+  if (enabled_.empty())
+    if (Status status = below_.open_enable(*this, kBelow); !status) return status;
+  enabled_.bind({participants.protocol}, &high);
+  return {};
+}
+
+void PairedProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  Protocol** const known = enabled_.resolve({participants.protocol});
+  if (known == nullptr || *known != &high) return;
+  enabled_.unbind({participants.protocol});
+  if (enabled_.empty()) below_.open_disable(*this, kBelow);
+}
+
+// ---- what arrives ----
+
+void PairedProtocol::demux(Session& lower, Message message) noexcept {
+  Message::Header<Header::kSize> raw;
+  message.pop(raw);
+  const std::optional<Header> header = raw ? Header::decode(raw.bytes, message.size()) : std::nullopt;
+  if (!header) {
+    ++counted.malformed;
+    return;
+  }
+  message.truncate(header->length);
+  if (!header->has(bits::kFromServer)) return input_request(lower, *header, std::move(message));
+  auto* const client = clients_.resolve({host().hash_seed(), &lower, header->protocol, header->channel});
+  if (client == nullptr) {
+    ++counted.no_session;
+    return;
+  }
+  ++counted.received;
+  (*client)->pop(*header, std::move(message));
+}
+
+void PairedProtocol::input_request(Session& lower, const Header& header, Message&& message) noexcept {
+  const std::uint32_t meeting = meeting_of(header.conversation);
+  // Only who has been answered where it says it is makes state here, and only what is meant for this life is executed.
+  if (header.conversation >> 32 != host().boot_id() || ahead(meeting, meetings_) > 0) {
+    if (!header.has(bits::kAck)) meet(lower, header);
+    return;
+  }
+  const ChannelKey key{host().hash_seed(), &lower, header.protocol, header.channel};
+  SessionRef* const known = servers_.resolve(key);
+  auto* end = known == nullptr ? nullptr : static_cast<ServerEnd*>(known->get());
+  const std::int32_t newer = end == nullptr ? 1 : ahead(meeting, meeting_of(end->conversation()));
+  if (newer < 0) {  // of a client's former life, or of a call that it has given up
+    ++counted.refused;
+    return;
+  }
+  if (newer > 0) {
+    if (!header.data() || header.segment != 1) {
+      ++counted.no_session;
+      return;
+    }
+    if (end != nullptr) drop(key, *end);
+    end = accept(lower, header);
+    if (end == nullptr) return;
+  }
+  ++counted.received;
+  end->pop(header, std::move(message));
+}
+
+/// Answers whoever does not know this life, with the number of a new conversation. Nothing is kept for it.
+void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
+  if (enabled_.resolve({header.protocol}) == nullptr) {
+    ++counted.no_session;
+    return;
+  }
+  Message message(host().pool());
+  std::byte* const to = message.push(Header::kSize);
+  if (to == nullptr) return;
+  Header answer = header;
+  answer.control = bits::kProbe | bits::kAck | bits::kFromServer;
+  answer.segment = answer.length = 0;
+  answer.conversation = std::uint64_t{host().boot_id()} << 32 | ++meetings_;
+  answer.encode(to);
+  ++counted.sent;
+  (void)lower.push(std::move(message));  // if it cannot be sent it is lost, as on the way
+}
+
+/// A channel that is remembered is never forgotten in favour of a new one: that would let it execute something twice.
+ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept {
+  Protocol** const high = enabled_.resolve({header.protocol});
+  ParticipantSet participants{header.protocol, {}, {}};
+  participants.local.host = host().address();
+  participants.remote = lower.participants().remote;
+  participants.remote.host = peer_host(lower, lower.participants());
+  participants.remote.channel = header.channel;
+  const HostKey of{host().hash_seed(), participants.remote.host};
+  auto* count = of_hosts_.resolve(of);
+  if (high == nullptr || host().short_of_memory() || servers_.size() >= options_.sessions ||
+      (count != nullptr && **count >= options_.sessions_per_host)) {
+    ++(high == nullptr ? counted.no_session : counted.refused);
+    return nullptr;
+  }
+  if (count == nullptr) count = &of_hosts_.bind(of, std::make_shared<std::size_t>(0));
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
+  auto* const end = new ServerEnd(*this, **high, participants, SessionRef(&lower), header.conversation, *count);
+  const ChannelKey key = end->key();
+  servers_.bind(key, SessionRef(end));
+  keep_sweeping();
+  if ((*high)->open_done(*end, participants) == Errc::ok) return end;
+  ++counted.refused;
+  drop(key, *end);
+  return nullptr;
+}
+
+// ---- what is kept ----
+
+void PairedProtocol::drop(const ChannelKey& key, ServerEnd& end) noexcept {
+  end.vanish();
+  servers_.unbind(key);
+}
+
+/// For one more segment. Without room it stays in its receive buffer: its sender is held up, and neither fails.
+bool PairedProtocol::take_room(End& end) noexcept {
+  if (received_bytes_ + kCost > options_.memory) {
+    if (beyond_ == nullptr) beyond_ = &end;
+    if (beyond_ != &end) {
+      waiting_for_room_ = true;
+      return false;
+    }
+  }
+  received_bytes_ += kCost;
+  end.cost_ += kCost;
+  return true;
+}
+
+void PairedProtocol::give_room(End& end) noexcept {
+  received_bytes_ -= std::exchange(end.cost_, 0);
+  if (beyond_ == &end) beyond_ = nullptr;
+  if (waiting_for_room_ && !room_.waiting()) host().events().schedule(room_, Duration(0));
+}
+
+void PairedProtocol::deliver_waiting() noexcept {
+  waiting_for_room_ = false;
+  std::vector<SessionRef> waiting;
+  clients_.for_each([&](const ChannelKey&, std::unique_ptr<ClientEnd>& end) {
+    if (end->full_) waiting.emplace_back(end.get());
+  });
+  servers_.for_each([&](const ChannelKey&, SessionRef& end) {
+    if (static_cast<ServerEnd&>(*end).full_) waiting.push_back(end);
+  });
+  for (const SessionRef& end : waiting) static_cast<End&>(*end).deliver();
+}
+
+void PairedProtocol::keep_sweeping() noexcept {
+  if (!sweep_.waiting()) host().events().schedule(sweep_, options_.no_activity);
+}
+
+/// The no-activity timer of all channels. `at_once`: also of those that have been active.
+void PairedProtocol::sweep(bool at_once) noexcept {
+  const auto over = [at_once](auto& end) { return end.idle() && (!std::exchange(end.used, false) || at_once); };
+  clients_.unbind_if(
+      [&](const ChannelKey&, std::unique_ptr<ClientEnd>& end) { return end->references() == 0 && over(*end); });
+  servers_.unbind_if([&](const ChannelKey&, SessionRef& kept) {
+    auto& end = static_cast<ServerEnd&>(*kept);
+    end.swept();
+    return over(end);
+  });
+  of_hosts_.unbind_if([](const HostKey&, std::shared_ptr<std::size_t>& count) { return *count == 0; });
+  if (clients_.empty() && servers_.empty()) {
+    host().events().cancel(sweep_);
+  } else {
+    keep_sweeping();
+  }
+}
+
+Errc PairedProtocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = clients_.size() + servers_.size();
+  } else if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
+    maximum->size = options_.max_message;
+  } else if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {
+    optimum->size = kSegment;
+  } else if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
+    advertised->size = kSegment + Header::kSize;
+  } else {
+    if (std::holds_alternative<control::DropIdle>(request)) sweep(true);
+    return below_.control(request);
+  }
+  return Errc::ok;
+}
+
+}  // namespace paired
+}  // namespace lrpc::netrpc

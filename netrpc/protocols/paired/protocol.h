@@ -1,0 +1,215 @@
+// PAIRED's own objects: both ends of a channel, and the protocol. Private to this folder.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lrpc/netrpc/host.h"
+#include "netrpc/protocols/paired/paired.h"
+#include "netrpc/protocols/paired/transfer.h"
+#include "netrpc/src/round_trip.h"
+
+namespace lrpc::netrpc::paired {
+
+class PairedProtocol;
+
+/// A channel: what the paper has a pair of sockets for (§4.1). `lower` names the peer: the layer below has one session
+/// for each.
+struct ChannelKey {
+  std::uint64_t seed = 0;  ///< The host's: peers choose the rest.
+  const Session* lower = nullptr;
+  ProtocolNumber protocol = 0;
+  std::uint16_t channel = 0;
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    return mix(seed ^ reinterpret_cast<std::uintptr_t>(lower), std::uint64_t{channel} << 32 | protocol);
+  }
+  friend bool operator==(const ChannelKey&, const ChannelKey&) = default;
+};
+
+/// One end of a channel: a message that is sent, one that is received, and the timer of both. The ends differ in who
+/// begins, and in when they probe (end.cpp; the differences are in client.cpp and server.cpp).
+class End : public Session {
+ public:
+  [[nodiscard]] ChannelKey key() const noexcept;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  /// There may be memory now for what waits in the receive buffer. False: that was the end of the message.
+  bool deliver() noexcept;
+
+  bool used = true;  ///< Since the last sweep.
+
+ protected:
+  friend class PairedProtocol;
+  End(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
+      std::uint16_t from);
+
+  /// A whole message has been received.
+  virtual void received(Message&& message) noexcept = 0;
+  /// What was being sent has arrived, as an acknowledgement says.
+  virtual void sent() noexcept {}
+  /// The peer does not answer any more; or what it has sent cannot be kept.
+  virtual void broken() noexcept = 0;
+
+  [[nodiscard]] PairedProtocol& paired() const noexcept;
+  /// Something of the present call and conversation has arrived. Data only when the message in the other direction
+  /// has been acknowledged.
+  void arrived(const Header& header, Message&& message) noexcept;
+  /// Begins to send. False: without memory for it.
+  [[nodiscard]] bool begin(Message&& message) noexcept;
+  /// The present segment goes out. Errors: those of the layer below.
+  Errc transmit() noexcept;
+  void send(std::uint16_t control, std::uint16_t segment = 0) noexcept { (void)push_segment({}, control, segment); }
+  /// `message`: the data, to be consumed.
+  Errc push_segment(Message message, std::uint16_t control, std::uint16_t segment) noexcept;
+  void measure() noexcept;
+  void let_go_of_sent() noexcept;
+  void let_go_of_received() noexcept;
+  /// What comes next, from now on: the timer.
+  void wait() noexcept;
+  void arm(Time now) noexcept;
+  virtual void expired() noexcept;
+
+  SessionRef lower_;
+  const std::uint16_t from_;  ///< bits::kFromServer, or 0.
+  std::uint32_t call_ = 0;
+  std::uint64_t conversation_ = 0;
+  Sending sending_;
+  Receiving receiving_;
+  Probing probing_;
+  bool expecting_ = false;  ///< A message, or more of it: the peer is probed when nothing is being sent.
+  Message present_;         ///< The segment that is not acknowledged, without its header,
+  Message rest_;            ///< and those behind it.
+  Message buffer_;          ///< The receive buffer: one segment,
+  bool full_ = false;       ///< if there is one.
+  Message gathered_;        ///< Those before it, which the paper's user has taken out.
+  std::size_t cost_ = 0;    ///< What they count for in the protocol's memory.
+  Duration patience_{};     ///< The least time that the present segment is given.
+  Time sent_at_{};          ///< When the present segment was sent first.
+  Time due_ = Time::max();
+  Time deadline_ = Time::max();
+
+ private:
+  void data(const Header& header, Message&& message) noexcept;
+  [[nodiscard]] bool next_segment() noexcept;
+  void ask_size() noexcept;
+
+  PathChanges path_changes_;
+  std::size_t segment_ = kSegment;
+  RetryTimer round_trip_;
+  Time timer_due_{};
+  Event timer_;
+};
+
+/// The client's end. Kept by the protocol for the no-activity time after its user has let go of it: it acknowledges the
+/// last reply, should the server send that again (Figure 4), and may be used again.
+class ClientEnd final : public End {
+ public:
+  ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower);
+  ~ClientEnd() override = default;
+  void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
+  void cancel(Transaction& transaction) noexcept override;
+  void pop(const Header& header, Message&& message) noexcept;
+  [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
+
+ private:
+  enum class State : std::uint8_t {
+    idle,
+    meeting,  ///< Asks the server for a conversation. Nothing has been sent that it could execute.
+    calling,
+  };
+  void unreferenced() noexcept override;  // the sweep lets go of it
+  void received(Message&& message) noexcept override { finish(Errc::ok, std::move(message)); }
+  void broken() noexcept override;
+  void expired() noexcept override;
+  void start() noexcept;
+  void finish(Errc outcome, Message&& reply) noexcept;
+
+  State state_ = State::idle;
+  Transaction* transaction_ = nullptr;  ///< Null while busy: it goes on without its caller.
+  Message request_;                     ///< While meeting.
+};
+
+/// The server's end: also what is remembered between calls.
+class ServerEnd final : public End {
+ public:
+  ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
+            std::uint64_t conversation, std::shared_ptr<std::size_t> of_host);
+  ~ServerEnd() override;
+  void reply(Message message) noexcept override;
+  void pop(const Header& header, Message&& message) noexcept;
+  [[nodiscard]] std::uint64_t conversation() const noexcept { return conversation_; }
+  /// Nobody hears of it any more, and it hears of nobody.
+  void vanish() noexcept;
+  /// Nothing is under way that has to be remembered.
+  [[nodiscard]] bool idle() const noexcept { return !executing_ && !expecting_ && !full_ && !sending_.active(); }
+  /// The no-activity timer, for a request that does not grow though its client answers probes, and for a reply that
+  /// its client does not take though it acknowledges.
+  void swept() noexcept {
+    if ((expecting_ || full_ || sending_.active()) && !std::exchange(moved_, false)) broken();
+  }
+
+ private:
+  void received(Message&& message) noexcept override;
+  void sent() noexcept override { let_go_of_reply(); }
+  void broken() noexcept override;
+  void let_go_of_reply() noexcept;
+
+  const std::shared_ptr<std::size_t> of_host_;  ///< How many there are of this host.
+  bool fresh_ = true;                           ///< No request yet.
+  bool executing_ = false;
+  bool silent_ = false;   ///< There will be no reply to the present call: its client finds out by itself (§2.8).
+  bool moved_ = true;     ///< Since the last sweep the request has grown, or the reply has been begun.
+  std::size_t kept_ = 0;  ///< What the reply counts for in the protocol's memory.
+};
+
+class PairedProtocol final : public Protocol {
+ public:
+  PairedProtocol(Host& host, std::string name, Protocol& below, const PairedOptions& options);
+  ~PairedProtocol() override;
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class End;
+  friend class ClientEnd;
+  friend class ServerEnd;
+  struct Number {
+    ProtocolNumber value = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }
+    friend bool operator==(Number, Number) = default;
+  };
+  /// What a segment takes of the pool, at most.
+  static constexpr std::size_t kCost = BufferPool::kSizes[1];
+
+  void input_request(Session& lower, const Header& header, Message&& message) noexcept;
+  [[nodiscard]] ServerEnd* accept(Session& lower, const Header& header) noexcept;
+  void meet(Session& lower, const Header& header) noexcept;
+  void drop(const ChannelKey& key, ServerEnd& end) noexcept;
+  [[nodiscard]] bool take_room(End& end) noexcept;
+  void give_room(End& end) noexcept;
+  void deliver_waiting() noexcept;
+  void keep_sweeping() noexcept;
+  void sweep(bool at_once) noexcept;
+
+  const PairedOptions options_;
+  Protocol& below_;
+  Map<ChannelKey, std::unique_ptr<ClientEnd>> clients_;
+  Map<ChannelKey, SessionRef> servers_;
+  Map<Number, Protocol*> enabled_;
+  Map<HostKey, std::shared_ptr<std::size_t>> of_hosts_;
+  std::uint32_t call_number_;       ///< The last one: one row for all channels, so that none ever goes back.
+  std::uint32_t meetings_ = 0;      ///< In this life.
+  std::size_t received_bytes_ = 0;  ///< Of what is being received,
+  const End* beyond_ = nullptr;     ///< and who may go beyond the limit, so that one message at least is finished.
+  bool waiting_for_room_ = false;   ///< Somebody's receive buffer is full.
+  std::size_t kept_bytes_ = 0;      ///< Of replies.
+  Event room_;
+  Event sweep_;
+};
+
+inline PairedProtocol& End::paired() const noexcept { return static_cast<PairedProtocol&>(protocol()); }
+
+}  // namespace lrpc::netrpc::paired

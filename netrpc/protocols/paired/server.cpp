@@ -1,0 +1,93 @@
+// The server's end: receives a request, sends its reply.
+#include "netrpc/protocols/paired/protocol.h"
+
+namespace lrpc::netrpc::paired {
+
+ServerEnd::ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
+                     std::uint64_t conversation, std::shared_ptr<std::size_t> of_host)
+    : End(protocol, high, participants, std::move(lower), bits::kFromServer), of_host_(std::move(of_host)) {
+  conversation_ = conversation;
+  ++*of_host_;
+}
+
+ServerEnd::~ServerEnd() { --*of_host_; }
+
+void ServerEnd::vanish() noexcept {
+  sending_.stop();
+  let_go_of_reply();
+  let_go_of_received();
+  executing_ = false;
+  silent_ = true;
+  due_ = Time::max();
+  lower_ = {};
+}
+
+void ServerEnd::pop(const Header& header, Message&& message) noexcept {
+  const SessionRef keep(this);
+  used = true;
+  const std::int32_t newer = fresh_ ? 1 : ahead(header.call_number, call_);
+  if (newer > 0 && header.data() && header.segment == 1) {
+    // The receive buffer is full, as it were: the request before has not been answered.
+    if (executing_) return;
+    // It acknowledges the reply to the one before (§2.5).
+    sending_.stop();
+    let_go_of_reply();
+    let_go_of_received();
+    call_ = header.call_number;
+    fresh_ = silent_ = false;
+    moved_ = true;
+    receiving_.begin();
+    return arrived(header, std::move(message));
+  }
+  if (newer != 0 || silent_) {
+    ++paired().counted.duplicates;
+    return;
+  }
+  if (header.data() && header.has(bits::kPleaseAck) && sending_.active() && sending_.segment() == 1) {
+    // The client lacks the reply, whose first segment acknowledges the request too.
+    ++paired().counted.duplicates;
+    ++paired().counted.retransmissions;
+    sending_.again();
+    (void)transmit();
+    return;
+  }
+  moved_ = moved_ || header.data();
+  arrived(header, std::move(message));
+}
+
+void ServerEnd::received(Message&& request) noexcept {
+  executing_ = true;
+  high().call_demux(*this, std::move(request));
+}
+
+void ServerEnd::reply(Message message) noexcept {
+  if (!executing_) return;
+  executing_ = false;
+  const SessionRef keep(this);
+  const std::size_t cost = message.size() + PairedProtocol::kCost;
+  std::size_t& all = paired().kept_bytes_;
+  const std::size_t memory = paired().options_.memory;
+  // No error message goes to another host (§2.8): a server that says nothing more is one that has gone.
+  if (message.size() > paired().options_.max_message || cost > memory || all > memory - cost) return broken();
+  all += kept_ = cost;
+  moved_ = true;
+  if (!begin(std::move(message))) return broken();
+  patience_ = sending_.last() ? paired().options_.reply_timeout : Duration(0);
+  wait();
+  if (transmit() == Errc::message_too_long) broken();
+}
+
+void ServerEnd::broken() noexcept {
+  sending_.stop();
+  let_go_of_reply();
+  let_go_of_received();
+  silent_ = true;
+  due_ = Time::max();
+}
+
+void ServerEnd::let_go_of_reply() noexcept {
+  paired().kept_bytes_ -= std::exchange(kept_, 0);
+  let_go_of_sent();
+}
+
+}  // namespace lrpc::netrpc::paired
