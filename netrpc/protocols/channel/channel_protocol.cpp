@@ -209,6 +209,7 @@ void ChannelProtocol::answered(Session& lower, const ChannelHeader& header) noex
 void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
   if (peer.boot_id == boot_id || peer.has_ended(boot_id)) return;
   const BootId before = std::exchange(peer.boot_id, boot_id);
+  peer.answers_questions = false;
   ++learning_;
   if (before != 0) {
     // Where another protocol has told, the list may be full: the oldest is the least likely to come.

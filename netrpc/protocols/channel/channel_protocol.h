@@ -26,11 +26,12 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  HostAddress host;          ///< Zero where the layer below knows a device address only.
-  BootId boot_id = 0;        ///< The life it is in; zero: not asked yet.
-  std::size_t maximum = 0;   ///< Bytes of a CHANNEL message with its header.
-  std::size_t optimum = 0;   ///< The same, in one packet.
-  PathChanges path_changes;  ///< Since the two were asked for.
+  HostAddress host;                ///< Zero where the layer below knows a device address only, as yet.
+  BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
+  std::size_t maximum = 0;         ///< Bytes of a CHANNEL message with its header.
+  std::size_t optimum = 0;         ///< The same, in one packet.
+  PathChanges path_changes;        ///< Since the two were asked for.
+  bool answers_questions = false;  ///< In this life: it has.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
@@ -121,6 +122,7 @@ class ClientChannel final : public Session {
   void arm(Time now) noexcept;
   void expired() noexcept;
   void measure(Time now) noexcept;
+  void answered_twice() noexcept;
   void finish(Errc outcome, Message&& reply) noexcept;
 
   ChannelPeer& peer_;
@@ -141,8 +143,10 @@ class ClientChannel final : public Session {
   // A request of several packets is not sent again before the server has said that it lacks it.
   Time requested_{};         ///< When the request was sent last.
   Duration asking_after_{};  ///< How long after that the server is asked.
-  std::uint8_t asked_ = 0;   ///< Questions since then that have not been answered.
-  bool lacking_ = false;     ///< The server lacks what was sent then.
+  std::uint8_t asked_ = 0;   ///< Questions since the last answer to one.
+  Time asked_at_{};          ///< When the last of them was sent.
+  bool lacking_ = false;     ///< The server lacks what was sent then, and is to be sent it again.
+  bool lacked_ = false;      ///< It has said so in this call.
   std::uint8_t resent_ = 0;  ///< How often the request has been sent again.
   bool ambiguous_ = false;   ///< The reply may answer something that was sent later than the request.
   Repeated repeated_;

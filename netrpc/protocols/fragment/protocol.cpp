@@ -23,7 +23,7 @@ namespace fragment {
 namespace {
 using namespace std::chrono_literals;
 // Until something has been measured; and a scheduler's hiccup is no loss.
-constexpr RoundTripEstimate kAnswerTime{5ms, 50us, 1s};
+constexpr RoundTripEstimate kAnswerTime{5ms, 20us, 1s};
 constexpr RoundTripEstimate kRequestTime{100ms, 200us, 1s};
 }  // namespace
 
