@@ -60,7 +60,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   interval_ = peer_.round_trip.timeout(0, {});
   send_due_ = now + interval_;
   arm(now);
-  send(flags::kBootQuery);
+  (void)send(flags::kBootQuery);  // a layer below may know another way the next time
 }
 
 /// Sends the request for the first time. The caller keeps the session alive.
@@ -111,12 +111,12 @@ bool ClientChannel::push_header(std::uint16_t flag, Message& message) noexcept {
   return true;
 }
 
-/// A message without data.
-void ClientChannel::send(std::uint16_t flag) noexcept {
+/// A message without data. What cannot be sent is lost, as on the way, unless the caller knows better.
+Errc ClientChannel::send(std::uint16_t flag) noexcept {
   Message message(channels().host().pool());
-  if (!push_header(flag, message)) return;
+  if (!push_header(flag, message)) return Errc::limit_reached;
   ++channels().counted.sent;
-  (void)peer_.lower->push(std::move(message));  // if it cannot be sent it is lost, as on the way
+  return peer_.lower->push(std::move(message));
 }
 
 /// The timer is left running when a call is done, and does nothing then: calls that follow each other do not touch it.
@@ -155,7 +155,8 @@ void ClientChannel::send_again(Time now) noexcept {
   ambiguous_ = true;
   ++channels().counted.retransmissions;
   if (state_ == State::querying) {
-    send(flags::kBootQuery);
+    // Nothing has been sent that could be executed: who is not there need not be waited for.
+    if (send(flags::kBootQuery) == Errc::host_unreachable) finish(Errc::host_unreachable, {});
   } else if (state_ == State::executing || transaction_ == nullptr) {
     (void)send(flags::kPleaseAck);
   } else if (more_in_request_ != 0 && !lacking_ && (asked_ < kQuestions || peer_.answers_questions)) {

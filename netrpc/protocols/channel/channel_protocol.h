@@ -53,6 +53,8 @@ struct ChannelPeer {
   static constexpr std::size_t kMostEnded = 128;
   std::vector<EndedLife> ended;
 
+  /// Whether both are known to be the same host; a layer below that did not know before is asked again.
+  [[nodiscard]] bool same_host(ChannelPeer& other) noexcept;
   void ask_sizes(const ChannelOptions& options) noexcept;
   /// Asks again where a peer has said what it receives.
   void look_at_sizes(const ChannelOptions& options) noexcept {
@@ -114,7 +116,7 @@ class ClientChannel final : public Session {
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void start(Message&& request) noexcept;
   [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) noexcept;
-  void send(std::uint16_t flag) noexcept;
+  Errc send(std::uint16_t flag) noexcept;
   void send_again(Time now) noexcept;
   void send_request_again(Time now) noexcept;
   /// The server says that it lacks the request.
@@ -253,7 +255,7 @@ class ChannelProtocol final : public Protocol {
   void learn(ChannelPeer& peer, BootId boot_id) noexcept;
   void host_rebooted(HostAddress host, BootId now) noexcept;
   void closed(ClientChannel& channel, ChannelPeer& peer, std::uint64_t sequence) noexcept;
-  [[nodiscard]] bool recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
+  [[nodiscard]] ChannelPeer* recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
   void forget_life(const ChannelPeer& peer, BootId life) noexcept;
   void list(ServerChannel& channel) noexcept;
   void unlist(ServerChannel& channel) noexcept;
@@ -270,7 +272,7 @@ class ChannelProtocol final : public Protocol {
   Map<LowerKey, std::unique_ptr<ChannelPeer>> peers_;
   Map<HostKey, ChannelPeer*> called_;  ///< Those that have been called, while their servers remember it.
   /// Where requests of a client's life have been executed, for as long as that is remembered.
-  Map<LifeKey, const ChannelPeer*> recorded_;
+  Map<LifeKey, ChannelPeer*> recorded_;
   /// Above every sequence number that any closed channel has used: a number that is used again goes on behind it, so
   /// that nothing has to be remembered of closed channels.
   std::uint64_t next_sequence_;
