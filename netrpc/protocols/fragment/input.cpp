@@ -102,7 +102,7 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
     ++counted.refused;
     return nullptr;
   }
-  auto made = make_session(**high, participants, key, SessionRef(&lower), header.clnt_host);
+  auto made = make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host);
   if (!made) {
     ++counted.refused;
     return nullptr;

@@ -56,8 +56,9 @@ struct Reassembly {
 
 class FragmentSession final : public CachedSession {
  public:
+  /// `heard`: the peer has chosen `lower`, by sending through it.
   FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants, const PeerKey& key,
-                  SessionRef lower, HostAddress local, HostAddress remote);
+                  SessionRef lower, bool heard, HostAddress local, HostAddress remote);
   ~FragmentSession() override;
 
   Errc push(Message message) noexcept override;
@@ -143,7 +144,7 @@ class FragmentProtocol final : public Protocol {
   void demux_slowly(Session& lower, const Header& header, Message message) noexcept;
   [[nodiscard]] FragmentSession* session_of(Session& lower, const Header& header) noexcept;
   Result<FragmentSession*> make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key,
-                                        SessionRef lower, HostAddress remote);
+                                        SessionRef lower, bool heard, HostAddress remote);
   [[nodiscard]] Status enable_lower();
   [[nodiscard]] ParticipantSet for_lower(const ParticipantSet& participants) const;
   [[nodiscard]] std::size_t uncut() const noexcept;
