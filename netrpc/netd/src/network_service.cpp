@@ -36,14 +36,15 @@ struct WaitingHere {
   ~WaitingHere() { --waiting_here; }
 };
 
-/// What the graph says, in the Transport's words.
+/// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other one
+/// refuses stands in its reply.
 Errc transport_outcome(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted: return Errc::timed_out;
     case Errc::not_permitted:
     case Errc::host_unreachable: return outcome;
     case Errc::limit_reached:
-    case Errc::message_too_long: return Errc::limit_reached;
+    case Errc::message_too_long: return Errc::system_error;
     default: return Errc::peer_gone;
   }
 }
@@ -161,7 +162,7 @@ void NetworkService::forget_unused() noexcept {
 Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
                           std::span<std::byte> reply, std::size_t& reply_size,
                           std::chrono::milliseconds timeout) noexcept {
-  if (request.size() > max_message_) return Errc::limit_reached;
+  if (request.size() > max_message_) return Errc::system_error;
   const Shepherd inside(host().monitor());
   if (!calling_) return Errc::peer_gone;
   ++statistics_.calls;
@@ -173,7 +174,7 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   Message message = Message::copy_of(host().pool(), request);
   if (!opened || !message.allocated()) {
     ++statistics_.calls_failed;
-    return opened ? Errc::limit_reached : transport_outcome(opened.code());
+    return opened ? Errc::system_error : transport_outcome(opened.code());
   }
   const SessionRef session = *opened;
   const WaitingHere here;
