@@ -70,7 +70,7 @@ class Network {
     if (const Errc lost = wait_for_joining(command); lost != Errc::ok) return lost;
     if (command == kPing) ++pings;
     const std::uint16_t refused =
-        service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, command, copy, reply, size);
+        service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, ++arrivals, command, copy, reply, size);
     if (refused != 0) return static_cast<Errc>(refused);
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
     return Errc::ok;
@@ -94,6 +94,7 @@ class Network {
   static constexpr std::uint16_t kCall = 2;
   static constexpr std::uint16_t kPing = 4;
   std::atomic<std::uint64_t> pings{0};  ///< That somebody was there to hear.
+  std::atomic<lrpc::netpath::Arrival> arrivals{0};
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
   std::atomic<bool> lose_replies_to_calls{false};
 
