@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "users.h"
 
@@ -91,6 +92,53 @@ TEST(Accounts, the_handles_of_a_user_are_counted_together_while_it_has_something
   one.reset();
   const Share later = accounts->take(kAlice, {.bindings = 1});
   EXPECT_NE(accounts->handles(kAlice), count);
+}
+
+/// Something that has ended and counts as long as it is in use.
+struct Ended {
+  explicit Ended(Share counted) : share(std::move(counted)) {}
+  bool settle() noexcept {
+    ++asked;
+    if (in_use) return false;
+    share.give();
+    return true;
+  }
+  Share share;
+  bool in_use = true;
+  int asked = 0;
+};
+
+TEST(Accounts, what_could_not_settle_is_asked_again_until_it_can) {
+  const auto accounts = accounts_of({});
+  auto gone = std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1}));
+  const auto ended = std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1}));
+  accounts->settle_later(gone);
+  accounts->settle_later(ended);
+  gone.reset();
+  for (int i = 0; i < 3; ++i) accounts->settle_ended();
+  EXPECT_EQ(accounts->all(), (Holding{.bindings = 1}));
+  ended->in_use = false;
+  for (int i = 0; i < 3; ++i) accounts->settle_ended();
+  EXPECT_EQ(accounts->all(), Holding{});
+  EXPECT_EQ(ended->asked, 4) << "not after it has settled";
+}
+
+TEST(Accounts, so_many_that_have_ended_are_asked_at_once_and_the_others_the_next_time) {
+  const auto accounts = accounts_of({});
+  std::vector<std::shared_ptr<Ended>> all;
+  for (std::size_t i = 0; i < Accounts::kAskedAgain + 3; ++i) {
+    all.push_back(std::make_shared<Ended>(accounts->take(kAlice, {.bindings = 1})));
+    accounts->settle_later(all.back());
+  }
+  accounts->settle_ended();
+  EXPECT_EQ(all[Accounts::kAskedAgain - 1]->asked, 1);
+  EXPECT_EQ(all[Accounts::kAskedAgain]->asked, 0);
+  for (const auto& one : all) one->in_use = false;
+  accounts->settle_ended();
+  EXPECT_EQ(all[Accounts::kAskedAgain]->asked, 1);
+  EXPECT_EQ(accounts->all(), (Holding{.bindings = 3}));
+  accounts->settle_ended();
+  EXPECT_EQ(accounts->all(), Holding{});
 }
 
 TEST(Accounts, a_share_outlives_the_server_that_counted_it) {

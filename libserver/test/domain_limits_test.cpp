@@ -153,6 +153,18 @@ TEST_F(DomainLimits, a_binding_that_has_ended_counts_until_its_memory_is_unmappe
   EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
 }
 
+TEST_F(DomainLimits, a_call_that_was_claimed_when_its_binding_ended_counts_no_longer_once_it_is_over) {
+  Domain domain({.max_bindings_per_user = 1, .max_descriptors_per_user = 2});
+  ASSERT_TRUE(bind(domain, client(1, kAlice)));
+  const Running running(domain.bindings().find(1));
+  unbind(domain, 1);
+  ASSERT_EQ(bind(domain, client(1, kAlice)).code(), Errc::limit_reached);
+  running.binding->astacks()[0].linkage.release(1);  // the binding is still held
+  EXPECT_TRUE(bind(domain, client(1, kAlice)));
+  EXPECT_EQ(running.binding->bell(), -1);
+  EXPECT_EQ(bind(domain, client(1, kAlice)).code(), Errc::limit_reached);
+}
+
 TEST_F(DomainLimits, bytes_of_a_region_count_until_it_is_unmapped) {
   Domain domain({.max_region_bytes_per_user = 2 * region_bytes()});
   ASSERT_TRUE(bind(domain, client(1, kAlice)));

@@ -163,7 +163,7 @@ class OnePolicy final : public Policy {
   explicit OnePolicy(std::string denied, std::size_t names = kNoLimit) : denied_(std::move(denied)), names_(names) {}
   // NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks): it does not see that a Result owns its text
   Status may_export(const Peer&, std::string_view name) override { return may(name); }
-  Status may_import(const Peer&, std::string_view name, const Peer*) override { return may(name); }
+  Status may_import(const Peer&, std::string_view name, const lrpc::shim::Credentials*) override { return may(name); }
   // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
   UserQuota quota(uid_t, const UserQuota& standard) override {
     UserQuota quota = standard;

@@ -178,7 +178,7 @@ class TestPolicy final : public Policy {
   Status may_export(const Peer&, std::string_view name) override {
     return name == "forbidden" ? Status(Error{Errc::not_permitted, "no such export here"}) : Status();
   }
-  Status may_import(const Peer&, std::string_view name, const Peer*) override {
+  Status may_import(const Peer&, std::string_view name, const lrpc::shim::Credentials*) override {
     return name == "closed" ? Status(Error{Errc::not_permitted, "closed to you"}) : Status();
   }
 };

@@ -81,12 +81,16 @@ class RetryTimer {
     in_a_row_ = 0;
     if (doubled_ < kMostDoubled) ++doubled_;
   }
+  /// An exchange that was taken for a loss was none. When none of those is left, none has been.
+  constexpr void not_lost() noexcept {
+    if (losses_ != 0 && --losses_ == 0)
+      lost_lately_ = static_cast<std::uint8_t>(std::max(lost_before_ - (kMemory - lost_lately_), 0));
+  }
   /// What was sent again had not been lost: the peer has said so, or has answered both copies. The exchange took
   /// `took`: the timeout is doubled until it covers that, and stays so until something can be measured. `no_loss`:
-  /// it has been ambiguous() before, and was taken for a loss. When none of those is left, none has been.
+  /// it has been ambiguous() before, and was taken for a loss.
   constexpr void needless(Duration took, bool no_loss = false) noexcept {
-    if (no_loss && losses_ != 0 && --losses_ == 0)
-      lost_lately_ = static_cast<std::uint8_t>(std::max(lost_before_ - (kMemory - lost_lately_), 0));
+    if (no_loss) not_lost();
     disturbed_ = true;
     in_a_row_ = 0;
     while (doubled_ < kMostDoubled && timeout() <= took) ++doubled_;
@@ -138,6 +142,7 @@ struct Repeated {
   std::uint32_t life = 0;  ///< The server's.
   std::size_t more = 0;    ///< Packets beyond the first of request and reply.
   Duration took{};         ///< Zero: there was none, or it has been made use of.
+  bool asked = false;      ///< Nothing was sent again: the peer was only asked whether it has the request.
 
   [[nodiscard]] bool is(std::uint32_t of_sequence, std::uint32_t of_life) const noexcept {
     return took != Duration::zero() && sequence == of_sequence && life == of_life;

@@ -24,6 +24,12 @@ class Way {
 
   /// Messages leave through `session` from now on. What is under way may still arrive through the one before.
   void take(SessionRef session) noexcept;
+  /// The same for one that the peer has chosen, by sending through it: changed() says once that there may be a better
+  /// one. Only who asks for that makes ARP ask for the peer, and hears of it when ARP has answered.
+  void take_from_peer(SessionRef session) noexcept {
+    take(std::move(session));
+    changes_.doubt(peers(), owner_.peer());
+  }
   /// The peer's messages arrive through `session`. Of several the last two are remembered.
   void hear(Session& session) noexcept;
   /// No messages leave any more, nor arrive.

@@ -1,7 +1,6 @@
 // More than two hosts: two Ethernets joined by a router, and four hosts on one.
 #include <thread>
 
-#include "eventually.h"
 #include "wire_host.h"
 
 namespace testing_wires {
@@ -30,13 +29,8 @@ TEST_P(Segments, JoinedByARouterAreReachedByIpWhileNeighboursAreReachedByEtherne
   WireHost neighbour(neighbour_place, neighbour_address, stack());
   WireHost client(client_place, client_address, stack());
   for (const HostAddress peer : {server_address, neighbour_address}) client.open(peer);
-  // Nobody waits for ARP: until it has answered, packets may go over IP.
-  const auto over_ip = [&] { return neighbour.counted("ip").sent + neighbour.counted("ip").received; };
-  std::uint64_t before = 0;
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    before = over_ip();
-    return client.call(neighbour_address, 0, 0).outcome == Errc::ok && over_ip() == before;
-  }));
+  call_until_over_ethernet(client, neighbour_address, {&neighbour});
+  const std::uint64_t before = over_ip({&neighbour});
   for (const std::size_t size : kSizesOfCalls) {
     for (const HostAddress peer : {server_address, neighbour_address}) {
       const Answer answer = client.call(peer, size, size);
@@ -48,7 +42,7 @@ TEST_P(Segments, JoinedByARouterAreReachedByIpWhileNeighboursAreReachedByEtherne
   EXPECT_EQ(server.counted("eth").received, 0U);
   EXPECT_EQ(server.counted("eth").sent, 0U);
   EXPECT_GE(neighbour.counted("eth").received, std::size(kSizesOfCalls));
-  EXPECT_EQ(over_ip(), before);
+  EXPECT_EQ(over_ip({&neighbour}), before);
 }
 
 TEST_P(Segments, OfFourHostsCarryTheCallsOfEachToEachFromSeveralThreads) {

@@ -1,5 +1,4 @@
 // Two hosts on one Ethernet: the choice of the Ethernet, and what messages cost.
-#include "eventually.h"
 #include "length.h"
 #include "wire_host.h"
 
@@ -23,23 +22,14 @@ TEST_P(TwoHosts, OnOneEthernetTalkInEthernetFramesOnly) {
   WireHost server(*server_, kServer, stack());
   WireHost client(*client_, kClient, stack());
   client.open(kServer);
-  // Nobody waits for ARP: until it has answered, packets may go over IP.
-  const auto over_ip = [&] {
-    std::uint64_t packets = 0;
-    for (WireHost* const host : {&client, &server}) packets += host->counted("ip").sent + host->counted("ip").received;
-    return packets;
-  };
-  std::uint64_t before = 0;
-  EXPECT_TRUE(testing_lrpc::eventually([&] {
-    before = over_ip();
-    return client.call(kServer, 0, 0).outcome == Errc::ok && over_ip() == before;
-  }));
+  call_until_over_ethernet(client, kServer, {&client, &server});
+  const std::uint64_t before = over_ip({&client, &server});
   for (const std::size_t size : kSizesOfCalls) {
     const Answer answer = client.call(kServer, size, size);
     EXPECT_EQ(answer.outcome, Errc::ok) << size << " bytes";
     EXPECT_TRUE(answer.right) << size << " bytes";
   }
-  EXPECT_EQ(over_ip(), before);
+  EXPECT_EQ(over_ip({&client, &server}), before);
   for (WireHost* const host : {&client, &server}) {
     EXPECT_GE(host->counted("eth").sent, std::size(kSizesOfCalls));
     EXPECT_GE(host->counted("eth").received, std::size(kSizesOfCalls));

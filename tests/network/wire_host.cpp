@@ -3,6 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "eventually.h"
 #include "lrpc/netrpc/all_kinds.h"
 
 namespace testing_wires {
@@ -168,6 +169,19 @@ control::Statistics WireHost::counted(std::string_view instance) {
     return {};
   }
   return std::get<control::Statistics>(request);
+}
+
+std::uint64_t over_ip(std::initializer_list<WireHost*> hosts) {
+  std::uint64_t packets = 0;
+  for (WireHost* const host : hosts) packets += host->counted("ip").sent + host->counted("ip").received;
+  return packets;
+}
+
+void call_until_over_ethernet(WireHost& client, HostAddress server, std::initializer_list<WireHost*> hosts) {
+  EXPECT_TRUE(testing_lrpc::eventually([&] {
+    const std::uint64_t before = over_ip(hosts);
+    return client.call(server, 0, 0).outcome == Errc::ok && over_ip(hosts) == before;
+  }));
 }
 
 }  // namespace testing_wires

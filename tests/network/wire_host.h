@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -110,6 +112,12 @@ constexpr HostAddress kServer = address(0, 2);
 constexpr HostAddress kOther = address(0, 3);
 /// "10.0.1.2/24"
 std::string text(HostAddress address);
+
+/// Packets that these hosts have sent or received over IP.
+std::uint64_t over_ip(std::initializer_list<WireHost*> hosts);
+/// Calls `server`, which `client` has opened, until a call takes no packet of theirs over IP. Nobody waits for ARP: until
+/// it has answered, packets may go over IP; from its answer on none does.
+void call_until_over_ethernet(WireHost& client, HostAddress server, std::initializer_list<WireHost*> hosts);
 
 /// Sizes of requests: null calls, one packet, many.
 inline constexpr std::size_t kSizesOfCalls[] = {0, 1000, 16'000};

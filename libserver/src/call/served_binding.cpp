@@ -92,13 +92,18 @@ bool ServedBinding::revoke() noexcept {
   return true;
 }
 
-void ServedBinding::settle() noexcept {
-  if (grown_astacks.load() != 0 || !none_executes(astacks_)) return;
+bool ServedBinding::settle() noexcept {
+  if (grown_astacks.load() != 0 || !none_executes(astacks_)) return false;
+  const auto place = shim::handover_place(id(), nullptr);
+  shim::take_over(place);  // from its procedures
   parts_.share.give();
-  if (gate() == shim::Gate::trap) return;  // its listener's thread may still sleep on the pidfd
-  parts_.client_pidfd.reset();
-  bell_.reset();
-  parts_.descriptors.reset();
+  if (gate() != shim::Gate::trap) {  // its listener's thread may still sleep on the pidfd
+    parts_.client_pidfd.reset();
+    bell_.reset();
+    parts_.descriptors.reset();
+  }
+  shim::hand_over(place);  // to whoever lets go of the binding last
+  return true;
 }
 
 // ---- Secondary A-stacks ----

@@ -159,8 +159,9 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   bool revoke() noexcept;
   /// Once it has been revoked, is watched no more, and its secondary regions have been settled: if no procedure of it
   /// runs, it counts for its user no longer, and has no descriptors. Who only holds it (an E-stack that has not looked
-  /// yet, the poller while it is in another client's procedure) is not to keep the user from binding anew. Once.
-  void settle() noexcept;
+  /// yet, the poller while it is in another client's procedure) is not to keep the user from binding anew. False: a
+  /// procedure may run; to be tried again (Accounts::settle_later()). By one thread at a time.
+  [[nodiscard]] bool settle() noexcept;
   [[nodiscard]] int bell() const noexcept { return bell_.get(); }
   /// What the client has sent is its user's to wait for.
   [[nodiscard]] shim::Stranger stranger() const { return {parts_.client.uid, parts_.descriptors}; }

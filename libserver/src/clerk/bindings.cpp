@@ -72,6 +72,7 @@ void Bindings::end_all() {
 }
 
 Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, bool remote) {
+  accounts_->settle_ended();
   const Holding wanted = holding_of(interface);
   if (Status room = accounts_->room(wanted); !room) return room;
   if (remote) return {};  // the network domain limits those, host by host
@@ -180,8 +181,8 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
   secondary_.end(*binding);
   shim::take_over(shim::handover_place(binding->id(), nullptr));  // what its procedures have done with the objects
   binding->handles().close_all();
-  binding->settle();
   shim::hand_over(shim::handover_place(binding->id(), nullptr));  // to whoever lets go of the binding last
+  if (!binding->settle()) accounts_->settle_later(binding);
   return binding;
 }
 

@@ -55,11 +55,12 @@ void SecondaryRegion::revoke_words() noexcept {
   for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
 }
 
-void SecondaryRegion::settle() noexcept {
-  if (!none_executes(astacks_)) return;
+bool SecondaryRegion::settle() noexcept {
+  if (!none_executes(astacks_)) return false;
   settled_ = true;
   binding_->grown_astacks.fetch_sub(astacks_.size());
   share_.give();
+  return true;
 }
 
 // ---- The clerk ----
@@ -90,6 +91,8 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   for (const auto& region : binding->secondary()) {
     if (has_ended(region->line())) on_line(*binding, region);
   }
+
+  accounts_->settle_ended();
 
   // As many as the limits leave.
   const uid_t user = binding->client().uid;
@@ -143,7 +146,11 @@ void SecondaryRegions::on_line(ServedBinding& binding, const std::shared_ptr<Sec
   region->hang_up();
   region->close();
   estacks_.let_go(region->astacks());
-  if (ours) region->settle();
+  if (ours) settle(region);
+}
+
+void SecondaryRegions::settle(const std::shared_ptr<SecondaryRegion>& region) noexcept {
+  if (!region->settle()) accounts_->settle_later(region);
 }
 
 // G10
@@ -151,7 +158,7 @@ void SecondaryRegions::end(ServedBinding& binding) {
   for (const auto& region : binding.take_secondary()) {
     watcher_.unwatch(region->line_watch);
     region->hang_up();
-    region->settle();
+    settle(region);
   }
 }
 

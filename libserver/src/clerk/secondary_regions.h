@@ -43,9 +43,9 @@ class SecondaryRegion {
   /// No call on it is executed any more: the client has let go, or the binding is revoked (then its words are, too).
   void close() noexcept;
   void revoke_words() noexcept;
-  /// Once it has been closed and is in no list: it counts no longer, if no procedure runs on it; else until it is
-  /// unmapped. Once.
-  void settle() noexcept;
+  /// Once it has been closed and is in no list: it counts no longer, if no procedure runs on it. False: one may; to be
+  /// tried again (Accounts::settle_later()). By one thread at a time.
+  [[nodiscard]] bool settle() noexcept;
 
   std::uint64_t line_watch = 0;  ///< The clerk's.
 
@@ -77,6 +77,7 @@ class SecondaryRegions {
  private:
   [[nodiscard]] Status try_grow(const std::shared_ptr<ServedBinding>& binding, shim::PeerSocket& line);
   void on_line(ServedBinding& binding, const std::shared_ptr<SecondaryRegion>& region);
+  void settle(const std::shared_ptr<SecondaryRegion>& region) noexcept;
 
   const ServerOptions& options_;
   shim::Watcher& watcher_;

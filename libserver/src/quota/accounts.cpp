@@ -132,6 +132,23 @@ std::shared_ptr<HandleCount> Accounts::handles(uid_t user) {
   return count;
 }
 
+void Accounts::settle_ended() noexcept {
+  std::list<Unsettled> asked;
+  {
+    const std::lock_guard lock(unsettled_mutex_);
+    auto last = unsettled_.begin();
+    for (std::size_t i = 0; i < kAskedAgain && last != unsettled_.end(); ++i) ++last;
+    asked.splice(asked.end(), unsettled_, unsettled_.begin(), last);
+  }
+  // A secondary region is before its binding, which settles only after it.
+  asked.remove_if([](const Unsettled& one) {
+    const std::shared_ptr<void> ended = one.ended.lock();
+    return ended == nullptr || one.settle(ended.get());
+  });
+  const std::lock_guard lock(unsettled_mutex_);
+  unsettled_.splice(unsettled_.end(), asked);
+}
+
 Holding Accounts::all() const {
   const std::lock_guard lock(mutex_);
   return all_;

@@ -4,9 +4,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "lrpc/server/handle_table.h"
@@ -73,8 +75,29 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   /// Of all users.
   [[nodiscard]] Holding all() const;
 
+  /// `ended` has just been asked to settle() and could not, because a call of it was claimed at that moment: it is asked
+  /// again by settle_ended(), unless its memory is unmapped first. Without memory for this it counts until then. Any
+  /// thread.
+  template <class Ended>
+  void settle_later(const std::shared_ptr<Ended>& ended) noexcept {
+    try {
+      std::list<Unsettled> one{{ended, [](void* again) noexcept { return static_cast<Ended*>(again)->settle(); }}};
+      const std::lock_guard lock(unsettled_mutex_);
+      unsettled_.splice(unsettled_.end(), one);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  /// Before anybody is told that there is no room. Asks so many again that have ended, at most. Not under a lock of
+  /// ours: it may close what they have, and unmap them.
+  void settle_ended() noexcept;
+  static constexpr std::size_t kAskedAgain = 64;
+
  private:
   friend Share;
+  struct Unsettled {
+    std::weak_ptr<void> ended;
+    bool (*settle)(void* ended) noexcept;
+  };
   struct User {
     Holding has;
     std::shared_ptr<HandleCount> handles;
@@ -86,6 +109,8 @@ class Accounts : public std::enable_shared_from_this<Accounts> {
   mutable std::mutex mutex_;
   Holding all_;
   std::map<uid_t, User> users_;
+  std::mutex unsettled_mutex_;
+  std::list<Unsettled> unsettled_;
 };
 
 }  // namespace lrpc::server

@@ -20,7 +20,7 @@ class DefaultPolicy final : public Policy {
                                           " only; run one of your own, or start it with --allow-export anyone or a "
                                           "policy that allows it"};
   }
-  Status may_import(const Peer&, std::string_view, const Peer*) override { return {}; }
+  Status may_import(const Peer&, std::string_view, const shim::Credentials*) override { return {}; }
 
  private:
   ExportRule rule_;

@@ -104,7 +104,7 @@ Status FilePolicy::may_export(const Peer& server, std::string_view name) {
   return decided(Action::export_name, server, name);
 }
 
-Status FilePolicy::may_import(const Peer& client, std::string_view name, const Peer*) {
+Status FilePolicy::may_import(const Peer& client, std::string_view name, const shim::Credentials*) {
   return decided(Action::import_name, client, name);
 }
 

@@ -92,10 +92,7 @@ Status Core::may_export(const Connection& peer, const shim::ExportRequest& body)
 }
 
 Status Core::may_import(const Connection& client, const std::string& name, const Connection* server) {
-  const WholePeer asks(client);
-  std::optional<WholePeer> serves;
-  if (server != nullptr) serves.emplace(*server);
-  Status may = policy_->may_import(asks.get(), name, serves ? &serves->get() : nullptr);
+  Status may = policy_->may_import(WholePeer(client).get(), name, server != nullptr ? &server->peer : nullptr);
   if (!may) {
     log_about(client.peer, LogLevel::info,
               describe_peer(client.peer) + " was refused: " + sanitized(may.error().message()));

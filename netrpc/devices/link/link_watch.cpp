@@ -49,19 +49,23 @@ void LinkWatch::look() noexcept {
   ask();
 }
 
-/// One question at a time. What the kernel has told meanwhile may be newer than its answer: then it is asked again. An
-/// answer for which there was no memory never comes: it is not waited for longer than kLongestQuestion.
+/// One question at a time. Whoever asks while one is under way may have a later reason: then it is asked again after the
+/// answer. What the kernel has told meanwhile may be newer than its answer: then that counts for nothing, and it is
+/// asked again. An answer for which there was no memory never comes: it is not waited for longer than kLongestQuestion.
 void LinkWatch::ask() noexcept {
   if (asking_ && host_.now() < asking_until_) {
-    ++news_heard_;
+    ask_again_ = true;
     return;
   }
+  ask_again_ = false;
   asking_until_ = host_.now() + kLongestQuestion;
   try {
     asking_ = asker_.ask([this, link = link(), own = state_.own(), news = news_heard_](rtnetlink::Requests& kernel) {
       return [this, news, answer = find(kernel, link, own)] {
         asking_ = false;
-        news == news_heard_ ? found(answer) : ask();
+        const bool newest = news == news_heard_;
+        if (newest) found(answer);
+        if (!newest || ask_again_) ask();
       };
     });
   } catch (const std::bad_alloc&) {  // the next look finds out

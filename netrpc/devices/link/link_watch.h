@@ -79,6 +79,7 @@ class LinkWatch final : private SocketReader {
   LinkUser* user_ = nullptr;
   bool watching_ = false;
   bool asking_ = false;
+  bool ask_again_ = false;  ///< Somebody has asked while a question was under way.
   Time asking_until_{};
   SocketId news_;
   std::uint64_t news_heard_ = 0;

@@ -36,14 +36,15 @@ struct WaitingHere {
   ~WaitingHere() { --waiting_here; }
 };
 
-/// What the graph says, in the Transport's words.
+/// What the graph says, in the Transport's words. A limit that is reached in the graph is this host's: what the other one
+/// refuses stands in its reply.
 Errc transport_outcome(Errc outcome) noexcept {
   switch (outcome) {
     case Errc::call_aborted: return Errc::timed_out;
     case Errc::not_permitted:
     case Errc::host_unreachable: return outcome;
     case Errc::limit_reached:
-    case Errc::message_too_long: return Errc::limit_reached;
+    case Errc::message_too_long: return Errc::system_error;
     default: return Errc::peer_gone;
   }
 }
@@ -76,7 +77,7 @@ NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsi
           kWorkers, [this](Command&& command) { serve_in_worker(std::move(command)); },
           [this](Rebooted rebooted) {
             if (netpath::RemoteService* const service = service_.load())
-              service->peer_rebooted(rebooted.host, rebooted.seen);
+              service->peer_rebooted(rebooted.host, rebooted.last);
           }),
       self_(std::make_shared<NetworkService*>(this)) {
   netrpc::control::MaximumMessage maximum;
@@ -106,8 +107,7 @@ void NetworkService::serve_with(netpath::RemoteService& service) {
   serving_ = true;
   host().peers().watch([self = std::weak_ptr(self_)](netrpc::HostAddress rebooted, netrpc::BootId, netrpc::BootId) {
     // Watchers stay as long as the host does.
-    if (const auto alive = self.lock())
-      (*alive)->workers_.put_rebooted({rebooted.value, std::chrono::steady_clock::now()});
+    if (const auto alive = self.lock()) (*alive)->workers_.put_rebooted({rebooted.value, (*alive)->last_arrival_});
   });
 }
 
@@ -161,7 +161,7 @@ void NetworkService::forget_unused() noexcept {
 Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
                           std::span<std::byte> reply, std::size_t& reply_size,
                           std::chrono::milliseconds timeout) noexcept {
-  if (request.size() > max_message_) return Errc::limit_reached;
+  if (request.size() > max_message_) return Errc::system_error;
   const Shepherd inside(host().monitor());
   if (!calling_) return Errc::peer_gone;
   ++statistics_.calls;
@@ -173,7 +173,7 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   Message message = Message::copy_of(host().pool(), request);
   if (!opened || !message.allocated()) {
     ++statistics_.calls_failed;
-    return opened ? Errc::limit_reached : transport_outcome(opened.code());
+    return opened ? Errc::system_error : transport_outcome(opened.code());
   }
   const SessionRef session = *opened;
   const WaitingHere here;
@@ -290,8 +290,8 @@ Message NetworkService::answer(Command& command) noexcept {
   Message reply = Message::make(host().pool(), kRefusal + max_message_);
   if (service == nullptr || !reply.allocated() || !command.request.flatten()) return refusal(Errc::limit_reached);
   std::size_t size = 0;
-  const std::uint16_t refused =
-      service->serve(command.from, command.number, command.request.bytes(), reply.bytes().subspan(kRefusal), size);
+  const std::uint16_t refused = service->serve(command.from, command.arrived, command.number, command.request.bytes(),
+                                               reply.bytes().subspan(kRefusal), size);
   if (refused != 0) return refusal(static_cast<Errc>(refused));
   netrpc::WireWriter(reply.bytes().data()).put(std::uint16_t{0});
   reply.truncate(kRefusal + std::min(size, max_message_));
@@ -304,7 +304,7 @@ void NetworkService::call_demux(Session& lower, Message request) noexcept {
   if (!serving_) return;  // whoever asks is told by the layer below that the call has failed
   ++statistics_.served;
   if (lower.participants().local.command == kAgree) return answer_agree(lower, std::move(request));
-  Command command{SessionRef(&lower), std::move(request), {}, lower.participants().local.command};
+  Command command{SessionRef(&lower), std::move(request), {}, ++last_arrival_, lower.participants().local.command};
   try {
     command.from = principal_of(lower);
   } catch (const std::bad_alloc&) {

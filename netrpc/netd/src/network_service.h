@@ -91,6 +91,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   bool calling_ = true;
   unsigned served_by_receivers_ = 0;  ///< Commands that run now in threads of the engine.
   NetworkStatistics statistics_;
+  netpath::Arrival last_arrival_ = 0;
   netrpc::Map<Called, netrpc::SessionRef> sessions_;  ///< To hosts that were called lately.
   netrpc::Event forget_;
   Workers workers_;

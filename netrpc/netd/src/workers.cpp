@@ -27,7 +27,7 @@ void Workers::put_rebooted(Rebooted host) noexcept {
   if (stopping_) return;
   const auto known = std::ranges::find(hosts_, host.host, &Rebooted::host);
   if (known != hosts_.end()) {  // the last time counts
-    known->seen = host.seen;
+    known->last = host.last;
     return;
   }
   // Beyond the limit somebody makes hosts up, whose bindings end by their silence.

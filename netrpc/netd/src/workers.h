@@ -1,7 +1,6 @@
 // Threads in which commands of other hosts are served when the thread that has received them must go on receiving.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -21,13 +20,14 @@ struct Command {
   netrpc::SessionRef session;
   netrpc::Message request;
   netpath::Principal from;
+  netpath::Arrival arrived = 0;
   std::uint16_t number = 0;
 };
 
-/// A host that has rebooted, and when that was seen.
+/// A host that has rebooted, and the last command, of any host, that had arrived when that was seen.
 struct Rebooted {
   netpath::HostAddress host = 0;
-  std::chrono::steady_clock::time_point seen;
+  netpath::Arrival last = 0;
 };
 
 /// Threads come as they are needed, up to a limit, and stay. Thread-safe.

@@ -95,18 +95,17 @@ Result<std::unique_ptr<RemoteBroker>> RemoteBroker::start(Transport& transport, 
   return std::unique_ptr<RemoteBroker>(new RemoteBroker(std::move(parts)));
 }
 
-std::uint16_t RemoteBroker::serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
-                                  std::span<std::byte> reply, std::size_t& reply_size) noexcept {
+std::uint16_t RemoteBroker::serve(const Principal& from, Arrival arrived, std::uint16_t command,
+                                  std::span<const std::byte> request, std::span<std::byte> reply,
+                                  std::size_t& reply_size) noexcept {
   try {
-    return parts_->hosts.serve(from, command, request, reply, reply_size);
+    return parts_->hosts.serve(from, arrived, command, request, reply, reply_size);
   } catch (...) {  // out of memory
     return static_cast<std::uint16_t>(Errc::limit_reached);
   }
 }
 
-void RemoteBroker::peer_rebooted(HostAddress host, std::chrono::steady_clock::time_point seen) noexcept {
-  parts_->hosts.forget(host, seen);
-}
+void RemoteBroker::peer_rebooted(HostAddress host, Arrival last) noexcept { parts_->hosts.forget(host, last); }
 
 std::uint64_t RemoteBroker::boot_id() const noexcept { return parts_->boot; }
 

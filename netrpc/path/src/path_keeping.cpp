@@ -51,8 +51,7 @@ void PathService::send_unbinds() {
         const std::string request = encode_unbind(one->key);
         const Errc sent =
             transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {}, size, limit);
-        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable ||
-            sent == Errc::limit_reached)
+        if (sent == Errc::timed_out || sent == Errc::peer_gone || sent == Errc::host_unreachable || wanting(sent))
           break;
       }
     } catch (const std::bad_alloc&) {
@@ -126,6 +125,10 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
       transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit);
   {
     std::lock_guard lock(mutex_);
+    if (sent == Errc::system_error) {  // it was not asked: neither a sign of life nor a silence, but soon to be asked
+      silence_.missed(host);
+      return {};
+    }
     if (sent == Errc::timed_out || sent == Errc::host_unreachable) {
       silence_.missed(host);
       if (!silence_.over(host, options_.now())) return {};

@@ -90,6 +90,9 @@ Status reached(Errc sent, const std::string& at) {
   if (sent == Errc::timed_out) return Error{Errc::timed_out, at + " did not answer in time"};
   if (sent == Errc::peer_gone || sent == Errc::host_unreachable)
     return Error{Errc::remote_unavailable, at + " cannot be reached, or no lrpc-netd runs there"};
+  if (sent == Errc::system_error)
+    return Error{Errc::limit_reached,
+                 at + " could not be asked: this machine's network domain is at a limit of its own"};
   return Error{sent, at + " refused: " + std::string(describe(sent))};
 }
 
@@ -167,6 +170,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   MessageSizes carried;
   Errc met = transport_.agree(*address, carried, kAgreePatience);
   if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
+  if (met == Errc::system_error) return raise(refusal(reached(met, at).error()));
   if (met != Errc::ok) {
     const Errc code = met == Errc::peer_gone ? Errc::remote_unavailable : met;
     return raise(refusal({code, at + " " + transport_.why(*address, met)}));
@@ -275,7 +279,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
                             std::span(request).first(kPrologue + image.size()), reply, size);
   if ((sent == Errc::timed_out && limit_ms != 0) || sent == Errc::call_cancelled)
     return Results{.status = failed(Errc::call_aborted), .ended = false};
-  if (sent == Errc::limit_reached) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  if (wanting(sent)) return Results{.status = failed(Errc::limit_reached), .ended = false};
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (!answer || !results.assign(answer->image)) {
@@ -306,7 +310,7 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   const auto answer =
       sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (sent == Errc::timed_out && left_ms != 0) return;  // lost, as one-way calls may be whose deadline is over
-  if (sent != Errc::limit_reached && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
+  if (!wanting(sent) && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
 }
 
 void PathService::let_go(Path& path) noexcept {

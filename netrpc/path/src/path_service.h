@@ -129,6 +129,11 @@ class PathService {
   [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
                                                      std::chrono::milliseconds usual);
 
+  /// Whether a command was not served for want of something, there or here.
+  [[nodiscard]] static bool wanting(Errc sent) noexcept {
+    return sent == Errc::limit_reached || sent == Errc::system_error;
+  }
+
   Transport& transport_;
   const BrokerOptions& options_;
   const std::uint64_t boot_;

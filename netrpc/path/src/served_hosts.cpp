@@ -97,8 +97,8 @@ class ServedHosts::Binding {
   Host& host_;
 };
 
-std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
-                                 std::span<std::byte> reply, std::size_t& size) {
+std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::uint16_t command,
+                                 std::span<const std::byte> request, std::span<std::byte> reply, std::size_t& size) {
   const auto refused = [](Errc code) { return static_cast<std::uint16_t>(code); };
   size = 0;
   const Turn turn(*this, from);
@@ -106,7 +106,7 @@ std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, s
   switch (static_cast<Command>(command)) {
     case Command::bind:
       if (const auto message = decode_bind(request))
-        return size = bind(from, turn.host(), *message, reply), std::uint16_t{0};
+        return size = bind(from, turn.host(), arrived, *message, reply), std::uint16_t{0};
       break;
     case Command::call:
       if (const auto message = decode_call(request)) return size = call(turn.host(), *message, reply), std::uint16_t{0};
@@ -115,24 +115,25 @@ std::uint16_t ServedHosts::serve(const Principal& from, std::uint16_t command, s
       if (const auto key = decode_unbind(request)) return unbind(turn.host(), *key), std::uint16_t{0};
       break;
     case Command::ping:
-      if (const auto message = decode_ping(request)) return size = ping(turn.host(), *message, reply), std::uint16_t{0};
+      if (const auto message = decode_ping(request))
+        return size = ping(turn.host(), arrived, *message, reply), std::uint16_t{0};
       break;
   }
   return refused(Errc::bad_message);
 }
 
 /// A host that speaks with another boot id than before has forgotten its bindings: they go. Out of the lock, by the
-/// caller.
-ServedHosts::Bindings ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot) {
-  Bindings gone;
-  if (host.boot == boot) return gone;
+/// caller. False: it is an earlier life that speaks, and its command is served late.
+bool ServedHosts::learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Bindings& gone) {
+  if (host.boot == boot) return true;
+  if (arrived < host.since) return false;
   if (host.boot != 0) gone.swap(host.bindings);
   host.boot = boot;
-  host.learned = Clock::now();
-  return gone;
+  host.since = arrived;
+  return true;
 }
 
-std::size_t ServedHosts::bind(const Principal& from, Host& host, const BindMessage& message,
+std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived, const BindMessage& message,
                               std::span<std::byte> reply) {
   const auto refused = [&](const Error& error) {
     return put(encode(BindAnswer{error.code, {}, error.message()}), reply);
@@ -143,11 +144,12 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, const BindMessa
     return refused({Errc::name_unknown, "no '" + message.name + "' is exported to the network there"});
   }
   if (options_.short_of_memory()) return refused({Errc::limit_reached, "it is short of memory"});
+  const Error restarted{Errc::peer_gone, "the host has restarted meanwhile"};
   Bindings gone;
   std::optional<Binding> binding_here;
   {
     std::lock_guard lock(mutex_);
-    gone = learn_boot_locked(host, message.client_boot);
+    if (!learn_boot_locked(host, message.client_boot, arrived, gone)) return refused(restarted);
     if (host.bindings.size() + host.binding >= options_.max_bindings_per_host)
       return refused({Errc::limit_reached, "this host has as many bindings there as it may have"});
     binding_here.emplace(*this, host, message.wait_ms != 0);
@@ -162,7 +164,7 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, const BindMessa
   if (!binding) return refused(for_strangers(binding.error()));
   std::shared_ptr<Remote> remote;  // goes after the lock
   std::lock_guard lock(mutex_);
-  if (host.boot != message.client_boot) return refused({Errc::peer_gone, "the host has restarted meanwhile"});
+  if (host.boot != message.client_boot) return refused(restarted);
   const BindingKey key{boot_, ++last_binding_, shim::make_nonce()};
   remote = std::make_shared<Remote>(*std::move(binding), key, message.interface.hash);
   const std::size_t size = put(encode(BindAnswer{Errc::ok, key, {}}), reply);
@@ -225,29 +227,30 @@ void ServedHosts::unbind(Host& host, const BindingKey& key) {
   host.bindings.erase(found);
 }
 
-std::size_t ServedHosts::ping(Host& host, const PingMessage& message, std::span<std::byte> reply) {
+std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply) {
   Bindings gone;
   PingAnswer answer{boot_, {}};
   {
     std::lock_guard lock(mutex_);
-    gone = learn_boot_locked(host, message.client_boot);
+    const bool present = learn_boot_locked(host, message.client_boot, arrived, gone);
     for (const std::uint64_t id : message.bindings) {
       const auto found = host.bindings.find(id);
-      answer.alive.push_back(found != host.bindings.end() && !found->second->binding.revoked());
+      answer.alive.push_back(present && found != host.bindings.end() && !found->second->binding.revoked());
     }
   }
   return put(encode(answer), reply);
 }
 
-void ServedHosts::forget(HostAddress address, Clock::time_point seen) {
+void ServedHosts::forget(HostAddress address, Arrival last) {
   Bindings gone;  // after the lock; their numbers are unlike, so all go over, and that needs no memory
   std::lock_guard lock(mutex_);
   for (auto host = hosts_.begin(); host != hosts_.end();) {
-    // A life of which this broker has learned since is the new one: what the life before had went then.
-    const bool meant = std::get<HostAddress>(host->first) == address && host->second.learned <= seen;
+    // A life whose first command came after that is the new one: what the life before had went then.
+    const bool meant = std::get<HostAddress>(host->first) == address && host->second.since <= last;
     if (meant) {
       gone.merge(host->second.bindings);
       host->second.boot = 0;
+      host->second.since = last + 1;
     }
     host = meant && host->second.commands == 0 ? hosts_.erase(host) : std::next(host);
   }

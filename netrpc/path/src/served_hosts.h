@@ -23,10 +23,10 @@ class ServedHosts {
   ServedHosts(const BrokerOptions& options, std::uint64_t boot) noexcept : options_(options), boot_(boot) {}
 
   /// As RemoteService::serve().
-  std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
+  std::uint16_t serve(const Principal& from, Arrival arrived, std::uint16_t command, std::span<const std::byte> request,
                       std::span<std::byte> reply, std::size_t& size);
-  /// Everything of a host that is not what it was, as was seen then, goes; but not what its new life has meanwhile.
-  void forget(HostAddress host, Clock::time_point seen);
+  /// As RemoteService::peer_rebooted(): what the host's new life has meanwhile stays.
+  void forget(HostAddress host, Arrival last);
   /// Drops the bindings of hosts that have been silent, and those whose servers are gone.
   void sweep(Clock::time_point now);
   void count(BrokerStatistics& statistics) const;
@@ -45,8 +45,8 @@ class ServedHosts {
   /// Found without memory.
   [[nodiscard]] static auto key_of(const Principal& who) { return std::tie(who.host, who.authentication, who.key); }
   struct Host {
-    std::uint64_t boot = 0;     ///< Of its broker; 0: not known yet.
-    Clock::time_point learned;  ///< When that was.
+    std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
+    Arrival since = 0;       ///< What arrived before is of earlier lives, unless it says `boot`.
     Clock::time_point heard;
     std::size_t commands = 0;  ///< Being served.
     std::size_t binding = 0;   ///< Of those, BINDs that may still succeed.
@@ -60,12 +60,13 @@ class ServedHosts {
   /// The same for a BIND.
   class Binding;
 
-  std::size_t bind(const Principal& from, Host& host, const BindMessage& message, std::span<std::byte> reply);
+  std::size_t bind(const Principal& from, Host& host, Arrival arrived, const BindMessage& message,
+                   std::span<std::byte> reply);
   std::size_t call(Host& host, const CallMessage& message, std::span<std::byte> reply);
   void unbind(Host& host, const BindingKey& key);
-  std::size_t ping(Host& host, const PingMessage& message, std::span<std::byte> reply);
+  std::size_t ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply);
   [[nodiscard]] std::shared_ptr<Remote> find(Host& host, const CallPrologue& prologue);
-  [[nodiscard]] Bindings learn_boot_locked(Host& host, std::uint64_t boot);
+  [[nodiscard]] static bool learn_boot_locked(Host& host, std::uint64_t boot, Arrival arrived, Bindings& gone);
 
   const BrokerOptions& options_;
   const std::uint64_t boot_;

@@ -123,7 +123,8 @@ TEST_F(RemoteBindings, give_threads_to_no_more_waiting_binds_of_a_host_than_it_m
       const std::string request = lrpc::netpath::encode(message);
       std::array<std::byte, 2048> reply;
       std::size_t size = 0;
-      EXPECT_EQ(there_->broker().serve(stranger, 1, lrpc::netpath::bytes_of(request), reply, size), 0);
+      EXPECT_EQ(there_->broker().serve(stranger, ++network_.arrivals, 1, lrpc::netpath::bytes_of(request), reply, size),
+                0);
       const auto answer = lrpc::netpath::decode_bind_answer(std::span(reply).first(size));
       ASSERT_TRUE(answer);
       if (answer->code == Errc::name_unknown) {
@@ -206,6 +207,65 @@ TEST_F(RemoteBindings, survive_the_end_of_the_network_domain_with_a_revoked_bind
   auto again = import();
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_TRUE(again->Null());
+}
+
+TEST_F(TwoHosts, drop_the_bindings_of_a_host_that_has_restarted) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  EXPECT_EQ(there_->broker().statistics().bindings, 1U);
+  there_->broker().peer_rebooted(kHere, network_.arrivals);
+  EXPECT_EQ(there_->broker().statistics().bindings, 0U);
+  EXPECT_TRUE(eventually([&] { return client->Null().code() == Errc::binding_revoked; }));
+}
+
+TEST_F(TwoHosts, keep_what_a_host_has_bound_since_it_was_seen_to_have_restarted) {
+  auto before = import();
+  ASSERT_TRUE(before);
+  here_->stop_broker();
+  here_->start_broker({.keepalive = kKeepalive, .boot_id = 0});
+  const lrpc::netpath::Arrival last = network_.arrivals;
+  auto client = import();
+  ASSERT_TRUE(client);
+  there_->broker().peer_rebooted(kHere, last);  // the word comes late
+  EXPECT_EQ(there_->broker().statistics().bindings, 1U);
+  EXPECT_TRUE(client->Null());
+}
+
+TEST_F(TwoHosts, keep_what_a_host_has_bound_though_commands_of_its_earlier_life_are_served_late) {
+  using lrpc::netpath::bytes_of;
+  constexpr std::uint64_t kEarlier = 7;
+  here_->stop_broker();
+  here_->start_broker({.keepalive = kKeepalive, .boot_id = kEarlier});
+  ASSERT_TRUE(import());
+  lrpc::netpath::BindMessage bind;
+  bind.client_boot = kEarlier;
+  bind.name = "files";
+  const auto& id = Conformance::kPdl.interface;
+  bind.interface = {std::string(id.name), id.major, id.minor, id.hash};
+  // They arrive, and wait for a thread.
+  const lrpc::netpath::Arrival ping_arrived = ++network_.arrivals;
+  const lrpc::netpath::Arrival bind_arrived = ++network_.arrivals;
+  here_->stop_broker();
+  here_->start_broker({.keepalive = kKeepalive, .boot_id = 8});
+  auto client = import();
+  ASSERT_TRUE(client);
+  const auto serve = [&](lrpc::netpath::Arrival arrived, std::uint16_t command, const std::string& request,
+                         std::span<std::byte> reply) {
+    std::size_t size = 0;
+    EXPECT_EQ(there_->broker().serve({kHere, lrpc::shim::HostAuthentication::key, "lab"}, arrived, command,
+                                     bytes_of(request), reply, size),
+              0);
+    return size;
+  };
+  std::array<std::byte, 2048> reply;
+  serve(ping_arrived, Network::kPing, lrpc::netpath::encode(lrpc::netpath::PingMessage{kEarlier, {1}}), reply);
+  EXPECT_EQ(there_->broker().statistics().bindings, 1U);
+  const std::size_t size = serve(bind_arrived, Network::kBind, lrpc::netpath::encode(bind), reply);
+  const auto answer = lrpc::netpath::decode_bind_answer(std::span(reply).first(size));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->code, Errc::peer_gone);
+  EXPECT_EQ(there_->broker().statistics().bindings, 1U);
+  EXPECT_TRUE(client->Null());
 }
 
 }  // namespace

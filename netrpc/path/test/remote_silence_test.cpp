@@ -83,6 +83,20 @@ TEST_F(SilentHosts, lose_their_bindings_in_use_or_not_when_they_do_not) {
   EXPECT_EQ(used_->Null().code(), Errc::binding_revoked);
 }
 
+TEST_F(SilentHosts, that_could_not_be_asked_have_neither_answered_nor_been_silent) {
+  network_.part();
+  pass(20s);
+  network_.choke();  // it is this host that lacks something
+  EXPECT_TRUE(eventually([&] { return network_.unsent_pings >= 2; }));
+  go_on(20s);
+  const int before = network_.unsent_pings;
+  EXPECT_TRUE(eventually([&] { return network_.unsent_pings >= before + 2; }));
+  EXPECT_EQ(told_idle_ + told_used_, 0) << "nobody knows whether it would have answered";
+  EXPECT_EQ(used_->Null().code(), Errc::limit_reached);
+  network_.part();
+  EXPECT_TRUE(eventually([&] { return told_idle_ == 1 && told_used_ == 1; })) << "40 s after its last answer";
+}
+
 TEST_F(SilentHosts, to_which_there_is_no_way_for_a_while_are_called_when_there_is_one) {
   network_.block();
   auto call = used_->start().Add(40, 2);

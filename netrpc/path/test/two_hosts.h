@@ -70,7 +70,7 @@ class Network {
     if (const Errc lost = wait_for_joining(command); lost != Errc::ok) return lost;
     if (command == kPing) ++pings;
     const std::uint16_t refused =
-        service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, command, copy, reply, size);
+        service->serve({from, lrpc::shim::HostAuthentication::key, "lab"}, ++arrivals, command, copy, reply, size);
     if (refused != 0) return static_cast<Errc>(refused);
     if (lose_replies_to_calls && command == kCall) return Errc::peer_gone;
     return Errc::ok;
@@ -84,18 +84,22 @@ class Network {
   void give_up() { set(State::given_up); }
   /// There is no way to any host, until join().
   void block() { set(State::blocked); }
+  /// Nothing can be sent, for want of something at the sender's.
+  void choke() { set(State::choked); }
   std::atomic<int> missed_pings{0};
+  std::atomic<int> unsent_pings{0};
   std::atomic<int> waiting{0};  ///< Or tried in vain.
 
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
   static constexpr std::uint16_t kPing = 4;
   std::atomic<std::uint64_t> pings{0};  ///< That somebody was there to hear.
+  std::atomic<lrpc::netpath::Arrival> arrivals{0};
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
   std::atomic<bool> lose_replies_to_calls{false};
 
  private:
-  enum class State { joined, parted, given_up, blocked };
+  enum class State { joined, parted, given_up, blocked, choked };
   void set(State state) {
     std::lock_guard lock(mutex_);
     state_ = state;
@@ -104,6 +108,10 @@ class Network {
   Errc wait_for_joining(std::uint16_t command) {
     std::unique_lock lock(mutex_);
     if (state_ == State::joined) return Errc::ok;
+    if (state_ == State::choked) {
+      if (command == kPing) ++unsent_pings;
+      return Errc::system_error;
+    }
     if (command == kPing) ++missed_pings;
     if (command != kCall) return Errc::timed_out;
     ++waiting;
@@ -136,7 +144,7 @@ class Wire final : public Transport {
 
   Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request, std::span<std::byte> reply,
             std::size_t& size, milliseconds /*timeout*/) noexcept override {
-    if (request.size() > kMaxMessage) return Errc::limit_reached;
+    if (request.size() > kMaxMessage) return Errc::system_error;
     return network_.deliver(self_, host, command, request, reply, size);
   }
 

@@ -6,8 +6,8 @@ namespace lrpc::netrpc::channel {
 namespace flags = channel_flags;
 
 namespace {
-/// After so many questions without an answer a large request is sent again all the same: servers of before do not know
-/// them.
+/// After so many questions without an answer a large request is sent again all the same, to a server that has never
+/// answered one: those of before do not know them.
 constexpr std::uint8_t kQuestions = 3;
 }  // namespace
 
@@ -60,7 +60,7 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   interval_ = peer_.round_trip.timeout(0, {});
   send_due_ = now + interval_;
   arm(now);
-  send(flags::kBootQuery);
+  (void)send(flags::kBootQuery);  // a layer below may know another way the next time
 }
 
 /// Sends the request for the first time. The caller keeps the session alive.
@@ -83,7 +83,7 @@ void ClientChannel::start(Message&& request) noexcept {
   asking_after_ = more == 0 ? interval_ : peer_.round_trip.until_asked(more + more_in_reply_);
   requested_ = sent_;
   asked_ = 0;
-  lacking_ = ambiguous_ = false;
+  lacking_ = lacked_ = ambiguous_ = false;
   resent_ = 0;
   send_due_ = sent_ + asking_after_;
   arm(sent_);
@@ -111,12 +111,12 @@ bool ClientChannel::push_header(std::uint16_t flag, Message& message) noexcept {
   return true;
 }
 
-/// A message without data.
-void ClientChannel::send(std::uint16_t flag) noexcept {
+/// A message without data. What cannot be sent is lost, as on the way, unless the caller knows better.
+Errc ClientChannel::send(std::uint16_t flag) noexcept {
   Message message(channels().host().pool());
-  if (!push_header(flag, message)) return;
+  if (!push_header(flag, message)) return Errc::limit_reached;
   ++channels().counted.sent;
-  (void)peer_.lower->push(std::move(message));  // if it cannot be sent it is lost, as on the way
+  return peer_.lower->push(std::move(message));
 }
 
 /// The timer is left running when a call is done, and does nothing then: calls that follow each other do not touch it.
@@ -155,12 +155,14 @@ void ClientChannel::send_again(Time now) noexcept {
   ambiguous_ = true;
   ++channels().counted.retransmissions;
   if (state_ == State::querying) {
-    send(flags::kBootQuery);
+    // Nothing has been sent that could be executed: who is not there need not be waited for.
+    if (send(flags::kBootQuery) == Errc::host_unreachable) finish(Errc::host_unreachable, {});
   } else if (state_ == State::executing || transaction_ == nullptr) {
-    send(flags::kPleaseAck);
-  } else if (more_in_request_ != 0 && !lacking_ && asked_ < kQuestions) {
-    ++asked_;
-    send(flags::kDoYouHave);
+    (void)send(flags::kPleaseAck);
+  } else if (more_in_request_ != 0 && !lacking_ && (asked_ < kQuestions || peer_.answers_questions)) {
+    if (asked_ < 100) ++asked_;
+    asked_at_ = now;
+    (void)send(flags::kDoYouHave);
   } else {
     send_request_again(now);
   }
@@ -184,14 +186,17 @@ void ClientChannel::send_request_again(Time now) noexcept {
 }
 
 /// No sign of life: a server that never gets the request must not keep its caller for ever. The layer below may still
-/// be at the fragments of it: until that has had its time the server is only asked again.
+/// be at the fragments of it: until that has had its time the server is only asked again. What has taken long is likely
+/// to take longer: then it is asked after half of that time.
 void ClientChannel::lacking(Time now) noexcept {
   if (state_ != State::waiting || transaction_ == nullptr || more_in_request_ == 0) return;
-  asked_ = 0;
-  if (resent_ == 0) ambiguous_ = false;  // a reply that comes now answers what was sent once
-  if (now - requested_ < interval_) return;
-  lacking_ = true;
-  send_due_ = now;
+  peer_.answers_questions = true;
+  if (asked_ == 1) peer_.round_trip.answered(now - asked_at_);
+  asked_ = again_ = 0;
+  lacked_ = true;
+  const Duration longest = channels().options_.longest_pause();
+  lacking_ = now - requested_ >= RetryTimer::pause_after(2U * resent_, interval_, longest);
+  send_due_ = lacking_ ? now : now + std::min(std::max<Duration>(asking_after_, (now - requested_) / 2), longest);
   arm(now);
 }
 
@@ -225,8 +230,7 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   ChannelProtocol& protocol = channels();
   if (state_ == State::idle || header.sequence != static_cast<std::uint32_t>(sequence_)) [[unlikely]] {
     ++protocol.counted.duplicates;
-    if (header.flags == flags::kReply && repeated_.is(header.sequence, header.boot_id))
-      peer_.round_trip.needless(std::exchange(repeated_.took, Duration::zero()), repeated_.more, true);
+    if (header.flags == flags::kReply && repeated_.is(header.sequence, header.boot_id)) answered_twice();
     return;
   }
   const SessionRef keep(this);
@@ -266,6 +270,13 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   }
 }
 
+/// A second reply to the last request.
+void ClientChannel::answered_twice() noexcept {
+  const Duration took = std::exchange(repeated_.took, Duration::zero());
+  repeated_.asked ? peer_.round_trip.crossed(took, repeated_.more)
+                  : peer_.round_trip.needless(took, repeated_.more, true);
+}
+
 /// The reply has arrived.
 void ClientChannel::measure(Time now) noexcept {
   const std::size_t more = more_in_request_ + more_in_reply_;
@@ -273,8 +284,11 @@ void ClientChannel::measure(Time now) noexcept {
     return peer_.round_trip.sample(now - sent_, more);
   if (state_ == State::executing) return peer_.round_trip.needless(now - sent_, more);
   // A question says what is known of a request, however long that takes: no reason to wait longer the next time.
-  more_in_request_ != 0 && resent_ == 0 ? peer_.round_trip.lost() : peer_.round_trip.ambiguous();
-  repeated_ = {static_cast<std::uint32_t>(sequence_), life_, more, now - sent_};
+  const bool asked = more_in_request_ != 0 && resent_ == 0;
+  asked ? peer_.round_trip.lost() : peer_.round_trip.ambiguous();
+  // What the server has lacked was lost in part: how long that takes is no measure of other requests.
+  const Duration took = asked && lacked_ ? Duration::zero() : now - sent_;
+  repeated_ = {static_cast<std::uint32_t>(sequence_), life_, more, took, asked};
 }
 
 void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {

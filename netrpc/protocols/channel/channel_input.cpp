@@ -94,7 +94,10 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     return;
   }
   ChannelPeer& peer = *find_peer(lower);
-  if (recorded_elsewhere(peer, header.boot_id)) {
+  if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
+    // As if it had come by the way that the client came first: there is known what was executed. While nobody knows that
+    // it is the same host it counts as lost.
+    if (peer.same_host(*recorded)) return input_request(*recorded->lower, header, std::move(message));
     ++counted.refused;
     return;
   }

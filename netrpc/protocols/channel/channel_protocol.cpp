@@ -18,11 +18,6 @@ std::size_t ask_size(Session& lower) noexcept {
   return answered ? std::min(std::get<Size>(request).size, most) : most;
 }
 
-HostAddress ask_host(Session& lower) noexcept {
-  control::Request request = control::PeerHost{};
-  return lower.control(request) == Errc::ok ? std::get<control::PeerHost>(request).host : HostAddress{};
-}
-
 /// Sweeps that together last at least `life`.
 std::uint64_t epochs(Duration life, Duration period) noexcept {
   return static_cast<std::uint64_t>((life + period - Duration(1)) / period);
@@ -32,9 +27,16 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
 
 ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
     : lower(std::move(session)),
-      host(ask_host(*lower)),
+      host(peer_host(*lower, lower->participants())),
       round_trip(options.initial_timeout, options.minimum_timeout, options.longest_pause()) {
   ask_sizes(options);
+}
+
+bool ChannelPeer::same_host(ChannelPeer& other) noexcept {
+  for (ChannelPeer* const peer : {this, &other}) {
+    if (!peer->host.known()) peer->host = peer_host(*peer->lower, peer->lower->participants());
+  }
+  return host.known() && host == other.host;
 }
 
 void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
@@ -210,6 +212,7 @@ void ChannelProtocol::answered(Session& lower, const ChannelHeader& header) noex
 void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
   if (peer.boot_id == boot_id || peer.has_ended(boot_id)) return;
   const BootId before = std::exchange(peer.boot_id, boot_id);
+  peer.answers_questions = false;
   ++learning_;
   if (before != 0) {
     // Where another protocol has told, the list may be full: the oldest is the least likely to come.
@@ -241,16 +244,16 @@ void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
   --learning_;
 }
 
-/// One client may come through two lower sessions, while the layers below do not know its host yet. What the one has
-/// executed the other knows nothing of. (Two hosts may have drawn the same number.)
-bool ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
-  const ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
-  if (at == nullptr || *at == &peer) return false;
-  return !(*at)->host.known() || !peer.host.known() || (*at)->host == peer.host;
+/// One client may come through two lower sessions, where the layers below do not know its host, or did not. What the one
+/// has executed the other knows nothing of. (Two hosts may have drawn the same number.)
+ChannelPeer* ChannelProtocol::recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept {
+  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
+  if (at == nullptr || *at == &peer) return nullptr;
+  return !(*at)->host.known() || !peer.host.known() || (*at)->host == peer.host ? *at : nullptr;
 }
 
 void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept {
-  const ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
+  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
   if (at != nullptr && *at == &peer) recorded_.unbind({life, hash_seed_});
 }
 

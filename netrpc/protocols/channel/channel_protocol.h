@@ -26,11 +26,12 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  HostAddress host;          ///< Zero where the layer below knows a device address only.
-  BootId boot_id = 0;        ///< The life it is in; zero: not asked yet.
-  std::size_t maximum = 0;   ///< Bytes of a CHANNEL message with its header.
-  std::size_t optimum = 0;   ///< The same, in one packet.
-  PathChanges path_changes;  ///< Since the two were asked for.
+  HostAddress host;                ///< Zero where the layer below knows a device address only, as yet.
+  BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
+  std::size_t maximum = 0;         ///< Bytes of a CHANNEL message with its header.
+  std::size_t optimum = 0;         ///< The same, in one packet.
+  PathChanges path_changes;        ///< Since the two were asked for.
+  bool answers_questions = false;  ///< In this life: it has.
   RoundTripTimer round_trip;
   std::vector<ClientChannel*> clients;
   std::vector<ServerChannel*> servers;
@@ -52,6 +53,8 @@ struct ChannelPeer {
   static constexpr std::size_t kMostEnded = 128;
   std::vector<EndedLife> ended;
 
+  /// Whether both are known to be the same host; a layer below that did not know before is asked again.
+  [[nodiscard]] bool same_host(ChannelPeer& other) noexcept;
   void ask_sizes(const ChannelOptions& options) noexcept;
   /// Asks again where a peer has said what it receives.
   void look_at_sizes(const ChannelOptions& options) noexcept {
@@ -113,7 +116,7 @@ class ClientChannel final : public Session {
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void start(Message&& request) noexcept;
   [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) noexcept;
-  void send(std::uint16_t flag) noexcept;
+  Errc send(std::uint16_t flag) noexcept;
   void send_again(Time now) noexcept;
   void send_request_again(Time now) noexcept;
   /// The server says that it lacks the request.
@@ -121,6 +124,7 @@ class ClientChannel final : public Session {
   void arm(Time now) noexcept;
   void expired() noexcept;
   void measure(Time now) noexcept;
+  void answered_twice() noexcept;
   void finish(Errc outcome, Message&& reply) noexcept;
 
   ChannelPeer& peer_;
@@ -141,8 +145,10 @@ class ClientChannel final : public Session {
   // A request of several packets is not sent again before the server has said that it lacks it.
   Time requested_{};         ///< When the request was sent last.
   Duration asking_after_{};  ///< How long after that the server is asked.
-  std::uint8_t asked_ = 0;   ///< Questions since then that have not been answered.
-  bool lacking_ = false;     ///< The server lacks what was sent then.
+  std::uint8_t asked_ = 0;   ///< Questions since the last answer to one.
+  Time asked_at_{};          ///< When the last of them was sent.
+  bool lacking_ = false;     ///< The server lacks what was sent then, and is to be sent it again.
+  bool lacked_ = false;      ///< It has said so in this call.
   std::uint8_t resent_ = 0;  ///< How often the request has been sent again.
   bool ambiguous_ = false;   ///< The reply may answer something that was sent later than the request.
   Repeated repeated_;
@@ -249,7 +255,7 @@ class ChannelProtocol final : public Protocol {
   void learn(ChannelPeer& peer, BootId boot_id) noexcept;
   void host_rebooted(HostAddress host, BootId now) noexcept;
   void closed(ClientChannel& channel, ChannelPeer& peer, std::uint64_t sequence) noexcept;
-  [[nodiscard]] bool recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
+  [[nodiscard]] ChannelPeer* recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
   void forget_life(const ChannelPeer& peer, BootId life) noexcept;
   void list(ServerChannel& channel) noexcept;
   void unlist(ServerChannel& channel) noexcept;
@@ -266,7 +272,7 @@ class ChannelProtocol final : public Protocol {
   Map<LowerKey, std::unique_ptr<ChannelPeer>> peers_;
   Map<HostKey, ChannelPeer*> called_;  ///< Those that have been called, while their servers remember it.
   /// Where requests of a client's life have been executed, for as long as that is remembered.
-  Map<LifeKey, const ChannelPeer*> recorded_;
+  Map<LifeKey, ChannelPeer*> recorded_;
   /// Above every sequence number that any closed channel has used: a number that is used again goes on behind it, so
   /// that nothing has to be remembered of closed channels.
   std::uint64_t next_sequence_;

@@ -28,6 +28,14 @@ class RoundTripTimer {
   /// See RetryTimer.
   void lost() noexcept { single_.lost(); }
   void ambiguous() noexcept { single_.ambiguous(); }
+  /// A question has been answered, in one packet each way.
+  void answered(Duration time) noexcept { single_.sample(time); }
+  /// The reply and a question had crossed, as a second reply shows: so the first one had answered the request, which was
+  /// sent once. That it took longer than its question waited is what there is to be learnt.
+  void crossed(Duration took, std::size_t more) noexcept {
+    single_.not_lost();
+    sample(took, more);
+  }
   void needless(Duration took, std::size_t more, bool no_loss = false) noexcept {
     single_.needless(took / static_cast<Duration::rep>(more + 1), no_loss);
   }

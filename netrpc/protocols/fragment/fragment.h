@@ -21,9 +21,9 @@ struct FragmentOptions {
   std::size_t reassemblies = 16;                   ///< Incomplete messages of one peer and protocol.
   std::size_t all_reassemblies = 256;              ///< Incomplete messages of all peers together.
   std::size_t incomplete_bytes = std::size_t{8} << 20;  ///< Bytes of all incomplete messages together.
-  unsigned requests = 10;                               ///< Times that missing fragments of one message are asked for.
-  std::size_t sessions = 4096;                          ///< Sessions at once.
-  Duration idle = std::chrono::seconds(60);             ///< After which an unused session is dropped.
+  unsigned requests = 20;                    ///< Times that missing fragments of one message are asked for in vain.
+  std::size_t sessions = 4096;               ///< Sessions at once.
+  Duration idle = std::chrono::seconds(60);  ///< After which an unused session is dropped.
 };
 
 /// Over `lower`, a datagram protocol that outlives it. Errors: invalid_argument (the text says which option).

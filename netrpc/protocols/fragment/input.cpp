@@ -12,6 +12,8 @@ namespace {
 constexpr int kReordering = 3;
 /// A gap is given so many times as long as the last packet was late; and a little less each time that this was in vain.
 constexpr int kLate = 2;
+/// Between two requests for the same fragments, at most.
+constexpr Duration kLongestWait = std::chrono::seconds(1);
 }  // namespace
 
 Reassembly::Reassembly(FragmentProtocol& protocol) : silence([this, &protocol] { protocol.silent(*this); }) {}
@@ -100,7 +102,7 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
     ++counted.refused;
     return nullptr;
   }
-  auto made = make_session(**high, participants, key, SessionRef(&lower), header.clnt_host);
+  auto made = make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host);
   if (!made) {
     ++counted.refused;
     return nullptr;
@@ -130,10 +132,7 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
   FragmentProtocol& all = fragments();
   Reassembly* reassembly = find_incomplete(header.sequence_num);
   if (reassembly == nullptr) {
-    if (finished_before(header.sequence_num)) {
-      ++all.counted.duplicates;
-      return;
-    }
+    if (finished_before(header.sequence_num)) return duplicate_arrived(header);
     reassembly = all.begin(*this, header);
     if (reassembly == nullptr) {
       ++all.counted.refused;
@@ -144,10 +143,7 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
     ++all.counted.malformed;
     return;
   }
-  if ((reassembly->received & header.frag_mask) != 0) {
-    ++all.counted.duplicates;
-    return;
-  }
+  if ((reassembly->received & header.frag_mask) != 0) return duplicate_arrived(header);
   // All fragments but the last are of one size, and the last is not larger: else the sender does not mean one message.
   const auto index = static_cast<unsigned>(std::countr_zero(header.frag_mask));
   const bool is_last = index + 1 == header.num_frag;
@@ -182,6 +178,14 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
     return;
   }
   look_for_gaps(*reassembly);
+}
+
+/// Two answers to two requests: the first request had not been lost, so answers take longer than was waited.
+void FragmentSession::duplicate_arrived(const Header& header) noexcept {
+  ++fragments().counted.duplicates;
+  if (header.type != kAgain || asked_again_ != header.sequence_num) return;
+  answer_time_.back_off();
+  asked_again_.reset();
 }
 
 /// From an answer, how long answers take; from what was asked for and had only been late, how late things come.
@@ -221,7 +225,10 @@ void FragmentSession::look_for_gaps(Reassembly& reassembly) noexcept {
 void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept {
   FragmentProtocol& all = fragments();
   ++reassembly.requests;
-  reassembly.ambiguous = reassembly.ambiguous || reassembly.asked_at != Time::zero();
+  if (reassembly.asked_at != Time::zero()) {
+    reassembly.ambiguous = true;
+    asked_again_ = reassembly.sequence;
+  }
   reassembly.asked |= missing;
   reassembly.asked_at = all.host().now();
   reassembly.gap_since = Time::zero();
@@ -300,13 +307,15 @@ void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
     session.ask_for(reassembly, static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked));
     return;
   }
-  if (reassembly.requests > 0) session.answer_time_.back_off();
   if (reassembly.requests >= options_.requests) {
     ++counted.failed;
     finish(reassembly);
     return;
   }
-  host().events().schedule(reassembly.silence, session.answer_time_.timeout());
+  // Other messages do not wait longer for that: it is more likely lost than late.
+  const Duration timeout = session.answer_time_.timeout();
+  host().events().schedule(reassembly.silence,
+                           RetryTimer::pause_after(reassembly.requests + 1, timeout, std::max(timeout, kLongestWait)));
   session.ask_for(reassembly, missing);
 }
 

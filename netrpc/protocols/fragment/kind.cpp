@@ -16,7 +16,7 @@ ProtocolKind fragment_kind() {
       {"reassemblies", OptionType::number, "incomplete messages from one peer (16)"},
       {"all_reassemblies", OptionType::number, "incomplete messages from all peers (256)"},
       {"incomplete_bytes", OptionType::number, "bytes of all incomplete messages together (8388608)"},
-      {"requests", OptionType::number, "requests for missing fragments of one message (10)"},
+      {"requests", OptionType::number, "requests in vain for missing fragments of one message (20)"},
       {"sessions", OptionType::number, "sessions at once (4096)"},
       {"idle", OptionType::duration, "after which an unused session is dropped (60s)"},
   };

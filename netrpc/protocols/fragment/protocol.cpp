@@ -23,12 +23,13 @@ namespace fragment {
 namespace {
 using namespace std::chrono_literals;
 // Until something has been measured; and a scheduler's hiccup is no loss.
-constexpr RoundTripEstimate kAnswerTime{5ms, 50us, 1s};
+constexpr RoundTripEstimate kAnswerTime{5ms, 20us, 1s};
 constexpr RoundTripEstimate kRequestTime{100ms, 200us, 1s};
 }  // namespace
 
 FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants,
-                                 const PeerKey& key, SessionRef lower, HostAddress local, HostAddress remote)
+                                 const PeerKey& key, SessionRef lower, bool heard, HostAddress local,
+                                 HostAddress remote)
     : CachedSession(protocol, high, participants, key),
       lower_(*this),
       local_(local),
@@ -39,7 +40,7 @@ FragmentSession::FragmentSession(FragmentProtocol& protocol, Protocol& high, con
       expiry_([this] { discard_expired(); }) {
   WireWriter(outgoing_.data()).put(kData).put(local_).put(remote_).put(std::uint32_t{key.protocol});
   WireWriter(incoming_.data()).put(kData).put(remote_).put(local_).put(std::uint32_t{key.protocol});
-  lower_.take(std::move(lower));
+  heard ? lower_.take_from_peer(std::move(lower)) : lower_.take(std::move(lower));
   learn_fragment_size();
 }
 
@@ -115,10 +116,12 @@ Status FragmentProtocol::enable_lower() {
 }
 
 Result<FragmentSession*> FragmentProtocol::make_session(Protocol& high, const ParticipantSet& participants,
-                                                        const PeerKey& key, SessionRef lower, HostAddress remote) {
+                                                        const PeerKey& key, SessionRef lower, bool heard,
+                                                        HostAddress remote) {
   control::LocalHost local;
   if (control::ask(*lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
-  auto* const session = new FragmentSession(*this, high, participants, key, std::move(lower), local.host, remote);
+  auto* const session =
+      new FragmentSession(*this, high, participants, key, std::move(lower), heard, local.host, remote);
   if (!sessions_.add(*session)) return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
   return session;
 }
@@ -137,7 +140,7 @@ Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& 
       enable_lower());  // what it fails for, the open fails for too, or answers come the way they were sent
   auto lower = lower_.open(*this, Way::by_host(for_lower(participants)));
   if (!lower) return lower.error();
-  auto session = make_session(high, participants, key, *lower, participants.remote.host);
+  auto session = make_session(high, participants, key, *lower, false, participants.remote.host);
   if (!session) return session.error();
   return SessionRef(*session);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,7 +45,7 @@ struct Reassembly {
   std::size_t last_size = 0;      ///< Of the last; 0: not seen.
   std::size_t bytes = 0;          ///< Of what has arrived.
   unsigned requests = 0;          ///< Since something new has arrived.
-  bool ambiguous = false;         ///< Asked more than once: what arrives measures nothing (Karn).
+  bool ambiguous = false;         ///< Asked again without an answer: what arrives measures nothing (Karn).
   Time asked_at{};                ///< Zero: not asked, or answered.
   Time gap_since{};               ///< A gap has been seen and may still close by itself. Zero: none.
   std::array<Message, Header::kMaxFragments> fragments;
@@ -55,8 +56,9 @@ struct Reassembly {
 
 class FragmentSession final : public CachedSession {
  public:
+  /// `heard`: the peer has chosen `lower`, by sending through it.
   FragmentSession(FragmentProtocol& protocol, Protocol& high, const ParticipantSet& participants, const PeerKey& key,
-                  SessionRef lower, HostAddress local, HostAddress remote);
+                  SessionRef lower, bool heard, HostAddress local, HostAddress remote);
   ~FragmentSession() override;
 
   Errc push(Message message) noexcept override;
@@ -85,6 +87,7 @@ class FragmentSession final : public CachedSession {
   [[nodiscard]] Reassembly* find_incomplete(std::uint32_t sequence) noexcept;
   void ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept;
   void learn(Reassembly& reassembly, const Header& header) noexcept;
+  void duplicate_arrived(const Header& header) noexcept;
   void look_for_gaps(Reassembly& reassembly) noexcept;
   [[nodiscard]] bool finished_before(std::uint32_t sequence) const noexcept;
 
@@ -110,7 +113,9 @@ class FragmentSession final : public CachedSession {
   std::size_t finished_count_ = 0;
   /// How long a gap is given to close by itself: nothing, until a packet was asked for that was only late.
   Duration reordering_{};
-  RoundTripEstimate answer_time_;   ///< From a request for fragments to the first of them.
+  RoundTripEstimate answer_time_;  ///< From a request for fragments to the first of them.
+  /// The message that was asked for again last, without an answer, until that is known to have been in vain.
+  std::optional<std::uint32_t> asked_again_;
   RoundTripEstimate request_time_;  ///< From a burst to the first request for a part of it.
   Event expiry_;
 };
@@ -139,7 +144,7 @@ class FragmentProtocol final : public Protocol {
   void demux_slowly(Session& lower, const Header& header, Message message) noexcept;
   [[nodiscard]] FragmentSession* session_of(Session& lower, const Header& header) noexcept;
   Result<FragmentSession*> make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key,
-                                        SessionRef lower, HostAddress remote);
+                                        SessionRef lower, bool heard, HostAddress remote);
   [[nodiscard]] Status enable_lower();
   [[nodiscard]] ParticipantSet for_lower(const ParticipantSet& participants) const;
   [[nodiscard]] std::size_t uncut() const noexcept;

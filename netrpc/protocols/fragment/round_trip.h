@@ -10,7 +10,8 @@ namespace lrpc::netrpc::fragment {
 
 class RoundTripEstimate {
  public:
-  /// `initial` until something has been measured; `margin`: least that is added to the mean; `ceiling`: of everything.
+  /// `initial` until something has been measured; `margin`: least that is added to the mean, which is doubled at least;
+  /// `ceiling`: of everything.
   constexpr RoundTripEstimate(Duration initial, Duration margin, Duration ceiling) noexcept
       : initial_(initial), margin_(margin), ceiling_(ceiling) {}
 
@@ -24,7 +25,7 @@ class RoundTripEstimate {
   }
   [[nodiscard]] Duration smoothed() const noexcept { return time_.smoothed(); }
   [[nodiscard]] Duration timeout() const noexcept {
-    const Duration once = time_.measured() ? time_.bound(margin_) : initial_;
+    const Duration once = time_.measured() ? time_.bound(std::max(margin_, time_.smoothed())) : initial_;
     return std::min(once * backed_off_, ceiling_);
   }
 

@@ -145,7 +145,7 @@ void VipSizeSession::attach(Session& lower) {
   if (&lower.protocol() == &vipsize().large) {
     large_.take(SessionRef(&lower));
   } else if (!small_) {
-    small_.take(SessionRef(&lower));
+    small_.take_from_peer(SessionRef(&lower));
     ask_bound();
   } else {
     small_.hear(lower);

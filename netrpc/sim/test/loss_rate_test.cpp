@@ -128,8 +128,15 @@ TEST(LossRateTest, layers_lose_no_more_than_one_protocol_where_three_tenths_are_
 }
 
 TEST(LossRateTest, large_requests_are_recovered_without_long_waits_where_a_tenth_of_all_packets_is_lost) {
-  for (const std::string_view stack : {kLayered, kMonolithic}) EXPECT_GE(share(stack, 0.1, 1, 16000), 0.2) << stack;
-  EXPECT_GE(share(kLayered, 0.1, 8, 16000), 0.15);
+  EXPECT_GE(share(kMonolithic, 0.1, 1, 16000), 0.2);
+  EXPECT_GE(share(kLayered, 0.1, 1, 16000), 0.33);
+  EXPECT_GE(share(kLayered, 0.1, 8, 16000), 0.28);
+}
+
+/// Nearly every request and many an answer to a question for the rest of it lose something. Nobody waits longer because
+/// others have waited in vain.
+TEST(LossRateTest, large_requests_are_recovered_where_three_tenths_of_all_packets_are_lost) {
+  for (const std::size_t callers : {1U, 8U}) EXPECT_GE(share(kLayered, 0.3, callers, 16000), 0.04) << callers;
 }
 
 /// Of the twelve packets of such a call each is sent once and a ninth; what else is sent asks for them.

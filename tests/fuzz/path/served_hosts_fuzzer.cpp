@@ -56,6 +56,7 @@ void run(Input input) {
   options.max_waiting_binds = 2;
   ServedHosts hosts(options, kBoot);
   auto now = ServedHosts::Clock::now();
+  Arrival last = 0;
   std::array<std::byte, kMaxCallMessage> reply;
   while (input.more()) {
     const std::uint8_t step = input.byte();
@@ -66,14 +67,15 @@ void run(Input input) {
         hosts.sweep(now);
         break;
       }
-      case 1: hosts.forget(from.host, ServedHosts::Clock::now()); break;
+      case 1: hosts.forget(from.host, last - std::min<Arrival>(last, input.byte())); break;
       default: {
         const std::uint16_t command = input.byte() % 6;
         const auto request = input.bytes(input.two() % 2048);
         // A copy of the message's own size, so that a sanitizer sees every step outside of it.
         const std::string copy(reinterpret_cast<const char*>(request.data()), request.size());
         std::size_t size = reply.size() + 1;
-        const std::uint16_t code = hosts.serve(from, command, bytes_of(copy), reply, size);
+        const Arrival arrived = ++last - std::min<Arrival>(last, step / 4);  // some are served late
+        const std::uint16_t code = hosts.serve(from, arrived, command, bytes_of(copy), reply, size);
         require(size <= reply.size(), "a reply has room");
         if (code != 0) {
           require(size == 0, "what is refused has no reply");

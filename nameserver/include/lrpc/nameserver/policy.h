@@ -43,8 +43,10 @@ class Policy {
   virtual ~Policy() = default;
   [[nodiscard]] virtual Status may_export(const Peer& server, std::string_view name) = 0;
   /// Asked when the import arrives, and once more when the exporter is about to be asked: the policy may have changed
-  /// while the import waited. `server` is null as long as nobody exports the name.
-  [[nodiscard]] virtual Status may_import(const Peer& client, std::string_view name, const Peer* server) = 0;
+  /// while the import waited. `server` is null as long as nobody exports the name. Of its supplementary groups nothing
+  /// is said: those of two peers may take half a megabyte.
+  [[nodiscard]] virtual Status may_import(const Peer& client, std::string_view name,
+                                          const shim::Credentials* server) = 0;
   /// What `user` may take; `standard` is what the nameserver's options say of every user.
   [[nodiscard]] virtual UserQuota quota(uid_t user, const UserQuota& standard);
 };

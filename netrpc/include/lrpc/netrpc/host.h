@@ -96,6 +96,12 @@ class PathChanges {
     seen_ = peers.path_changes();
     of_host_ = peers.path_changes(host);
   }
+  /// Nobody has looked yet: they count as changed once.
+  void doubt(Peers& peers, HostAddress host) noexcept {
+    look(peers, host);
+    seen_ = ~seen_;
+    of_host_ = ~of_host_;
+  }
 
  private:
   [[nodiscard]] bool noticed_of(Peers& peers, HostAddress host) noexcept;

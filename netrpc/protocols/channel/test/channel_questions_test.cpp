@@ -60,6 +60,60 @@ TEST(ChannelQuestionsTest, a_large_request_is_sent_again_when_the_server_says_th
   EXPECT_EQ(pair.executions(kLarge), 1U);
 }
 
+TEST(ChannelQuestionsTest, requests_that_were_lost_in_part_do_not_make_later_ones_be_asked_about_later) {
+  ChannelPair pair;
+  for (int i = 0; i < 5; ++i) pair.expect_ok(kLarge);
+  // The request arrives after the server has said that it lacks it, and after some time more. How long it took to ask.
+  const auto lost_in_part = [&pair] {
+    TestCall call;
+    pair.call(call, kLarge);
+    const PacketWire::Packet request = pair.wire.take();
+    const Time sent = pair.wire.clock.time;
+    const PacketWire::Packet question = next_packet(pair);
+    const Duration asked_after = pair.wire.clock.time - sent;
+    EXPECT_EQ(question.flags(), flags::kDoYouHave);
+    pair.wire.deliver(question);
+    pair.wire.deliver_all();
+    pair.wire.pass(4ms);
+    pair.wire.packets.clear();
+    pair.wire.deliver(request);
+    pair.wire.deliver_all();
+    EXPECT_EQ(call.outcome, Errc::ok);
+    return asked_after;
+  };
+  lost_in_part();
+  const Duration at_first = lost_in_part();
+  for (int i = 0; i < 20; ++i) lost_in_part();
+  EXPECT_LE(lost_in_part(), at_first);
+}
+
+TEST(ChannelQuestionsTest, a_reply_that_crosses_its_question_is_waited_for_the_next_time) {
+  ChannelPair pair;
+  for (int i = 0; i < 5; ++i) pair.expect_ok(kLarge);
+  const auto retransmissions = [&pair] { return ChannelPair::statistics(*pair.client_channel).retransmissions; };
+  const auto late_call = [&pair] {
+    TestCall call;
+    pair.call(call, kLarge);
+    pair.wire.pass(1ms);
+    pair.wire.deliver_all();
+    EXPECT_EQ(call.outcome, Errc::ok);
+  };
+  for (int i = 0; i < 20; ++i) late_call();
+  const std::uint64_t at_first = retransmissions();
+  EXPECT_GT(at_first, 0U);
+  for (int i = 0; i < 20; ++i) late_call();
+  EXPECT_EQ(retransmissions(), at_first);
+}
+
+TEST(ChannelQuestionsTest, a_server_that_has_answered_a_question_is_not_sent_the_request_for_want_of_another_answer) {
+  LargeCall pair;
+  pair.wire.take();
+  pair.wire.deliver(next_packet(pair));
+  pair.wire.deliver_all();  // it lacks it
+  EXPECT_EQ(next_packet(pair).flags(), flags::kRequest);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(next_packet(pair).flags(), flags::kDoYouHave) << i;
+}
+
 TEST(ChannelQuestionsTest, a_server_that_works_on_a_large_request_acknowledges_it_when_asked) {
   LargeCall pair;
   pair.server->at_once = false;

@@ -51,6 +51,7 @@ class WireEnd final : public Protocol {
   std::size_t maximum = 20000;
   std::size_t optimum = 1500;
   bool unreachable = false;
+  Errc refuses = Errc::ok;  ///< What becomes of messages that are sent.
 
  private:
   struct Key {
@@ -161,6 +162,7 @@ class PacketWire final : public Engine {
 
 inline Errc WireEnd::End::push(Message message) noexcept {
   if (message.size() > end_.maximum) return Errc::message_too_long;
+  if (end_.refuses != Errc::ok) return end_.refuses;
   end_.wire_.packets.push_back({end_.index_, peer(), text_of(message)});
   return Errc::ok;
 }

@@ -122,7 +122,7 @@ TEST_F(Fragment, a_sender_that_is_gone_is_asked_a_bounded_number_of_times_and_it
   b.enable();
   inject(a, 1, data(12, 1, 1000), text(1000));
   net.world.run_for(60s);
-  EXPECT_EQ(b.statistics().sent, 10U);
+  EXPECT_EQ(b.statistics().sent, 20U);
   EXPECT_EQ(b.statistics().failed, 1U);
   EXPECT_EQ(b.statistics().state, 0U);
   inject(a, 1, data(12, 2, 1000), text(1000));

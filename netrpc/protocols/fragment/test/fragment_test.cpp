@@ -144,6 +144,32 @@ TEST_F(Fragment, a_message_of_which_one_fragment_has_arrived_is_recovered) {
   }
 }
 
+TEST_F(Fragment, a_message_that_is_asked_for_in_vain_does_not_make_others_wait_longer) {
+  FragmentHost a(net[0]), b(net[1]);
+  b.enable();
+  const SessionRef session = open(a, 1);
+  const auto push_without = [&](unsigned lost) {
+    unsigned at = 0;
+    a.tap.on_push = [&](Session& lower, Message fragment) {
+      if (at++ != lost) (void)lower.push(std::move(fragment));
+    };
+    EXPECT_EQ(push(a, session, text(3 * kCut)), Errc::ok);
+    a.tap.on_push = nullptr;
+  };
+  for (int i = 0; i < 20; ++i) {  // the round trip is known then: 20 us
+    push_without(1);
+    net.world.run_for(1ms);
+  }
+  ASSERT_EQ(b.sink->received.size(), 20U);
+  const std::uint64_t asked = b.statistics().sent;
+  inject(a, 1, data(2, 1, 100), text(100));  // the other half is nowhere
+  net.world.run_for(20ms);
+  EXPECT_GT(b.statistics().sent, asked + 4);
+  push_without(2);  // the last one: that it is missing shows by silence
+  net.world.run_for(200us);
+  EXPECT_EQ(b.sink->received.size(), 21U);
+}
+
 TEST_F(Fragment, nothing_is_ever_acknowledged) {
   FragmentHost a(net[0]), b(net[1]);
   b.enable();

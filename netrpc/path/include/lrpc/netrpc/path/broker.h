@@ -78,9 +78,9 @@ class RemoteBroker final : public RemoteService {
   /// that are under way are waited for.
   ~RemoteBroker() override;
 
-  std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
+  std::uint16_t serve(const Principal& from, Arrival arrived, std::uint16_t command, std::span<const std::byte> request,
                       std::span<std::byte> reply, std::size_t& reply_size) noexcept override;
-  void peer_rebooted(HostAddress host, std::chrono::steady_clock::time_point seen) noexcept override;
+  void peer_rebooted(HostAddress host, Arrival last) noexcept override;
 
   [[nodiscard]] std::uint64_t boot_id() const noexcept;
   [[nodiscard]] BrokerStatistics statistics() const;

@@ -15,6 +15,9 @@ namespace lrpc::netpath {
 /// An IPv4 address, in host order.
 using HostAddress = std::uint32_t;
 using shim::Principal;
+/// The number of a command of another host, in the order in which they have arrived here. What the network delivers of
+/// an earlier life of a host has lower numbers than what it delivers of a later one.
+using Arrival = std::uint64_t;
 
 /// Bytes of the longest request to a host, and of the longest reply from it.
 struct MessageSizes {
@@ -41,6 +44,8 @@ class Transport {
   ///   peer_gone  the host is silent, has crashed or has rebooted meanwhile; the command may have been served. The
   ///              path to it is given up: not for a command that is lost and may be sent again
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
+  ///   system_error  this host could not send it, for want of memory, or beyond a limit of its own or the network's; it
+  ///              was not served, and says nothing about the other host
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
                     std::span<std::byte> reply, std::size_t& reply_size,
                     std::chrono::milliseconds timeout) noexcept = 0;
@@ -51,12 +56,15 @@ class RemoteService {
  public:
   virtual ~RemoteService() = default;
   /// Answers one command of `from`, whose bytes are hostile. Returns 0 and the reply, or the Errc with which it is
-  /// refused. Blocks for as long as what is called runs; the caller's thread must be one that may.
-  virtual std::uint16_t serve(const Principal& from, std::uint16_t command, std::span<const std::byte> request,
-                              std::span<std::byte> reply, std::size_t& reply_size) noexcept = 0;
-  /// The network has seen, at `seen`, that a host has another boot id than before: what belongs to the life before goes.
-  /// May come late, when the new life has been served already. Does not block for long.
-  virtual void peer_rebooted(HostAddress host, std::chrono::steady_clock::time_point seen) noexcept = 0;
+  /// refused. Blocks for as long as what is called runs; the caller's thread must be one that may. Commands may be
+  /// served in another order than that of `arrived`.
+  virtual std::uint16_t serve(const Principal& from, Arrival arrived, std::uint16_t command,
+                              std::span<const std::byte> request, std::span<std::byte> reply,
+                              std::size_t& reply_size) noexcept = 0;
+  /// The network has seen that a host has another boot id than before: what belongs to the life before goes. `last`:
+  /// the last command that had arrived by then, of any host. May come late, when the new life has been served already.
+  /// Does not block for long.
+  virtual void peer_rebooted(HostAddress host, Arrival last) noexcept = 0;
 };
 
 }  // namespace lrpc::netpath

@@ -1,0 +1,129 @@
+// VIPsize over an Ethernet whose ARP knows the peer at one end only, or has not answered yet.
+#include <gtest/gtest.h>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/protocols/fragment/fragment.h"
+#include "netrpc/protocols/vipaddr/vipaddr.h"
+#include "netrpc/protocols/vipsize/vipsize.h"
+#include "netrpc/sim/test_hosts.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// An Ethernet whose ARP answers when the test says so.
+class SlowArp final : public Protocol {
+ public:
+  SlowArp(Host& host, Protocol& ethernet) : Protocol(host, "eth"), ethernet_(ethernet) {}
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    if (!knows && !participants.remote.ethernet.known()) return Errc::host_unreachable;
+    return ethernet_.open(high, participants);
+  }
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override {
+    return ethernet_.open_enable(high, participants);
+  }
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override {
+    ethernet_.open_disable(high, participants);
+  }
+  Errc control(control::Request& request) noexcept override {
+    if (std::holds_alternative<control::Resolve>(request)) {
+      ++asked;
+      if (!knows) return Errc::host_unreachable;
+    }
+    return ethernet_.control(request);
+  }
+  bool knows = false;
+  int asked = 0;
+
+ private:
+  Protocol& ethernet_;
+};
+
+struct ArpHost {
+  explicit ArpHost(SimHost& on) : machine(on), arp(on.add<SlowArp>(on.ethernet())) {
+    Protocol& vipaddr = own(make_vipaddr(on.host(), "vipaddr", arp, on.ip()));
+    Protocol& fragment = own(std::move(*make_fragment(on.host(), "fragment", vipaddr)));
+    vipsize = &own(std::move(*make_vipsize(on.host(), "vipsize", vipaddr, fragment)));
+    sink = &machine.add<SinkProtocol>();
+    const Shepherd inside(machine.monitor());
+    EXPECT_TRUE(vipsize->open_enable(*sink, SimHosts::anyone()));
+  }
+  Protocol& own(std::unique_ptr<Protocol> made) {
+    std::shared_ptr<Protocol> shared = std::move(made);
+    machine.own(shared);
+    return *shared;
+  }
+  /// Packets by either way.
+  static std::uint64_t sent(Protocol& device) {
+    control::Statistics counted;
+    EXPECT_EQ(control::ask(device, counted), Errc::ok);
+    return counted.sent;
+  }
+  [[nodiscard]] std::uint64_t over_ethernet() const { return sent(machine.ethernet()); }
+  [[nodiscard]] std::uint64_t over_ip() const { return sent(machine.ip()); }
+  SimHost& machine;
+  SlowArp& arp;
+  Protocol* vipsize = nullptr;
+  SinkProtocol* sink = nullptr;
+};
+
+/// Sizes of messages: past FRAGMENT, and through it.
+class VipSizeAndArp : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  /// The client sends over IP; the server's session for it.
+  SessionRef call() {
+    {
+      const Shepherd inside(client.machine.monitor());
+      auto opened = client.vipsize->open(*client.sink, net.to(1));
+      EXPECT_TRUE(opened) << opened.error().message();
+      EXPECT_EQ((*opened)->push(net.message(0, std::string(GetParam(), 'x'))), Errc::ok);
+    }
+    net.world.run_for(1ms);
+    EXPECT_EQ(client.over_ethernet(), 0U);
+    EXPECT_EQ(server.sink->sessions.size(), 1U);
+    return server.sink->sessions.at(0);
+  }
+  void answer(const SessionRef& session) {
+    const Shepherd inside(server.machine.monitor());
+    EXPECT_EQ(session->push(net.message(1, std::string(GetParam(), 'y'))), Errc::ok);
+  }
+
+  SimHosts net{2};
+  ArpHost client{net[0]};
+  ArpHost server{net[1]};
+};
+
+INSTANTIATE_TEST_SUITE_P(SmallAndLarge, VipSizeAndArp, ::testing::Values(100U, 4000U),
+                         [](const auto& shown) { return shown.param == 100 ? "small" : "large"; });
+
+TEST_P(VipSizeAndArp, a_peer_that_came_over_ip_is_answered_over_the_ethernet_where_arp_knows_it) {
+  server.arp.knows = true;
+  answer(call());
+  net.world.run_for(1ms);
+  EXPECT_EQ(client.sink->received.size(), 1U);
+  EXPECT_GT(server.over_ethernet(), 0U);
+  EXPECT_EQ(server.over_ip(), 0U);
+}
+
+TEST_P(VipSizeAndArp, arp_is_asked_for_a_peer_that_came_over_ip_and_its_answer_is_followed) {
+  const SessionRef session = call();
+  EXPECT_EQ(server.arp.asked, 0);
+  answer(session);
+  EXPECT_GT(server.arp.asked, 0);
+  EXPECT_EQ(server.over_ethernet(), 0U);
+  const std::uint64_t before = server.over_ip();
+  server.arp.knows = true;
+  {
+    const Shepherd inside(server.machine.monitor());
+    server.machine.host().peers().path_changed(net.address(0));
+  }
+  answer(session);
+  net.world.run_for(1ms);
+  EXPECT_EQ(client.sink->received.size(), 2U);
+  EXPECT_GT(server.over_ethernet(), 0U);
+  EXPECT_EQ(server.over_ip(), before);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc
