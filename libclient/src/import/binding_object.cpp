@@ -33,7 +33,7 @@ BindingParts& BindingParts::operator=(BindingParts&&) noexcept = default;
 BindingParts::~BindingParts() = default;
 
 BindingObject::BindingObject(BindingParts parts)
-    : remote_(parts.remote != nullptr),
+    : local_(parts.remote == nullptr ? kLocal : 0),
       exchange_looks_(shim::CallerPolicy::kExchangeMicroseconds * shim::polls_per_microsecond()),
       owner_(getpid()),
       parts_(std::move(parts)),
