@@ -343,15 +343,29 @@ end_clerk:
     }
 #endif
 #if REVOKE
+#ifdef BROKEN_ASKED_BEFORE_THE_FLAG
+  :: atomic { client_dead && !revoked -> a = 1; v = (estack[1] != 0) + 2 * (estack[2] != 0) }
+    revoked = 1;
+#else
   :: atomic { client_dead && !revoked -> revoked = 1; a = 1 }
+#endif
     do /* T18 for every A-stack */
     :: a <= ASTACKS ->
+#ifdef BROKEN_ASKED_BEFORE_THE_FLAG
+      w = (v >> (a - 1)) & 1;
+#else
+      w = (estack[a] != 0); /* who comes later sees the flag */
+#endif
       word[a] = word[a] | REVOKED;
       word[a] = word[a] & ~PARKED;
-      atomic { wake(a); a++ }
+      if
+      :: w -> atomic { wake(a); w = 0 }
+      :: !w
+      fi;
+      a++
     :: a > ASTACKS -> break
     od;
-    a = 0
+    atomic { a = 0; v = 0 }
 #endif
   od
 }

@@ -207,6 +207,7 @@ class BindingObject {
   std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine; under quarantine_mutex_.
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
+  bool watching_ended_ = false;  ///< Its owner's, and whoever's it is at its end.
   RevocationNews news_;
   std::atomic<bool> let_go_{false};
   std::atomic<std::size_t> keepers_{1};  ///< The owner, or the started calls that outlive it; and who tells of the end.
