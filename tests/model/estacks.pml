@@ -7,6 +7,7 @@
  * caller and server are call_word.pml's. The domain has ESTACKS E-stacks; LEAVES times one lets go of its A-stack although
  * nobody wants it. With POLLER a poller serves the first A-stack as long as it likes. With SPENT an E-stack cannot be used
  * for a second A-stack (its scheduling was changed): it ends and another is started. With REVOKE the client dies at any step.
+ * With STANDS_BY the clerk may associate an E-stack with the first A-stack before there is a call.
  *
  * The pool's lock is a lock here, too; everything under it that only it guards is one step. Which of several E-stacks is the
  * one unused for longest is not said: any may be it. A thread that cannot be started is not modelled.
@@ -39,6 +40,9 @@
 #endif
 #ifndef REVOKE
 #define REVOKE 0
+#endif
+#ifndef STANDS_BY
+#define STANDS_BY 0
 #endif
 
 #include "word.pml"
@@ -285,6 +289,12 @@ inline associate(a, v) {
 
 proctype clerk() {
   byte a, l, w, v;
+#if STANDS_BY
+  if /* for the first call of a new binding */
+  :: atomic { !locked && idle[1] && empty(waiting) && estack[1] == 0 && !revoked -> assign(1, 1) }
+  :: skip
+  fi;
+#endif
 end_clerk:
   do
 #ifdef BROKEN_BELL_DRAINED_LAST
