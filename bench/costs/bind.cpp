@@ -88,7 +88,7 @@ void bind_cost(Session& session) {
   print_title("Binding: import, first call, second call, unbind, ns");
   print_note(fmt::format(
       "{} bindings one after the other, nameserver, server and client in processes of their own, not pinned. The "
-      "first call finds no E-stack on its A-stack: the server associates one.",
+      "first call finds an E-stack that stands by, if that of an earlier binding is idle by then.",
       kBinds));
   fmt::print("\n");
   const Table table(row_columns());

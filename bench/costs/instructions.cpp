@@ -23,8 +23,8 @@ struct Test {
   std::uint64_t bar;
 };
 const Test kTests[] = {{"plain", "plain procedure call", 0},
-                       {"Null", "Null", paper::kNullInstructions},
-                       {"deadline", "Null with a deadline", 150},
+                       {"Null", "Null", 105},
+                       {"deadline", "Null with a deadline", 135},
                        {"started", "Null, started and finished", 0},
                        {"Add", "Add, inline gate", 0}};
 constexpr std::uint64_t kFewer = 1000;

@@ -1,11 +1,16 @@
 #include "lrpc/shim/system/thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
 #include <string>
+
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::shim {
 namespace {
@@ -34,6 +39,19 @@ bool blocked_here(int signal) {
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   return sigismember(&mask, signal) == 1;
+}
+
+TEST(ThisProcess, is_the_childs_own_number_in_a_child_of_fork_and_of_a_bare_clone) {
+  ASSERT_EQ(this_process(), getpid());
+  for (const bool bare : {false, true}) {
+    const pid_t child = bare ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(this_process() == syscall(SYS_getpid) ? 0 : 1);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << (bare ? "clone" : "fork");
+  }
+  EXPECT_EQ(this_process(), getpid());
 }
 
 TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {

@@ -80,6 +80,23 @@ TEST(EStackLife, an_estack_without_calls_leaves_its_astack_and_the_next_call_get
   }
 }
 
+TEST(EStackLife, an_idle_estack_stands_by_for_the_first_call_of_a_new_binding) {
+  Pair pair;
+  {
+    auto first = pair.bind();
+    auto second = pair.bind();  // answered when the clerk has done all that it does for the first
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(pair.server.statistics().estacks, 0U) << "none is started before there is a call";
+    ASSERT_TRUE(first->Null());
+  }
+  EXPECT_TRUE(eventually([&] {
+    auto one = pair.bind();
+    auto other = pair.bind();
+    return one && other && pair.server.statistics().estacks_associated != 0;
+  }));
+  EXPECT_EQ(pair.server.statistics().estacks, 1U);
+}
+
 TEST(EStackLife, a_call_that_comes_just_when_its_estack_leaves_is_not_lost) {
   Pair pair({.estack_idle = 1ms});
   auto client = pair.bind(lrpc::Gate::sleep);

@@ -7,6 +7,7 @@
  * caller and server are call_word.pml's. The domain has ESTACKS E-stacks; LEAVES times one lets go of its A-stack although
  * nobody wants it. With POLLER a poller serves the first A-stack as long as it likes. With SPENT an E-stack cannot be used
  * for a second A-stack (its scheduling was changed): it ends and another is started. With REVOKE the client dies at any step.
+ * With STANDS_BY the clerk may associate an E-stack with the first A-stack before there is a call.
  *
  * The pool's lock is a lock here, too; everything under it that only it guards is one step. Which of several E-stacks is the
  * one unused for longest is not said: any may be it. A thread that cannot be started is not modelled.
@@ -39,6 +40,9 @@
 #endif
 #ifndef REVOKE
 #define REVOKE 0
+#endif
+#ifndef STANDS_BY
+#define STANDS_BY 0
 #endif
 
 #include "word.pml"
@@ -285,6 +289,12 @@ inline associate(a, v) {
 
 proctype clerk() {
   byte a, l, w, v;
+#if STANDS_BY
+  if /* for the first call of a new binding */
+  :: atomic { !locked && idle[1] && empty(waiting) && estack[1] == 0 && !revoked -> assign(1, 1) }
+  :: skip
+  fi;
+#endif
 end_clerk:
   do
 #ifdef BROKEN_BELL_DRAINED_LAST
@@ -343,15 +353,29 @@ end_clerk:
     }
 #endif
 #if REVOKE
+#ifdef BROKEN_ASKED_BEFORE_THE_FLAG
+  :: atomic { client_dead && !revoked -> a = 1; v = (estack[1] != 0) + 2 * (estack[2] != 0) }
+    revoked = 1;
+#else
   :: atomic { client_dead && !revoked -> revoked = 1; a = 1 }
+#endif
     do /* T18 for every A-stack */
     :: a <= ASTACKS ->
+#ifdef BROKEN_ASKED_BEFORE_THE_FLAG
+      w = (v >> (a - 1)) & 1;
+#else
+      w = (estack[a] != 0); /* who comes later sees the flag */
+#endif
       word[a] = word[a] | REVOKED;
       word[a] = word[a] & ~PARKED;
-      atomic { wake(a); a++ }
+      if
+      :: w -> atomic { wake(a); w = 0 }
+      :: !w
+      fi;
+      a++
     :: a > ASTACKS -> break
     od;
-    a = 0
+    atomic { a = 0; v = 0 }
 #endif
   od
 }

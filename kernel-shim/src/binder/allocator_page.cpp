@@ -1,4 +1,5 @@
 #include "lrpc/shim/binder/allocator_page.h"
+#include "lrpc/shim/system/fork.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -31,7 +32,7 @@ CountersCopy copy_counters(const AllocatorCounters& counters) noexcept {
 
 Result<UniqueFd> create_allocator_page() { return create_sealed_memory("lrpc-allocator", kAllocatorPageSize); }
 
-AllocatorPageMapping::AllocatorPageMapping() noexcept : page_(&unmapped_), owner_(getpid()) {
+AllocatorPageMapping::AllocatorPageMapping() noexcept : page_(&unmapped_), owner_(this_process()) {
   void* zeros = mmap(nullptr, kAllocatorPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (zeros == MAP_FAILED) return;
   (void)madvise(zeros, kAllocatorPageSize, MADV_DONTFORK);
@@ -42,7 +43,7 @@ AllocatorPageMapping::~AllocatorPageMapping() {
   if (page_ != &unmapped_ && here()) munmap(page_, kAllocatorPageSize);
 }
 
-bool AllocatorPageMapping::here() const noexcept { return owner_ == getpid(); }
+bool AllocatorPageMapping::here() const noexcept { return owner_ == this_process(); }
 
 Status AllocatorPageMapping::put(UniqueFd fd) {
   if (page_ == &unmapped_) return Error{Errc::system_error, "there was no memory to map a page"};

@@ -125,25 +125,30 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
     err = ENAMETOOLONG;
     return Errc::no_nameserver;
   }
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return system_error("socket", errno);
-  const timeval bound{5, 0};
-  if (wait) ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
-  int result = 0;
-  do {
-    result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {
-    err = errno;
-    return Errc::no_nameserver;
-  }
-  const timeval unbounded{0, 0};
+  const auto connected = [&] {
+    int result = 0;
+    do {
+      result = ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    } while (result != 0 && errno == EINTR);
+    err = result != 0 ? errno : 0;
+    return result == 0;
+  };
+  const auto set_bound = [&](time_t seconds) {
+    const timeval bound{seconds, 0};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+  };
   const int blocking = 0;
-  if (wait) {
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unbounded, sizeof unbounded);
-  } else {
+  if (connected()) {
     ::ioctl(socket.get(), FIONBIO, &blocking);
+    return socket;
   }
+  if (err != EAGAIN || !wait) return Errc::no_nameserver;
+  set_bound(5);
+  ::ioctl(socket.get(), FIONBIO, &blocking);
+  if (!connected()) return Errc::no_nameserver;
+  set_bound(0);
   return socket;
 }
 
@@ -202,8 +207,10 @@ using Received = Result<std::optional<BinderMessage>>;
 Received receive_now(int socket, Attachments attachments, int how, int& err) {
   // How long it is, if there is one: most messages are a thousandth of what one may be. Nothing attached is received.
   const bool none = attachments == Attachments::none;
-  const bool credentials = none && passes_credentials(socket);
-  const Peeked next = peek(socket, {}, MSG_TRUNC | how, credentials);
+  Peeked next = peek(socket, {}, MSG_TRUNC | how, false);
+  // What it brings may be credentials alone: once more, with room for those.
+  const bool credentials = none && next.laden && passes_credentials(socket);
+  if (credentials) next = peek(socket, {}, MSG_TRUNC | how, true);
   err = errno;
   if (next.size < 0) return std::optional<BinderMessage>();
   // The same message is there for us to take: where there is nothing to bring nobody else reads.
@@ -258,7 +265,14 @@ Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::mi
   std::optional<Clock::time_point> deadline;
   if (bounded) deadline = Clock::now() + std::min<milliseconds>(timeout, kLongestWait);
   bool was_reset = false;
-  for (;;) {
+  // Who waits for an answer waits before the first look, too: there is none yet, and a look is not for nothing.
+  const bool waits = bounded ? timeout > milliseconds(0) : taken_in;
+  for (bool wait = bounded && waits;; wait = waits) {
+    if (wait) {
+      auto ready = wait_ready(socket, POLLIN, deadline);
+      if (!ready) return ready.error();
+      if (!*ready) return std::optional<BinderMessage>();
+    }
     int err = 0;
     auto received = taken_in ? take_in_now(socket, stranger, err)
                              : receive_now(socket, attachments, bounded ? MSG_DONTWAIT : 0, err);
@@ -268,10 +282,7 @@ Result<std::optional<BinderMessage>> receive_message(int socket, std::chrono::mi
     if (err == ECONNRESET && !std::exchange(was_reset, true)) continue;
     if (err == ECONNRESET) return Error{Errc::peer_gone, "the peer has closed its socket"};
     if (err != EAGAIN) return system_error("recvmsg", err);
-    if (!bounded && !taken_in) return std::optional<BinderMessage>();
-    auto ready = wait_ready(socket, POLLIN, deadline);
-    if (!ready) return ready.error();
-    if (!*ready) return std::optional<BinderMessage>();
+    if (!waits) return std::optional<BinderMessage>();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "control_message.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::shim {
 namespace {
@@ -40,7 +41,7 @@ bool read_out(int socket) noexcept {
 }  // namespace
 
 PeerSocket::PeerSocket(UniqueFd fd, Made made, Stranger stranger) noexcept
-    : fd_(std::move(fd)), made_(made), owner_(::getpid()), stranger_(std::move(stranger)) {}
+    : fd_(std::move(fd)), made_(made), owner_(this_process()), stranger_(std::move(stranger)) {}
 
 PeerSocket& PeerSocket::operator=(PeerSocket&& other) noexcept {
   if (this != &other) {
@@ -58,14 +59,14 @@ void PeerSocket::take_nothing() noexcept {
 }
 
 void PeerSocket::hang_up() noexcept {
-  if (fd_ && owner_ == ::getpid()) (void)::shutdown(fd_.get(), SHUT_RDWR);
+  if (fd_ && owner_ == this_process()) (void)::shutdown(fd_.get(), SHUT_RDWR);
 }
 
 void PeerSocket::reset() noexcept {
   if (!fd_) return;
   const NoCancellation never;
   Stranger stranger = std::move(stranger_);
-  const bool ours = owner_ == ::getpid();
+  const bool ours = owner_ == this_process();
   hang_up();  // from here on nothing is added
   if (!ours || (made_ == Made::here && read_out(fd_.get()))) {
     fd_.reset();

@@ -87,12 +87,12 @@ void unpark_estack(AStackHead& head) noexcept {
   futex_wake(head.word, Sleeper::estack);
 }
 
-void revoke_word(AStackHead& head, Sleeper who) noexcept {
+void revoke_word(AStackHead& head, Sleeper who, bool any) noexcept {
   LRPC_STEP("T17 T18 word");
   head.word.fetch_or(CallWord::kRevoked, std::memory_order_seq_cst);
   // The bit may have been set before, by the other side; then only this changes the word under a parking E-stack.
   if (who == Sleeper::estack) head.word.fetch_and(~CallWord::kEStackParked, std::memory_order_seq_cst);
-  futex_wake(head.word, who);
+  if (any) futex_wake(head.word, who);
 }
 
 }  // namespace lrpc::shim

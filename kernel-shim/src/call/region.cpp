@@ -1,4 +1,5 @@
 #include "lrpc/shim/call/region.h"
+#include "lrpc/shim/system/fork.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -87,7 +88,7 @@ Result<Region> Region::map(int fd, int flags, RegionLayout layout) {
   }
   Region region;
   region.base_ = static_cast<std::byte*>(base);
-  region.owner_ = getpid();
+  region.owner_ = this_process();
   region.shared_ = (flags & MAP_SHARED) != 0;
   region.layout_ = std::move(layout);
   return region;
@@ -114,7 +115,7 @@ Region::~Region() { unmap(); }
 
 void Region::unmap() noexcept {
   // A fork child never had the mapping (MADV_DONTFORK); by now its own memory may lie there.
-  if (base_ != nullptr && owner_ == getpid()) munmap(base_, layout_.size());
+  if (base_ != nullptr && owner_ == this_process()) munmap(base_, layout_.size());
   base_ = nullptr;
 }
 

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <mutex>
+#include <new>
 #include <set>
 
 namespace lrpc::shim {
@@ -54,7 +57,32 @@ void after_fork_in_child() {
   dropped().mutex.unlock();
 }
 
+using KnownProcess = std::atomic<pid_t>;  ///< 0: not known.
+
+/// Null: the kernel cannot, and is asked each time.
+KnownProcess* make_known_process() noexcept {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (madvise(memory, page, MADV_WIPEONFORK) == 0) return new (memory) KnownProcess(0);
+  munmap(memory, page);
+  return nullptr;
+}
+
+/// Static initialisation: before a sandbox.
+KnownProcess* const known_process = make_known_process();
+
 }  // namespace
+
+pid_t this_process() noexcept {
+  if (known_process == nullptr) return ::getpid();
+  pid_t known = known_process->load(std::memory_order_relaxed);
+  if (known == 0) {
+    known = ::getpid();
+    known_process->store(known, std::memory_order_relaxed);
+  }
+  return known;
+}
 
 void know_of_forks() {
   static const int registered =

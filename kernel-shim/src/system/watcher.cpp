@@ -55,7 +55,7 @@ struct Watcher::Impl {
     Callback callback;
   };
 
-  explicit Impl(const char* name) : name_(name), owner_(getpid()) { know_of_forks(); }
+  explicit Impl(const char* name) : name_(name), owner_(this_process()) { know_of_forks(); }
 
   Status start_locked();
   static void* thread_main(void* self);
@@ -264,6 +264,6 @@ bool Watcher::post(const Task& task, std::uint32_t delay_ms) noexcept {
 
 bool Watcher::on_watcher_thread() const noexcept { return impl_->thread_id_.load() == std::this_thread::get_id(); }
 
-bool Watcher::inert() const noexcept { return impl_->owner_ != getpid(); }
+bool Watcher::inert() const noexcept { return impl_->owner_ != this_process(); }
 
 }  // namespace lrpc::shim

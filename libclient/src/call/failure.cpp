@@ -53,4 +53,16 @@ detail::Failure failure_of(const shim::LinkageRecord& linkage, std::uint16_t sta
   }
 }
 
+detail::Failure end_failed(BindingObject& binding, AStackList::Lease* lease, shim::LinkageRecord& linkage,
+                           std::uint16_t status, const char* procedure) noexcept {
+  detail::Failure failure = failure_of(linkage, status, procedure);
+  shim::calling_thread.linkages = linkage.below;
+  if (linkage.quarantined) {
+    quarantine_astack(binding, linkage);
+  } else {
+    binding.astacks(linkage.astack.astack_class).put(lease, linkage);
+  }
+  return failure;
+}
+
 }  // namespace lrpc::client

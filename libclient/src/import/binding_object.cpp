@@ -14,6 +14,7 @@
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/fork.h"
 #include "lrpc/shim/system/processor.h"
 #include "supply/secondary_astacks.h"
 
@@ -33,9 +34,9 @@ BindingParts& BindingParts::operator=(BindingParts&&) noexcept = default;
 BindingParts::~BindingParts() = default;
 
 BindingObject::BindingObject(BindingParts parts)
-    : remote_(parts.remote != nullptr),
+    : local_(parts.remote == nullptr ? kLocal : 0),
       exchange_looks_(shim::CallerPolicy::kExchangeMicroseconds * shim::polls_per_microsecond()),
-      owner_(getpid()),
+      owner_(shim::this_process()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
   (void)shim::ticks_per_microsecond();  // measure now, not in the first call
@@ -99,6 +100,7 @@ void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
 }
 
 void BindingObject::end_watching() noexcept {
+  if (std::exchange(watching_ended_, true)) return;
   Library& library = Library::get();
   library.watcher.unwatch(pidfd_watch_);
   library.watcher.unwatch(bell_watch_);
@@ -117,7 +119,7 @@ std::size_t BindingObject::count_started(std::size_t quarantined) const noexcept
 // halves, and comes to quarantine().
 void BindingObject::let_go() noexcept {
   const shim::NoCancellation never;
-  if (owner_ != getpid()) return let_go_after_fork();
+  if (owner_ != shim::this_process()) return let_go_after_fork();
   end_watching();
   std::size_t started = 0;
   {
@@ -152,7 +154,7 @@ void BindingObject::release() noexcept {
 }
 
 BindingObject::~BindingObject() {
-  if (owner_ != getpid()) return;  // in a fork child nothing of this is registered
+  if (owner_ != shim::this_process()) return;  // in a fork child nothing of this is registered
   const shim::NoCancellation never;
   end_watching();
   // Trimming runs on the watcher under the same lock, so after this nobody else knows this object.
@@ -207,7 +209,7 @@ void BindingObject::revoke() noexcept {
 }
 
 Status BindingObject::watched() const {
-  if (owner_ != getpid()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  if (owner_ != shim::this_process()) return Error{Errc::not_supported, "bindings do not survive fork"};
   if (parts_.watched) return {};
   return Error{
       Errc::not_supported,

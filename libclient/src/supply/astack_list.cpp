@@ -39,8 +39,8 @@ class ThreadNumbers {
 constinit std::atomic<std::uint32_t> ThreadNumbers::used_{0};
 
 void give_number_back(void* /*marked*/) noexcept {
-  const unsigned number = shim::calling_thread.number;
-  shim::calling_thread.number = kLeasingThreads;
+  const unsigned number = shim::calling_thread.number();
+  shim::calling_thread.set_number(kLeasingThreads);
   ThreadNumbers::release(number);
 }
 
@@ -49,16 +49,16 @@ void give_number_back(void* /*marked*/) noexcept {
 void number_this_thread() noexcept {
   static pthread_key_t key;
   static const bool have_key = pthread_key_create(&key, &give_number_back) == 0;
-  if (!have_key || !shim::have_asymmetric_fence || shim::calling_thread.number != kLeasingThreads) return;
+  if (!have_key || !shim::have_asymmetric_fence || shim::calling_thread.number() != kLeasingThreads) return;
   const unsigned number = ThreadNumbers::acquire();
   if (number == kLeasingThreads) return;
-  shim::calling_thread.number = number;
+  shim::calling_thread.set_number(number);
   if (pthread_setspecific(key, &key) != 0) give_number_back(nullptr);
 }
 
 }  // namespace
 
-void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(shim::calling_thread.number); }
+void forget_other_threads_numbers() noexcept { ThreadNumbers::keep_only(shim::calling_thread.number()); }
 
 SecondaryRecords::~SecondaryRecords() {
   for (auto& block : blocks_) delete[] block.load(std::memory_order_relaxed);
@@ -126,8 +126,10 @@ shim::LinkageRecord* AStackList::Lease::remove() noexcept {
   return reinterpret_cast<shim::LinkageRecord*>(record.exchange(kNone, std::memory_order_acquire) & ~kWanted);
 }
 
+void AStackList::leave_untaken(Lease& lease) noexcept { lease.in_call.store(0, std::memory_order_release); }
+
 void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
-  Lease& lease = leases_[shim::calling_thread.number];
+  Lease& lease = own_lease();
   if (lease.leased() == &record) {
     lease.in_call.store(0, std::memory_order_release);  // it is ours, and wanted
   } else if (!lease_to(lease, record)) {
@@ -140,7 +142,8 @@ void AStackList::put_slow(shim::LinkageRecord& record) noexcept {
 /// Leases an A-stack to this thread if it has none. Under the lock, so that no lease begins while somebody is ending
 /// it.
 bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
-  if (shim::calling_thread.number >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr) return false;
+  if (shim::calling_thread.number() >= kLeasingThreads || is_secondary(record) || lease.leased() != nullptr)
+    return false;
   const std::unique_lock lock(ending_, std::try_to_lock);
   if (!lock.owns_lock() || leasing_ended_.load(std::memory_order_relaxed)) return false;
   lease.record.store(reinterpret_cast<std::uintptr_t>(&record), std::memory_order_release);  // L5
@@ -148,7 +151,7 @@ bool AStackList::lease_to(Lease& lease, shim::LinkageRecord& record) noexcept {
 }
 
 void AStackList::give_up(const shim::LinkageRecord& record) noexcept {
-  Lease& lease = leases_[shim::calling_thread.number];
+  Lease& lease = own_lease();
   if (lease.leased() != &record) return;
   (void)lease.remove();
   lease.in_call.store(0, std::memory_order_release);
@@ -213,7 +216,7 @@ void AStackList::put_idle(const std::vector<shim::LinkageRecord*>& idle) noexcep
 }
 
 void AStackList::surrender_own_lease() noexcept {
-  Lease& lease = leases_[shim::calling_thread.number];
+  Lease& lease = own_lease();
   // L8. Acquire: what others took from our lease before leasing ended, they took.
   if (!leasing_ended_.load(std::memory_order_acquire)) return;
   bool any = false;

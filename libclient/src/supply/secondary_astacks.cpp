@@ -8,6 +8,7 @@
 
 #include "lrpc/client/remote/remote_path.h"
 #include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/fork.h"
 
 namespace lrpc::client {
 namespace {
@@ -45,10 +46,10 @@ void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t asta
 }  // namespace
 
 SecondaryAStacks::SecondaryAStacks(BindingObject& binding) noexcept
-    : binding_(binding), owner_(getpid()), records_(binding.parts_.region.layout().astack_count()) {}
+    : binding_(binding), owner_(shim::this_process()), records_(binding.parts_.region.layout().astack_count()) {}
 
 SecondaryAStacks::~SecondaryAStacks() {
-  if (owner_ != getpid()) return;
+  if (owner_ != shim::this_process()) return;
   if (asked_) asked_->line.reset();
   for (Secondary& one : places_) one.line.reset();
 }

@@ -12,6 +12,7 @@
 #include "lrpc/client/remote/remote_path.h"
 #include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/fork.h"
 #include "lrpc/shim/system/futex.h"
 
 namespace lrpc {
@@ -39,7 +40,8 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create() {
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(std::move(fd)));
 }
 
-CompletionQueue::CompletionQueue(UniqueFd ready_fd) noexcept : owner_(getpid()), ready_fd_(std::move(ready_fd)) {}
+CompletionQueue::CompletionQueue(UniqueFd ready_fd) noexcept
+    : owner_(shim::this_process()), ready_fd_(std::move(ready_fd)) {}
 
 CompletionQueue::~CompletionQueue() {
   if (inert() || !thread_.running()) return;
@@ -52,7 +54,7 @@ CompletionQueue::~CompletionQueue() {
   thread_.join();
 }
 
-bool CompletionQueue::inert() const noexcept { return owner_ != getpid(); }
+bool CompletionQueue::inert() const noexcept { return owner_ != shim::this_process(); }
 
 bool CompletionQueue::Watched::look() const noexcept {
   const shim::CallWord word = shim::load_word(*linkage->astack.head);

@@ -50,10 +50,12 @@ inline constexpr std::uint64_t kCalledOrAbandoned =
 inline void finish(ServedAStack& astack, std::uint16_t status) noexcept {
   LRPC_STEP("server f");
   // f · release the linkage (T8): after g the client may ring again at once.
-  const std::uint64_t returned = astack.linkage.release_claimed();
+  std::uint64_t returned = astack.linkage.release_claimed();
+  if (status != 0) [[unlikely]]
+    returned |= std::uint64_t{status} << 32;
   LRPC_STEP("server g");
   // g · return (T9, T10).
-  shim::return_to_caller(*astack.head, shim::CallWord(returned | std::uint64_t{status} << 32));
+  shim::return_to_caller(*astack.head, shim::CallWord(returned));
 }
 
 /// Tells the server's owner of the exception that is being handled (ExportOptions::on_exception).
@@ -99,7 +101,8 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
   const std::uint64_t seen = astack.linkage.look();
   if (!shim::ServerLinkage::is_free(seen)) return Served::nothing;
   const std::uint64_t call = shim::ServerLinkage::claimed_after(seen);  // the turn and generation that a call must have
-  const shim::CallWord hint = shim::load_word(*astack.head);
+  const shim::AStackHead& head = *astack.head;
+  const shim::CallWord hint = shim::load_word(head);
   if (!hint.same_turn(call) && !hint.same_turn(call ^ kCalledOrAbandoned)) return Served::nothing;
   if constexpr (kScanner == Scanner::poller) {
     if (hint.procedure() < astack.entry_count.load(std::memory_order_acquire) &&
@@ -116,7 +119,7 @@ inline Served serve(ServedAStack& astack, CallContext& context) noexcept {
 
   LRPC_STEP("server b");
   // b · load the word once; validate the copy.
-  const shim::CallWord word = shim::load_word(*astack.head);
+  const shim::CallWord word = shim::load_word(head);
   if (!word.same_turn(call)) [[unlikely]]
     return decline(astack, word, Errc::ok);
   const std::size_t procedure = word.bits() >> 32 & 0xffff;

@@ -87,7 +87,6 @@ struct WaitingPlace {
 /// One A-stack as the server knows it; the private half of everything. Same index as in the region.
 /// What a call reads fills its first line.
 struct alignas(128) ServedAStack : ArgumentPlace {
-  shim::ServerLinkage linkage;
   shim::AStackHead* head = nullptr;
   const EntryPoint* entries = nullptr;        ///< Those of the A-stack's class, by procedure identifier.
   void* impl = nullptr;                       ///< The binding's.

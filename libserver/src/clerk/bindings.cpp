@@ -148,6 +148,13 @@ Status Bindings::add(ServedParts parts) {
   return {};
 }
 
+void Bindings::expect_call(std::uint64_t id) noexcept {
+  const auto binding = find(id);
+  if (binding == nullptr || binding->gate() == shim::Gate::none || binding->gate() == shim::Gate::trap) return;
+  if (binding->interface().options.scheduling) return;     // such an E-stack would end with the binding, called or not
+  estacks_.stand_by(binding, binding->astacks().front());  // the one that its client takes first
+}
+
 // B17
 void Bindings::end(std::uint64_t id) noexcept {
   const auto binding = remove(id);

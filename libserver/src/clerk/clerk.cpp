@@ -398,17 +398,18 @@ std::shared_ptr<ServedInterface> Clerk::exported(std::uint64_t registered) {
 // B11
 void Clerk::on_bind_request(const std::shared_ptr<NameserverLink>& link, shim::BinderMessage message) {
   auto& request = std::get<shim::BindRequest>(message.body);
-  Status bound = Errc::limit_reached;
+  Result<std::uint64_t> bound = Errc::limit_reached;
   try {
     const auto interface = exported(request.export_id);
     bound = interface != nullptr ? bind_introduced(bindings_, interface, message)
-                                 : Error{Errc::name_unknown, "the name has been withdrawn"};
+                                 : Result<std::uint64_t>(Error{Errc::name_unknown, "the name has been withdrawn"});
   } catch (const std::bad_alloc&) {
   }
   shim::BinderMessage reply;
   reply.request = message.request;
   reply.body = shim::BindReply{request.binding_id, bound.code(), bound ? std::string() : bound.error().message()};
   link->send_soon(std::move(reply));
+  if (bound) bindings_.expect_call(*bound);
 }
 
 }  // namespace lrpc::server

@@ -35,8 +35,8 @@ Error why_not(const shim::BinderMessage& answer) {
   return {Errc::bad_message, "the nameserver's answer to an export makes no sense"};
 }
 
-Status bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInterface>& interface,
-                       shim::BinderMessage& message) {
+Result<std::uint64_t> bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInterface>& interface,
+                                      shim::BinderMessage& message) {
   auto& request = std::get<shim::BindRequest>(message.body);
   if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
   std::vector<UniqueFd>& fds = message.fds;
@@ -50,7 +50,7 @@ Status bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInt
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
   const bool remote = request.principal.has_value();
-  if (Status room = bindings.room_for(request.client, *interface, remote); !room) return room;
+  if (Status room = bindings.room_for(request.client, *interface, remote); !room) return room.error();
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
   if (!region) return region.error();
   ServedParts parts;
@@ -63,7 +63,9 @@ Status bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInt
   parts.bell = std::move(fds[2]);
   parts.gate = request.gate;
   parts.interface = interface;
-  return bindings.add(std::move(parts));
+  const std::uint64_t id = parts.id;
+  if (Status added = bindings.add(std::move(parts)); !added) return added.error();
+  return id;
 }
 
 }  // namespace lrpc::server

@@ -16,8 +16,10 @@ class Bindings;
 [[nodiscard]] shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl);
 /// Why an export was not granted, if `answer` is not Exported.
 [[nodiscard]] Error why_not(const shim::BinderMessage& answer);
-/// A binding to `interface` for the client of a bind request. On the watcher's thread. Throws std::bad_alloc.
-[[nodiscard]] Status bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInterface>& interface,
-                                     shim::BinderMessage& message);
+/// A binding to `interface` for the client of a bind request, and its number. On the watcher's thread. Throws
+/// std::bad_alloc.
+[[nodiscard]] Result<std::uint64_t> bind_introduced(Bindings& bindings,
+                                                    const std::shared_ptr<const ServedInterface>& interface,
+                                                    shim::BinderMessage& message);
 
 }  // namespace lrpc::server

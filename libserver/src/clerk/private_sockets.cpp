@@ -83,6 +83,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
   auto answer = bind(*socket, **received);
   const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
   (void)shim::send_message(socket->fd.get(), message, false);
+  if (const auto* bound = std::get_if<shim::Bound>(&message.body)) bindings_.expect_call(bound->binding_id);
 } catch (const std::bad_alloc&) {
   hang_up(socket, watch);  // as an answer: no bindings are made over it any more
 }

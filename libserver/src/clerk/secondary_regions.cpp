@@ -52,7 +52,8 @@ void SecondaryRegion::close() noexcept {
 }
 
 void SecondaryRegion::revoke_words() noexcept {
-  for (ServedAStack& astack : astacks_) shim::revoke_word(*astack.head, shim::Sleeper::estack);
+  for (ServedAStack& astack : astacks_)
+    shim::revoke_word(*astack.head, shim::Sleeper::estack, astack.estack.load(std::memory_order_seq_cst) != nullptr);
 }
 
 bool SecondaryRegion::settle() noexcept {

@@ -202,6 +202,21 @@ void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, Served
   if (astack.estack.load() == nullptr) reclaim_locked(user_of(*binding));
 }
 
+void EStackPool::stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept {
+  std::lock_guard lock(mutex_);
+  if (stop_ || idle_.empty() || shares_.any_waiting() || astack.estack.load() != nullptr || binding->revoked()) return;
+  const uid_t user = user_of(*binding);
+  if (!shares_.may_have_another(user) || shares_.held(user) >= shares_.share()) return;
+  assign_idle_locked(binding, astack);
+}
+
+void EStackPool::assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  EStack* const estack = idle_.back();
+  idle_.pop_back();
+  assign_locked(*estack, binding, astack);
+  estack->assigned_.notify_one();
+}
+
 void EStackPool::assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   LRPC_STEP("server c");
   estack.binding_ = binding;
@@ -339,11 +354,12 @@ void EStackPool::supply_locked() {
   while (!stop_ && (!idle_.empty() || estacks_.size() < most_estacks(options_))) {
     auto next = take_waiting_locked();
     if (!next) return;
-    EStack* estack = nullptr;
     if (!idle_.empty()) {
-      estack = idle_.back();
-      idle_.pop_back();
-    } else if (!start_locked(estack)) {
+      assign_idle_locked(next->binding, *next->astack);
+      continue;
+    }
+    EStack* estack = nullptr;
+    if (!start_locked(estack)) {
       shares_.put_back(*std::move(next));
       // Whoever waits for no return does not ring again.
       ask_clerk_(kNoThreadPause);

@@ -76,6 +76,9 @@ class EStackPool {
   /// for longest, else the next that becomes free; among users by their shares (estack_shares.h). Never blocks on a
   /// running procedure.
   void associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// The same before there is a call, if that takes nothing from anybody: an E-stack is idle, no call waits, and the
+  /// user has less than its share.
+  void stand_by(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) noexcept;
   /// There is a binding, from before its first call to its revocation. admit() throws std::bad_alloc.
   void admit(const ServedBinding& binding);
   /// The binding was revoked: its calls wait for E-stacks no longer.
@@ -101,6 +104,7 @@ class EStackPool {
  private:
   friend class EStack;
   void assign_locked(EStack& estack, const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  void assign_idle_locked(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   [[nodiscard]] bool start_locked(EStack*& estack);
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
   void reclaim_locked(uid_t user);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <thread>
+
 #include "to_ticks.h"
 
 namespace lrpc::server {
@@ -12,6 +14,9 @@ constexpr std::uint64_t kLookIntervalUs = 10'000;
 }  // namespace
 
 void DomainProcessors::refer_to_this_thread() noexcept {
+  const auto self = std::this_thread::get_id();
+  if (self == referring_) return refresh(shim::ticks());
+  referring_ = self;
   reference_.store(gettid(), std::memory_order_relaxed);
   look_at(0);
 }

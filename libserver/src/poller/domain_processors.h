@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "lrpc/shim/system/processor.h"
 
@@ -22,7 +23,8 @@ class DomainProcessors {
   DomainProcessors(const DomainProcessors&) = delete;
   DomainProcessors& operator=(const DomainProcessors&) = delete;
 
-  /// From now on the calling thread's affinity is the domain's.
+  /// From now on the calling thread's affinity is the domain's. For one thread, the clerk's, as often as it likes: the
+  /// first time it is looked up, later as by refresh().
   void refer_to_this_thread() noexcept;
   [[nodiscard]] bool contains(std::uint16_t processor) const noexcept {
     if (!shim::is_processor(processor)) return false;
@@ -72,6 +74,7 @@ class DomainProcessors {
 
   std::array<std::atomic<std::uint64_t>, CPU_SETSIZE / 64> mask_{};
   std::atomic<pid_t> reference_{-1};
+  std::thread::id referring_;  ///< Whose that is; that thread's own.
   std::atomic<std::uint64_t> looked_{0};
 };
 

@@ -129,8 +129,11 @@ void Core::admit(UniqueFd socket) {
     return;
   }
   peer->watch = *watched;
+  const std::uint32_t serial = peer->serial;
   accounts_.take(who->uid, Quota::connections);
-  connections_.emplace(peer->serial, std::move(peer));
+  connections_.emplace(serial, std::move(peer));
+  // Who connects has something to ask, and has most often sent it by now: that saves a turn of the loop.
+  on_ready(serial, {.readable = true});
 }
 
 void Core::on_ready(std::uint32_t serial, Readiness readiness) {

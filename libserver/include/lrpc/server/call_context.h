@@ -16,6 +16,7 @@
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/call/call_word.h"
 #include "lrpc/shim/call/limits.h"
+#include "lrpc/shim/call/linkage.h"
 #include "lrpc/shim/call/value.h"
 
 namespace lrpc {
@@ -25,8 +26,10 @@ namespace server {
 struct ServedAStack;
 class ServedBinding;
 
-/// Where the arguments of a call lie: the part of a ServedAStack that generated stubs look at.
+/// The head of a ServedAStack: its linkage record, at the address that the call path has at hand, and where the
+/// arguments of a call lie, which generated stubs look at.
 struct ArgumentPlace {
+  shim::ServerLinkage linkage;
   std::byte* image = nullptr;
   std::byte* tail = nullptr;
 };

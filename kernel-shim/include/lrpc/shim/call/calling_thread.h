@@ -2,6 +2,8 @@
 // of their place.
 #pragma once
 
+#include <cstddef>
+
 namespace lrpc::shim {
 
 struct LinkageRecord;
@@ -10,10 +12,17 @@ class CallLimits;
 /// How many threads of a process can hold leases of A-stacks at a time; further ones use the LIFOs.
 inline constexpr unsigned kLeasingThreads = 16;
 
+/// From one thread's lease to the next, in bytes.
+inline constexpr std::size_t kLeaseSize = 64;
+
 struct CallingThread {
   /// The thread's number among those, its own as long as it lives; kLeasingThreads: none (yet, or never where the kernel
   /// has no asymmetric fence).
-  unsigned number = kLeasingThreads;
+  [[nodiscard]] unsigned number() const noexcept { return static_cast<unsigned>(lease / kLeaseSize); }
+  void set_number(unsigned number) noexcept { lease = number * kLeaseSize; }
+
+  /// The same as the call path has it: where the thread's lease is among those of a list.
+  std::size_t lease = kLeasingThreads * kLeaseSize;
   /// Its outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
   LinkageRecord* linkages = nullptr;
   /// What holds for the calls that it makes; null: nothing. Set by scopes at the client and, to what its caller has left,

@@ -138,7 +138,8 @@ void unpark_estack(AStackHead& head) noexcept;
 // ---- Revocation, either side ----
 
 /// T17 (caller), T18 (estack): changes the word so that no sleep on it that has not looked at the private revoked flag
-/// can begin, and wakes whoever of `who` sleeps on it. Set that flag before.
-void revoke_word(AStackHead& head, Sleeper who) noexcept;
+/// can begin, and wakes whoever of `who` sleeps on it. Set that flag before. `any`: false if nobody can sleep on it who
+/// came before the flag.
+void revoke_word(AStackHead& head, Sleeper who, bool any = true) noexcept;
 
 }  // namespace lrpc::shim

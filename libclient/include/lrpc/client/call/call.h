@@ -36,6 +36,10 @@ std::uint16_t transfer_slow(BindingObject& binding, shim::LinkageRecord& linkage
 [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure failure_of(const shim::LinkageRecord& linkage,
                                                                    std::uint16_t status,
                                                                    const char* procedure) noexcept;
+/// The same, and step 7. `lease`: see Call.
+[[nodiscard, gnu::cold, gnu::noinline]] detail::Failure end_failed(BindingObject& binding, AStackList::Lease* lease,
+                                                                   shim::LinkageRecord& linkage, std::uint16_t status,
+                                                                   const char* procedure) noexcept;
 /// Step 7 for a call that was abandoned or broke the protocol: the A-stack is not put back.
 void quarantine_astack(BindingObject& binding, shim::LinkageRecord& linkage) noexcept;
 
@@ -160,9 +164,14 @@ class Call {
   /// The Errc behind a status that is neither 0 nor a declared error of the procedure. A hostile status is call_failed.
   [[nodiscard]] static Errc failure(std::uint16_t status) noexcept;
   /// The same, as a stub returns it: with the text of the error that the procedure returned; or one that names the
-  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw.
-  [[nodiscard]] detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
-    return failure_of(*linkage_, status, procedure);
+  /// procedure, where the server has refused an argument, a handle or a result, or where the procedure threw. And 7: the
+  /// call is over, out of the way of those that do not fail.
+  [[nodiscard, gnu::always_inline]] detail::Failure failure(std::uint16_t status,
+                                                            const char* procedure) const noexcept {
+    shim::LinkageRecord& linkage = *linkage_;
+    linkage_ = nullptr;  // not by a function, which would have the call in memory
+    shim::hand_over_call(binding_.id(), linkage.astack.image);
+    return end_failed(binding_, lease_, linkage, status, procedure);
   }
 
  private:
@@ -182,8 +191,8 @@ class Call {
 
   BindingObject& binding_;
   AStackList& list_;
-  AStackList::Lease* lease_;  ///< That the A-stack was taken from, else null.
-  shim::LinkageRecord* linkage_;
+  AStackList::Lease* lease_;              ///< That the A-stack was taken from, else null.
+  mutable shim::LinkageRecord* linkage_;  ///< Null: there is none, or the call is over.
   Errc why_not_ = Errc::ok;
   bool put_aside_ = false;  ///< The A-stack goes to quarantine.
 };

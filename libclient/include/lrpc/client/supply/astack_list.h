@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -83,7 +84,9 @@ class AStackList {
 
   struct Lease;
   /// The calling thread's. Look again after take_any(), which may give the thread its number.
-  [[nodiscard]] Lease& own_lease() noexcept { return leases_[shim::calling_thread.number]; }
+  [[nodiscard]] Lease& own_lease() noexcept {
+    return *reinterpret_cast<Lease*>(reinterpret_cast<std::byte*>(leases_.data()) + shim::calling_thread.lease);
+  }
 
   /// The A-stack leased to this thread, or null if there is none or it is in a call (nested calls). Always null once
   /// the list is closed.
@@ -99,7 +102,7 @@ class AStackList {
       if (record == 0) __builtin_unreachable();  // none has the bit
       return reinterpret_cast<shim::LinkageRecord*>(record);
     }
-    lease.in_call.store(0, std::memory_order_release);
+    leave_untaken(lease);
     return nullptr;
   }
   /// An A-stack from wherever there is one, or null. May end another thread's lease.
@@ -133,7 +136,7 @@ class AStackList {
   /// Puts an A-stack that is nobody's lease (take_spare(), give_up()) on top of this thread's spares; wakes a waiter if
   /// there is one.
   LRPC_OF_THE_RUNTIME void put_spare(shim::LinkageRecord& record) noexcept {
-    if (shim::calling_thread.number >= kLeasingThreads) [[unlikely]]
+    if (shim::calling_thread.number() >= kLeasingThreads) [[unlikely]]
       return put_shared(record);
     Lease& lease = own_lease();
     lease.moving.store(1, std::memory_order_relaxed);  // L4
@@ -199,8 +202,11 @@ class AStackList {
     void set_wanted(bool is) noexcept;
     [[nodiscard]] shim::LinkageRecord* remove() noexcept;
   };
+  static_assert(sizeof(Lease) == shim::kLeaseSize);
 
  private:
+  /// Out of the call path's way.
+  [[gnu::cold, gnu::noinline]] static void leave_untaken(Lease& lease) noexcept;
   void put_slow(shim::LinkageRecord& record) noexcept;
   [[nodiscard]] bool lease_to(Lease& lease, shim::LinkageRecord& record) noexcept;
   void surrender_own_lease() noexcept;
