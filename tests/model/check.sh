@@ -12,6 +12,7 @@
 #
 # MODEL.checks has a line for each check: right or faulty, the kind, the definitions. `deep` before it: with DEEP=1 only.
 #   kind `end`: assertions and end states.   kind `cycle`: no run goes on for ever (see the head of call_word.pml).
+#   kind `fair`: what the model's `ltl` claims holds if no process is kept from its next step for ever (see hints.pml).
 set -euo pipefail
 
 for tool in spin "${CC:-cc}"; do
@@ -30,7 +31,7 @@ sources_of() {
   printf '%s\n' "tests/model/$1.pml" "tests/model/$1.checks" tests/model/word.pml tests/model/check.sh
   awk -F'|' -v model="$home/$1.pml" '
     BEGIN { while ((getline line <model) > 0) text = text line "\n" }
-    $2 ~ /^ [TBGPL][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
+    $2 ~ /^ [TBGPLH][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
       gsub(/[ `]/, "", $2); gsub(/[ `]/, "", $3)
       if (text !~ "(^|[^A-Za-z0-9_])" $2 "($|[^A-Za-z0-9_])") next
       for (i = split($3, files, ","); i > 0; --i) print files[i]
@@ -78,16 +79,17 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/lrpc-model.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 check() { # check NUMBER MODEL EXPECTATION KIND DEFINITION...: prints one line; fails when the outcome is not the expected one
-  local folder=$work/$1 name=$2 expectation=$3 kind=$4 outcome errors states seconds memory optimise=-O1 what=-DSAFETY options=
+  local folder=$work/$1 name=$2 expectation=$3 kind=$4 outcome errors states seconds memory optimise=-O1 what=(-DSAFETY -DNOFAIR) options=
   shift 4
   # Found, or searched, within moments: the compiler takes longer.
   [[ $expectation == faulty || $name == trap || $name == binder ]] && optimise=-O0
-  [[ $kind == cycle ]] && what=-DNP options=-l
+  [[ $kind == cycle ]] && what=(-DNP -DNOFAIR) options=-l
+  [[ $kind == fair ]] && what=(-DNFAIR=3) options='-a -f' && set -- FAIR "$@"
   mkdir -p "$folder"
   cd "$folder"
   spin -a "${@/#/-D}" "$home/$name.pml" >spin.log 2>&1 ||
     { echo "FAIL  $name  $kind  $*: spin refuses the model"; cat spin.log; return 1; }
-  "${CC:-cc}" "$optimise" -w "$what" -DCOLLAPSE -DNOFAIR -DVECTORSZ=2048 -o pan pan.c
+  "${CC:-cc}" "$optimise" -w "${what[@]}" -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
   # shellcheck disable=SC2086
   ./pan $options -m200000 -w22 >pan.log 2>&1 || true
   errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks that the docs and the code agree on where each transition happens: docs/CALL_WORD.md (T1 ...) and docs/MODELS.md
-# (B1 ..., G1 ..., L1 ..., P1 ...) have a table "transition | files"; each named file must have a comment that names the transition, each comment
-# of the code that names one must be in the table, and each transition stands in a model.
+# (B1 ..., G1 ..., H1 ..., L1 ..., P1 ...) have a table "transition | files"; each named file must have a comment that
+# names the transition, each comment of the code that names one must be in the table, and each transition stands in a
+# model.
 #
 #   transitions.sh [ROOT]     exit 0: they agree; 1: says what is missing where
 set -euo pipefail
@@ -12,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 
 # Lines "T5 path", from table rows of the form: | T5 | `path`, `path` |
 for doc in docs/CALL_WORD.md docs/MODELS.md; do
-  awk -F'|' '$2 ~ /^ [TBGPL][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
+  awk -F'|' '$2 ~ /^ [TBGPLH][0-9]+ $/ && NF == 4 && $3 ~ /`/ {
     gsub(/[ `]/, "", $2); gsub(/[ `]/, "", $3)
     n = split($3, files, ",")
     for (i = 1; i <= n; i++) print $2, files[i]
@@ -25,9 +26,9 @@ grep -rEo --include='*.h' --include='*.cpp' '//.*' kernel-shim libclient libserv
   awk '{
     file = $0; sub(/:.*/, "", file)
     text = substr($0, length(file) + 2)
-    while (match(text, /(^|[^A-Za-z0-9_])[TBGPL][0-9][0-9]?($|[^A-Za-z0-9_])/)) {
+    while (match(text, /(^|[^A-Za-z0-9_])[TBGPLH][0-9][0-9]?($|[^A-Za-z0-9_])/)) {
       name = substr(text, RSTART, RLENGTH)
-      gsub(/[^TBGPL0-9]/, "", name)
+      gsub(/[^TBGPLH0-9]/, "", name)
       print name, file
       text = substr(text, RSTART + RLENGTH - 1)
     }

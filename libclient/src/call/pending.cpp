@@ -147,7 +147,7 @@ bool PendingCall::poll_for_return() noexcept {
   if (shim::poll_return(linkage, binding_->exchange_looks(), word)) {
     return true;
   }
-  exchange_missed(linkage);
+  exchange_missed(linkage);  // H9
   wake_estack(*binding_, linkage);
   return false;
 }

@@ -89,7 +89,7 @@ CallerPolicy::Way choose_way(const BindingObject& binding, LinkageRecord& linkag
                              .processor = shim::current_processor(),
                              .now = this_moment()},
                             may_yield);
-  // A plain store may hide that its E-stack is parked: for as long as a hint is trusted, see wake_estack().
+  // H8. A plain store may hide that its E-stack is parked: for as long as a hint is trusted, see wake_estack().
   if (way == CallerPolicy::Way::exchange) linkage.estack_may_sleep = true;
   return way;
 }
@@ -154,7 +154,7 @@ std::uint16_t sleep_until_returned(BindingObject& binding, LinkageRecord& linkag
     if (!word.is(Turn::called, linkage.generation())) return peer_broke_protocol(binding, linkage);
     const std::chrono::nanoseconds limit = waiting.left(shim::kBoundedSleep);
     if (limit.count() <= 0 || waiting.cancelled()) return abandon_call(linkage, waiting);
-    if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {
+    if (sleep_for_return(binding, linkage, waiting, limit) == shim::Wake::timed_out) {  // H11
       binding.check_server();
       overrule_hints(binding, head);
     }
@@ -227,7 +227,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
       called = called.with(CallWord::kCallerYields);
     }
   }
-  if (rung) exchange_missed(linkage);
+  if (rung) exchange_missed(linkage);  // H9
 
   // 4 · ring, and trap only if the transfer needs it.
   const bool parked = !rung && shim::ring_handoff(head, called);  // T2
@@ -236,7 +236,7 @@ std::uint16_t transfer_slow(BindingObject& binding, LinkageRecord& linkage, Call
     wake_estack(binding, linkage);
 
   LRPC_STEP("client 5 slow");
-  // 5 · wait: hand the processor over, then sleep. After a missed exchange the processor was ours alone: no use to
+  // 5 · wait: hand the processor over (H10), then sleep. After a missed exchange the processor was ours alone: no use to
   // yield.
   if (yield && yield_and_learn(linkage, word)) return word.status();
   return sleep_until_returned(binding, linkage);

@@ -69,7 +69,7 @@ void EStack::serve_astack() {
       pool_.released_.fetch_add(1, std::memory_order_relaxed);
       break;
     }
-    // T11, T12. While the poller is to take the calls, only for so long: it may be inside another client's long
+    // T11, T12. H3: while the poller is to take the calls, only for so long: it may be inside another client's long
     // procedure, and a call that nobody waits for, which is not rung again, would be there as long.
     const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
     const bool polled_now = astack_->polled.load(std::memory_order_relaxed);
@@ -88,7 +88,7 @@ bool EStack::served_one() {
 
 /// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True
 /// if there is something to do; false: park.
-bool EStack::hand_over_and_look() {
+bool EStack::hand_over_and_look() {  // H2
   if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
   if (exchanges()) return false;  // from now on the caller does not give its processor back
   for (int i = 0; i < EStackPolicy::kYields; ++i) {
@@ -128,7 +128,7 @@ void EStack::after_call() {
 /// Read where the caller could write: it would only deceive its own E-stack.
 bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
 
-void EStack::sit_with_caller(shim::Moment now) {
+void EStack::sit_with_caller(shim::Moment now) {  // H2
   const std::uint16_t caller = context_.caller_processor();
   policy_.called_from(caller);
   // Moved from outside: taskset, a cpuset, a processor that went offline.
@@ -139,7 +139,7 @@ void EStack::sit_with_caller(shim::Moment now) {
     case EStackPolicy::Move::bind: break;
   }
   if (!pool_.processors_.contains(caller)) return;
-  // Said before it is true: the caller's next call may come while we are on our way, and is to wait for us there.
+  // H1, said before it is true: the caller's next call may come while we are on our way, and is to wait for us there.
   policy_.bound_to(caller, now);
   say_attached();
   if (shim::move_to_processor(caller)) {
@@ -157,7 +157,7 @@ void EStack::leave_processor(shim::Moment now) {
   say_attached();
 }
 
-/// Sequentially consistent, as detach() has it.
+/// H1. Sequentially consistent, as detach() has it.
 void EStack::say_attached() noexcept {
   const auto hint = policy_.bound() ? shim::EStackHint::beside(policy_.processor()) : shim::EStackHint::anywhere();
   astack_->head->attached.store(hint.bits(), std::memory_order_seq_cst);

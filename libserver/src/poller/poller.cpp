@@ -107,6 +107,7 @@ bool Poller::take_seat() noexcept {
   return processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
 }
 
+/// H4, within a stint alone.
 void Poller::say_polled(ServedAStack& astack) const noexcept {
   shim::PolledHint hint(seat_, policy_.stint(), policy_.turn());
   if (!promised_) hint = hint.without_fence();
@@ -136,7 +137,7 @@ void Poller::say_all_polled() noexcept {
   for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
 }
 
-/// A caller says that it is where we are. False: it cannot be helped.
+/// H5: a caller says that it is where we are. False: it cannot be helped.
 bool Poller::step_aside(ServedAStack& astack) noexcept {
   const shim::Moment now = shim::this_moment();
   called_from(astack, context_.caller_processor(), now);
@@ -205,6 +206,7 @@ bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
   return true;
 }
 
+/// H12: at most one call of each A-stack, so that no client keeps us from the others.
 bool Poller::scan(std::uint64_t& last_hit) {
   bool hit = false;
   for (std::size_t i = 0; i < hot_count_;) {
@@ -223,7 +225,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
     const bool slow = took_too_long(astack, now);
     mark_ = now;
     if (shares_processor_with_caller() && !step_aside(astack)) [[unlikely]] {
-      // For this caller we are on no idle processor, and there is none to go to, or we have only just gone there:
+      // H5: for this caller we are on no idle processor, and there is none to go to, or we have only just gone there:
       // polling only keeps it from calling. It says so itself, so it is the one that pays: only its A-stack goes.
       astack.not_before.store(now + to_ticks(kCrowdedBackOffUs), std::memory_order_relaxed);
       demote(i);
@@ -236,7 +238,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
   return hit;
 }
 
-/// For a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
+/// H6, for a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
 /// not wakes the E-stack itself (T4).
 void Poller::last_look(const Hot& hot) {
   LRPC_STEP("poller last look");

@@ -110,7 +110,7 @@ class CallerPolicy {
     std::uint16_t processor;  ///< The caller's own.
     Moment now;
   };
-  /// `may_yield`: the binding's gate and the thread's scheduling let it.
+  /// H8. `may_yield`: the binding's gate and the thread's scheduling let it.
   [[nodiscard]] Way choose(const Situation& at, bool may_yield) noexcept {
     const bool here = is_processor(at.processor) && at.polled.processor() == at.processor;
     if (at.polled.polled() && !here && !(at.polled.stint() == missed_ && exchange_.holds(at.now))) {

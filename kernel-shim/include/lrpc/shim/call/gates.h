@@ -71,7 +71,7 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   return head.polled.load(std::memory_order_relaxed) != 0;
 }
 
-/// The poller's half, for each A-stack that it lets go of.
+/// H6: the poller's half, for each A-stack that it lets go of.
 inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std::memory_order_seq_cst); }
 /// Behind that, once for all of them, and before the last look at each. `promised`: their hints say that it fences for
 /// the callers. False: the kernel does not.

@@ -136,7 +136,8 @@ class Call {
     called = called.with(shim::CallWord::kLimited);
     return true;
   }
-  /// 4 · rings by the exchange gate if a poller of the server's domain is trusted to scan the word; false: not rung.
+  /// 4 · rings by the exchange gate if a poller of the server's domain is trusted to scan the word (H7); false: not
+  /// rung.
   [[nodiscard]] bool ring_if_polled(shim::CallWord called) noexcept {
     shim::AStackHead& head = *linkage_->astack.head;
     if (!linkage_->policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]

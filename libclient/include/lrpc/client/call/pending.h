@@ -88,7 +88,7 @@ class PendingCall {
     shim::hand_over_call(binding_->id(), linkage.astack.image);
     if (shim::calling_thread.limits != nullptr) [[unlikely]]
       return ring_slow(may_block);
-    if (may_block || !linkage.policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]
+    if (may_block || !linkage.policy.trusts(head.polled.load(std::memory_order_relaxed))) [[unlikely]]  // H7
       return ring_slow(may_block);
     return ring_polled();
   }
