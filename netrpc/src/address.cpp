@@ -32,8 +32,10 @@ std::string why_no_host(std::string_view text) {
 }
 
 std::string to_string(const ParticipantSet& participants) {
-  return fmt::format("{} {} -> {}", participants.protocol, to_string(participants.local.host),
-                     to_string(participants.remote.host));
+  std::string text = fmt::format("{} {} -> {}", participants.protocol, to_string(participants.local.host),
+                                 to_string(participants.remote.host));
+  if (participants.remote.port != 0) text += fmt::format(":{}", participants.remote.port);
+  return text;
 }
 
 }  // namespace lrpc::netrpc

@@ -39,6 +39,7 @@ class Line {
     add_host(participants.local.host);
     add(" -> ");
     add_host(participants.remote.host);
+    if (participants.remote.port != 0) add(":{}", participants.remote.port);
   }
   void add_message(const Message& message, std::size_t most) {
     std::array<std::byte, kMostBytes> first;

@@ -67,6 +67,7 @@ TEST_F(SimUdpPortsTest, two_programs_of_one_host_have_sessions_of_their_own_and_
   EXPECT_EQ(served.opened[0].remote.host, net.address(0));
   EXPECT_EQ(served.opened[1].remote.host, net.address(0));
   EXPECT_NE(served.opened[0].remote.port, served.opened[1].remote.port);
+  EXPECT_EQ(to_string(served.opened[0]), "240 10.0.0.2 -> 10.0.0.1:" + std::to_string(served.opened[0].remote.port));
   EXPECT_EQ(statistics(server).sessions, 2U);
 }
 

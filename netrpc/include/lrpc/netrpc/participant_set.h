@@ -28,7 +28,7 @@ struct ParticipantSet {
   friend bool operator==(const ParticipantSet&, const ParticipantSet&) = default;
 };
 
-/// For traces: "201 10.0.0.1 -> 10.0.0.2".
+/// For traces: "201 10.0.0.1 -> 10.0.0.2", and behind that ":24201" where a port is known.
 [[nodiscard]] std::string to_string(const ParticipantSet& participants);
 
 }  // namespace lrpc::netrpc

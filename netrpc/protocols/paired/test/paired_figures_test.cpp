@@ -97,6 +97,38 @@ TEST(PairedFiguresTest, the_server_probes_between_the_segments_of_a_request_and_
   EXPECT_EQ(call.reply, std::string(1500, 'y'));
 }
 
+/// §2.6, §2.7: a long call costs few probes, and ends when its server falls silent.
+TEST(PairedFiguresTest, probes_back_off_to_five_minutes_while_they_are_acknowledged_and_are_counted_while_not) {
+  using std::chrono::milliseconds;
+  Acquainted pair;
+  TestCall call;
+  pair.call(call, "long");
+  pair.arrives();  // the request
+  pair.arrives();  // once more: its reply does not come
+  pair.arrives();
+  EXPECT_EQ(pair.record.back(), "server: ACK 1");
+  std::vector<std::int64_t> waited;
+  for (int i = 0; i < 12; ++i) {
+    const Time before = pair.wire.clock.time;
+    pair.arrives();
+    EXPECT_EQ(pair.record.back(), "client: PROBE");
+    waited.push_back((pair.wire.clock.time - before) / milliseconds(1));
+    pair.arrives();
+    EXPECT_EQ(pair.record.back(), "server: ACK PROBE");
+  }
+  EXPECT_EQ(waited, (std::vector<std::int64_t>{500, 1'000, 2'000, 4'000, 8'000, 16'000, 32'000, 64'000, 128'000,
+                                               256'000, 300'000, 300'000}));
+  pair.is_lost();
+  for (unsigned again = 0; again < pair.options.max_retry; ++again) {
+    const Time before = pair.wire.clock.time;
+    pair.is_lost();
+    EXPECT_EQ((pair.wire.clock.time - before) / milliseconds(1), 500);
+  }
+  EXPECT_FALSE(call.done());
+  pair.wire.pass(milliseconds(500), milliseconds(1));
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+}
+
 TEST(PairedFiguresTest, a_client_asks_for_a_conversation_before_its_first_call_only) {
   PairedPair pair;
   for (int i = 0; i < 2; ++i) {
