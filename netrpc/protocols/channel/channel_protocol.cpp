@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lrpc/netrpc/session_cache.h"
+
 namespace lrpc::netrpc::channel {
 
 namespace {
