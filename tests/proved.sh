@@ -16,7 +16,7 @@ seen_by() { # seen_by BUILD PROGRAM: paths below the project's root
   {
     tr ' ' '\n' <<<"$inputs"
     grep '\.o$' <<<"$inputs" | xargs ninja -C "$build" -t deps | sed -n 's/^    //p'
-    [[ $2 != stubgen_compiled_test ]] || find "$root"/{kernel-shim,libclient,libserver}/include -name '*.h'
+    [[ $2 != stubgen_compiled_test ]] || find "$root"/{kernel-shim,libclient,libserver,entry-fuzzer}/include -name '*.h'
   } | sed -n "s|^$root/||p" | grep -v '^build/' | sort -u
 }
 

@@ -14,7 +14,7 @@ build=$1 source=$2 planted=${3:-}
 shared='
 netrpc/netd netrpc/               the network daemon is the one place that knows all protocols
 nameserver kernel-shim/bpf/       the program in the kernel is compiled in two folders
-entry-fuzzer libserver/src/         runs stubs as the server's half of the call path does
+entry-fuzzer libserver/src/         runs stubs as the call path does
 tests libclient/src/              told to wait for longer
 tests libserver/src/              explored, attacked and simulated as they are
 tests netrpc/                     networks of tests, and hostile packets

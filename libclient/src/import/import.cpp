@@ -21,8 +21,8 @@ std::chrono::milliseconds client::answer_slack{10'000};
 
 namespace {
 
-using client::ImportWish;
 using client::answer_slack;
+using client::ImportWish;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
