@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "answer_time.h"
+#include "bindings.h"
 #include "introduction.h"
 
 namespace lrpc::server {
