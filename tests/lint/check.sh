@@ -118,7 +118,7 @@ tidy() {
     /^[0-9]+ (warning|error)s?( and [0-9]+ errors?)? (generated|treated)|^Suppressed |^Use -header-filter/ { next }
     !generated { if (/error: /) ours = 1; print }
     END { exit ours || !found }' "$work/said" && status=0
-  found=$(sed -nE "s|^$root/([^:]*):[0-9]+:[0-9]+: (warning\|error): .*|\1|p" "$work/said" | plain_paths)
+  found=$(sed -nE "s|^$root/([^:]*):[0-9]+:[0-9]+: (warning\|error): .*|\1|p" "$work/said" | plain_paths | sed '/^build\//d')
   ((status == 0)) || [[ -n $found ]] || found=$1
   read=$("${CXX:-c++}" -MM -w "${flags[@]}" "$file" | tr -s ' \\' '\n\n' | sed -n "s|^$root/\(.*\.h\)$|\1|p" |
     plain_paths | sed '/^build\//d')
