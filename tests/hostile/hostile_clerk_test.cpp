@@ -5,12 +5,13 @@
 #include <sys/socket.h>
 
 #include <atomic>
-#include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bad_packets.h"
 #include "conformance_service.h"
 #include "holdings.h"
 #include "lrpc/shim/binder/bell.h"
@@ -88,21 +89,7 @@ UniqueFd region_of(std::uint16_t astack_class, std::uint16_t count) {
 }
 
 void send_bytes(int line, const std::string& bytes, const std::vector<int>& fds) {
-  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))]{};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
-  }
-  (void)sendmsg(line, &header, MSG_NOSIGNAL);
+  (void)send_packet(line, std::as_bytes(std::span(bytes)), fds);
 }
 /// An answer as the protocol has it: kind, count, refusal.
 std::string answer_bytes(std::uint16_t count, std::uint16_t refusal) {
