@@ -89,7 +89,8 @@ flags_of() {
 
 # ---- clang-tidy ----
 
-plain_paths() { sed -E ':again; s|[^/]+/\.\./||; t again' | sort -u; }
+# Of the project's own files: what lies in build/ is generated.
+plain_paths() { sed -E -e ':again; s|[^/]+/\.\./||; t again' -e '/^build\//d' | sort -u; }
 
 # tidy SOURCE...: checks sources of one unit in one run. Prints what was found; leaves the paths in which something was
 # found in `found`, and the project's headers that were read in `read`.
@@ -118,10 +119,10 @@ tidy() {
     /^[0-9]+ (warning|error)s?( and [0-9]+ errors?)? (generated|treated)|^Suppressed |^Use -header-filter/ { next }
     !generated { if (/error: /) ours = 1; print }
     END { exit ours || !found }' "$work/said" && status=0
-  found=$(sed -nE "s|^$root/([^:]*):[0-9]+:[0-9]+: (warning\|error): .*|\1|p" "$work/said" | plain_paths | sed '/^build\//d')
+  found=$(sed -nE "s|^$root/([^:]*):[0-9]+:[0-9]+: (warning\|error): .*|\1|p" "$work/said" | plain_paths)
   ((status == 0)) || [[ -n $found ]] || found=$1
   read=$("${CXX:-c++}" -MM -w "${flags[@]}" "$file" | tr -s ' \\' '\n\n' | sed -n "s|^$root/\(.*\.h\)$|\1|p" |
-    plain_paths | sed '/^build\//d')
+    plain_paths)
 }
 
 # check_unit SOURCE...: as above; what was found clean is struck off `todo`, and recorded if `recording`.
