@@ -115,8 +115,8 @@ std::string text(HostAddress address);
 
 /// Packets that these hosts have sent or received over IP.
 std::uint64_t over_ip(std::initializer_list<WireHost*> hosts);
-/// Calls `server`, which `client` has opened, until a call takes no packet of theirs over IP. Nobody waits for ARP: until
-/// it has answered, packets may go over IP; from its answer on none does.
+/// Calls `server`, which `client` has opened, until a call takes no packet of theirs over IP. Nobody waits for ARP:
+/// until it has answered, packets may go over IP; from its answer on none does.
 void call_until_over_ethernet(WireHost& client, HostAddress server, std::initializer_list<WireHost*> hosts);
 
 /// Sizes of requests: null calls, one packet, many.

@@ -30,8 +30,8 @@ class RoundTripTimer {
   void ambiguous() noexcept { single_.ambiguous(); }
   /// A question has been answered, in one packet each way.
   void answered(Duration time) noexcept { single_.sample(time); }
-  /// The reply and a question had crossed, as a second reply shows: so the first one had answered the request, which was
-  /// sent once. That it took longer than its question waited is what there is to be learnt.
+  /// The reply and a question had crossed, as a second reply shows: so the first one had answered the request, which
+  /// was sent once. That it took longer than its question waited is what there is to be learnt.
   void crossed(Duration took, std::size_t more) noexcept {
     single_.not_lost();
     sample(took, more);

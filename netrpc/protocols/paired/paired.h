@@ -33,8 +33,8 @@ struct PairedOptions {
 
 /// A PAIRED over `below`, a datagram service. Sessions: `open` with participants.remote.host (and remote.port, where
 /// the layer below has ports) gives a client's channel, which carries one call at a time; a second one is completed
-/// with limit_reached. A call that was cancelled, or whose timeout has passed, when all of its request had been sent keeps
-/// the channel busy until the server has answered it or is gone.
+/// with limit_reached. A call that was cancelled, or whose timeout has passed, when all of its request had been sent
+/// keeps the channel busy until the server has answered it or is gone.
 [[nodiscard]] std::unique_ptr<Protocol> make_paired(Host& host, std::string name, Protocol& below,
                                                     const PairedOptions& options = {});
 [[nodiscard]] ProtocolKind paired_kind();

@@ -1,4 +1,4 @@
-// The world that the nameserver is attacked in: the nameserver's core, an honest server, an honest client, and attackers.
+// The world that the nameserver is attacked in: its core, an honest server, an honest client, and attackers.
 #pragma once
 
 #include <sys/types.h>
