@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "send_packet.h"
 
 namespace lrpc::shim {
 namespace {
@@ -42,24 +43,7 @@ std::vector<UniqueFd> full_table(std::size_t room) {
 /// Sends raw bytes with `fds` copies of a descriptor.
 void send_raw(int socket, std::span<const std::byte> bytes, std::size_t fds) {
   const UniqueFd sent = some_fd();
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  std::vector<char> control(CMSG_SPACE(std::max<std::size_t>(fds, 1) * sizeof(int)));
-  if (fds > 0) {
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds * sizeof(int));
-    for (std::size_t i = 0; i < fds; ++i) {
-      const int fd = sent.get();
-      std::memcpy(CMSG_DATA(rights) + i * sizeof fd, &fd, sizeof fd);
-    }
-  }
-  ASSERT_EQ(::sendmsg(socket, &header, 0), static_cast<ssize_t>(bytes.size()));
+  ASSERT_TRUE(testing_lrpc::send_packet(socket, bytes, std::vector<int>(fds, sent.get())));
 }
 
 class BinderSocket : public ::testing::Test {

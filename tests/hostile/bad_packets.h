@@ -9,7 +9,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -22,30 +21,11 @@
 #include "garbage.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "raw_binding.h"
+#include "send_packet.h"
 
 namespace testing_lrpc {
 
 using Packet = std::vector<std::byte>;
-
-/// Sends bytes as one packet, with as many copies of the descriptors as the kernel lets through. Whether the peer was
-/// there.
-inline bool send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {}) {
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  std::vector<char> control(CMSG_SPACE(std::max<std::size_t>(1, fds.size()) * sizeof(int)));
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control.data();
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
-  }
-  return sendmsg(socket, &header, MSG_NOSIGNAL) >= 0;
-}
 
 inline Packet encoded(const lrpc::shim::BinderMessage& message) {
   auto bytes = lrpc::shim::encode(message);

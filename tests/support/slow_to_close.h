@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "lrpc/shim/system/fd.h"
+#include "send_packet.h"
 
 namespace testing_lrpc {
 
@@ -102,20 +103,7 @@ class LadenSocket : public SlowToClose {
   }
   /// One message with `fd`.
   static bool send(int socket, int fd) {
-    char byte = 'x';
-    iovec data{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-    return sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+    return send_packet(socket, std::array{std::byte{'x'}}, std::array{fd}, MSG_DONTWAIT);
   }
 
  private:

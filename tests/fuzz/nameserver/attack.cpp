@@ -4,10 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 
 #include "pretence.h"
+#include "send_packet.h"
 #include "world.h"
 
 namespace lrpc::nameserver {
@@ -155,24 +154,9 @@ std::vector<UniqueFd> World::descriptors(Input& input, const Attacker& attacker)
 }
 
 void World::transmit(const Attacker& attacker, std::span<const std::byte> bytes, const std::vector<UniqueFd>& fds) {
-  std::array<int, 32> numbers{};
-  const std::size_t count = std::min(fds.size(), numbers.size());
-  for (std::size_t i = 0; i < count; ++i) numbers[i] = fds[i].get();
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof numbers)> control{};
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (count != 0) {
-    header.msg_control = control.data();
-    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(count * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), numbers.data(), count * sizeof(int));
-  }
-  (void)::sendmsg(attacker.socket.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+  std::vector<int> numbers;
+  for (const UniqueFd& fd : fds) numbers.push_back(fd.get());
+  (void)testing_lrpc::send_packet(attacker.socket.get(), bytes, numbers, MSG_DONTWAIT);
 }
 
 void World::say(Input& input, Attacker& attacker) {
