@@ -5,7 +5,9 @@
 
 #include <future>
 #include <memory>
+#include <string>
 
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace lrpc::shim {
@@ -52,6 +54,39 @@ TEST(Watcher, can_be_used_by_what_a_watch_held_that_cannot_be_had) {
   Watcher watcher("test");
   EXPECT_FALSE(watcher.watch(-1, [held = posts_when_it_goes(watcher, posted)](Watcher::Event) {}));
   posted.get_future().get();
+}
+
+TEST(Watcher, reports_an_end_before_the_news_that_came_after_it) {
+  auto ending = make_socket_pair();
+  ASSERT_TRUE(ending);
+  const UniqueFd news(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::promise<void> inside;
+  std::promise<void> go_on;
+  std::promise<void> both;
+  std::string order;
+  Watcher watcher("test");
+  ASSERT_TRUE(watcher.watch(ending->first.get(), [&](Watcher::Event seen) {
+    order += "end ";
+    watcher.unwatch(seen.id);
+  }));
+  ASSERT_TRUE(watcher.watch(news.get(), [&](Watcher::Event seen) {
+    eventfd_t taken = 0;
+    (void)eventfd_read(news.get(), &taken);
+    order += "news ";
+    if (order == "news ") {
+      inside.set_value();
+      go_on.get_future().get();
+    } else {
+      watcher.unwatch(seen.id);
+      both.set_value();
+    }
+  }));
+  inside.get_future().get();
+  ending->second.reset();
+  ASSERT_EQ(eventfd_write(news.get(), 1), 0);
+  go_on.set_value();
+  both.get_future().get();
+  EXPECT_EQ(order, "news end news ");
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ using Clock = std::chrono::steady_clock;
 /// Before something is tried again for which there was no memory.
 constexpr std::chrono::milliseconds kMemoryPause{1};
 
+constexpr bool is_end(std::uint32_t events) noexcept { return (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0; }
+
 }  // namespace
 
 struct Watcher::Task::Work {
@@ -152,8 +154,7 @@ void Watcher::Impl::dispatch(std::unique_lock<std::mutex>& lock, Id id, std::uin
   running_ = id;
   lock.unlock();
   try {
-    watch->callback(
-        {.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0});
+    watch->callback({.id = id, .readable = (events & EPOLLIN) != 0, .hung_up = is_end(events)});
   } catch (const std::bad_alloc&) {
     std::this_thread::sleep_for(kMemoryPause);
   }
@@ -173,12 +174,17 @@ void Watcher::Impl::run() {
     lock.unlock();
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     lock.lock();
-    for (int i = 0; i < count && !stop_; ++i) {
-      const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.u64 == kWakeupId) {
-        drain_wakeups();
-      } else {
-        dispatch(lock, event.data.u64, event.events);
+    // Ends come first: a peer may end one thing in order to have room for the next, and the kernel reports them in any
+    // order.
+    for (const bool ends : {true, false}) {
+      for (int i = 0; i < count && !stop_; ++i) {
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        if (is_end(event.events) != ends) continue;
+        if (event.data.u64 == kWakeupId) {
+          drain_wakeups();
+        } else {
+          dispatch(lock, event.data.u64, event.events);
+        }
       }
     }
   }

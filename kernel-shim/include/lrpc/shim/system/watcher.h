@@ -14,7 +14,8 @@ namespace lrpc::shim {
 ///
 /// The thread starts with the first watch, blocks all signals, sleeps in epoll_wait without a timeout (idle costs
 /// nothing) and does not survive fork: in a child, inert() is true, every watch is gone, and so is every descriptor that
-/// was watched (drop_in_fork_children): the other end must not take the child for its peer. Thread-safe.
+/// was watched (drop_in_fork_children): the other end must not take the child for its peer. Of what has happened by the
+/// time that it looks it reports ends before news, up to 16 at once. Thread-safe.
 class Watcher {
  public:
   using Id = std::uint64_t;
