@@ -125,12 +125,16 @@ proved_labels() { # proved_labels PRESET: a regular expression for the labels of
 run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
   local preset=$1 report=$PWD/build/$1/ctest.xml status=0 said tests failures skips
   local at_once=$(($(nproc) < 4 ? $(nproc) * 2 : 8)) # Most tests wait most of the time.
+  # What a program with threads sleeps before it exits, so that races of the exit are seen: a second if not told, which
+  # was half of the time that the tests took.
+  local exit_ms=50
+  [[ -z $long_run ]] || exit_ms=1000
   local -a ctest
   shift
   [[ $preset == debug && -z $long_run && $# == 0 ]] && set -- -LE "$(proved_labels "$preset")"
   ctest=(env "ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1:strict_string_checks=1:${ASAN_OPTIONS:-}"
     "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${UBSAN_OPTIONS:-}"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}")
+    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:atexit_sleep_ms=$exit_ms:${TSAN_OPTIONS:-}")
   [[ -z $long_run ]] || ctest+=(LRPC_LONG_TESTS=1)
   [[ $preset == tsan ]] && ctest+=("${without_randomisation[@]}")
   ctest+=(ctest --test-dir "build/$preset")
