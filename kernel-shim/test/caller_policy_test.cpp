@@ -79,32 +79,11 @@ TEST(CallerPolicy, looks_up_at_each_turn_of_the_poller_and_offers_its_processor)
     caller.polled = PolledHint(kThere, 1, turn);
     EXPECT_FALSE(caller.policy.trusts(caller.polled.bits())) << turn;
     EXPECT_EQ(caller.choose(), Way::exchange);
-    if (!caller.policy.offer_due(caller.us)) continue;
-    caller.policy.offered(0, caller.us);
+    if (!caller.policy.offer_due(caller.us, caller.now())) continue;
+    caller.policy.offered(0, caller.us, caller.now());
     ++offers;
   }
   EXPECT_EQ(offers, 100);
-}
-
-TEST(CallerPolicy, who_has_slept_has_given_enough_away) {
-  CallerPolicy policy;
-  policy.offered(0, 1'000'000);
-  EXPECT_FALSE(policy.offer_due(1'000'010)) << "10 us of its own since, whatever the clock says";
-  EXPECT_TRUE(policy.offer_due(1'000'000 + CallerPolicy::kOfferUs));
-  EXPECT_TRUE(policy.offer_due(5)) << "another thread";
-}
-
-TEST(CallerPolicy, beside_a_hog_its_offers_leave_it_half_of_the_processor) {
-  CallerPolicy policy;
-  std::uint64_t had = 1'000'000;
-  std::uint64_t others = 0;
-  for (int i = 0; i < 10'000; ++i, had += 100) {
-    if (!policy.offer_due(had)) continue;
-    others += 3'000;
-    policy.offered(3'000, had);
-  }
-  EXPECT_LE(others, had - 1'000'000 + 3'000);
-  EXPECT_GE(2 * others, had - 1'000'000);
 }
 
 TEST(CallerPolicy, a_turn_of_the_same_stint_is_distrusted_as_the_stint) {
@@ -261,6 +240,43 @@ TEST(CallerPolicy, held_it_chooses_every_call_anew) {
 TEST(CallerPolicy, no_hint_at_all_makes_it_trust_without_having_chosen) {
   const CallerPolicy policy;
   for (const std::uint32_t hint : {0U, 1U, 0xffffU, 0x7fff'ffffU, 0xffff'ffffU}) EXPECT_FALSE(policy.trusts(hint));
+}
+
+/// Offers that a caller makes in a second of calls, `ran_us` of processor time and `away_us` off the processor each.
+int offers_in_a_second(std::uint64_t ran_us, std::uint64_t away_us, std::uint64_t offer_takes_us) {
+  Caller caller;
+  std::uint64_t ran = 0;
+  int offers = 0;
+  for (const std::uint64_t end = caller.us + 1'000'000; caller.us < end;) {
+    caller.us += ran_us + away_us;
+    ran += ran_us;
+    if (!caller.policy.offer_due(ran, caller.now())) continue;
+    caller.us += offer_takes_us;
+    caller.policy.offered(offer_takes_us, ran, caller.now());
+    ++offers;
+  }
+  return offers;
+}
+
+TEST(CallerPolicy, offers_its_processor_while_it_computes_and_keeps_half_of_it) {
+  EXPECT_NEAR(offers_in_a_second(1, 0, 0), 12'500, 100) << "nobody else wants it";
+  EXPECT_NEAR(offers_in_a_second(1, 0, 3'000), 167, 2) << "somebody takes a time slice each time";
+}
+
+TEST(CallerPolicy, offers_nothing_to_others_who_have_had_as_much) {
+  EXPECT_EQ(offers_in_a_second(30, 90, 3'000), 0);
+  EXPECT_EQ(offers_in_a_second(1, 1, 3'000), 0);
+  EXPECT_GT(offers_in_a_second(90, 30, 3'000), 100) << "not as much";
+}
+
+TEST(CallerPolicy, a_long_sleep_puts_the_next_offer_off_by_one_interval_only) {
+  Caller caller;
+  caller.us += 10'000'000;
+  const std::uint64_t interval = CallerPolicy::kOfferUs;
+  EXPECT_FALSE(caller.policy.offer_due(interval, caller.now()));
+  caller.us += interval;
+  EXPECT_TRUE(caller.policy.offer_due(2 * interval, caller.now()));
+  EXPECT_TRUE(caller.policy.offer_due(5, caller.now())) << "another thread";
 }
 
 }  // namespace

@@ -56,10 +56,11 @@ Life Domain::call_for_ever(Thread& me, AStack& astack, Pattern pattern) {
           {.polled = astack.polled, .estack = astack.attached, .processor = me.processor(), .now = machine_.moment()},
           may_yield);
     }
-    if (way == CallerPolicy::Way::exchange && astack.policy.offer_due(me.ran() / kPerUs)) {
+    if (way == CallerPolicy::Way::exchange && astack.policy.offer_due(me.ran() / kPerUs, machine_.moment())) {
       const std::uint64_t offered = machine_.now();
       co_await me.yield();
-      astack.policy.offered(machine_.moment().since(offered), me.ran() / kPerUs);
+      const shim::Moment ended = machine_.moment();
+      astack.policy.offered(ended.since(offered), me.ran() / kPerUs, ended);
     }
     astack.caller_processor = me.processor();
     astack.caller_yields =

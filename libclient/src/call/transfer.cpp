@@ -70,10 +70,11 @@ bool yield_and_learn(LinkageRecord& linkage, CallWord& word) noexcept {
 /// To whoever waits for it.
 void offer_processor(LinkageRecord& linkage) noexcept {
   const std::uint64_t ran = shim::thread_microseconds();
-  if (!linkage.policy.offer_due(ran)) return;
-  const std::uint64_t began = shim::ticks();
+  const Moment began = this_moment();
+  if (!linkage.policy.offer_due(ran, began)) return;
   sched_yield();
-  linkage.policy.offered(this_moment().since(began), ran);
+  const Moment ended = this_moment();
+  linkage.policy.offered(ended.since(began.ticks), ran, ended);
 }
 
 }  // namespace

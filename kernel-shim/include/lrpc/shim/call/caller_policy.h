@@ -131,10 +131,18 @@ class CallerPolicy {
     exchange_.failed(now);
   }
   /// For a caller that exchanges: whether to yield once before it rings, so that a thread that waits for the processor
-  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far: a caller that sleeps
-  /// between two calls gives others enough as it is.
-  [[nodiscard]] bool offer_due(std::uint64_t ran_us) const noexcept { return ran_us - offered_at_ >= owed_us_; }
-  void offered(std::uint64_t took_us, std::uint64_t ran_us) noexcept {
+  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far. A caller that has been off
+  /// the processor as long as on it has given others enough, and starts to count again.
+  [[nodiscard]] bool offer_due(std::uint64_t ran_us, Moment now) noexcept {
+    const std::uint64_t ran = ran_us - offered_at_;
+    if (ran < owed_us_) return false;
+    if (now.since(offered_) < 2 * ran) return true;
+    offered(0, ran_us, now);
+    return false;
+  }
+  /// The yield ended `now`.
+  void offered(std::uint64_t took_us, std::uint64_t ran_us, Moment now) noexcept {
+    offered_ = now.ticks;
     offered_at_ = ran_us;
     owed_us_ = std::clamp(took_us, kOfferUs, kMostOfferUs);
   }
@@ -161,6 +169,7 @@ class CallerPolicy {
   std::uint16_t believed_ = 0;  ///< The stint of the hint that was last believed,
   std::uint16_t missed_ = 0;    ///< and of the last one that was so in vain.
   bool held_ = false;
+  std::uint64_t offered_ = 0;     ///< ticks()
   std::uint64_t offered_at_ = 0;  ///< By the thread's processor time.
   std::uint64_t owed_us_ = kOfferUs;
   Distrust<kExchangeSpans> exchange_;
