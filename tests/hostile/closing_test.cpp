@@ -25,7 +25,6 @@ namespace testing_lrpc {
 namespace {
 
 using lrpc::Errc;
-using lrpc::UniqueFd;
 namespace shim = lrpc::shim;
 
 class Closing : public testing::TestWithParam<Slow> {

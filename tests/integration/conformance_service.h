@@ -81,7 +81,7 @@ class ConformanceService {
     return call.grant<Conformance::Counter>(std::make_shared<Counter>(start, live_));
   }
   std::int64_t Advance(CallContext&, Counter& counter, std::int64_t by) { return counter.value += by; }
-  std::int64_t Shut(CallContext&, std::shared_ptr<Counter> counter) { return counter->value; }
+  std::int64_t Shut(CallContext&, const std::shared_ptr<Counter>& counter) { return counter->value; }
   Conformance::Note OpenNote(CallContext& call) { return call.grant<Conformance::Note>(std::make_shared<Note>()); }
   std::uint32_t LiveObjects(CallContext&) { return live_; }
 

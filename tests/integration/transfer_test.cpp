@@ -220,11 +220,11 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
   };
   auto client = pair.bind(lrpc::Gate::exchange);
   ASSERT_TRUE(client);
-  constexpr std::uint64_t kCalls = 400;
+  constexpr std::uint64_t kCalls = 200;
   // A call during which somebody else had the processor says nothing of the procedure, and a poller that was evicted
   // leaves calls for another reason. Not every such round can be told, so it takes many that look sound to fail.
   int sound = 0;
-  for (int round = 0; sound < 20 && round < 100; ++round) {
+  for (int round = 0; sound < 20 && round < 60; ++round) {
     const auto before = pair.server.statistics();
     for (std::uint64_t i = 0; i < kCalls; ++i) EXPECT_TRUE(client->Null());
     const auto after = pair.server.statistics();

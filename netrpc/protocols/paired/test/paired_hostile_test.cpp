@@ -1,4 +1,6 @@
 // What a peer may do, and what it must not bring about: hostile segments, lives, bounds.
+#include <algorithm>
+
 #include "paired_pair.h"
 
 namespace lrpc::netrpc::paired {

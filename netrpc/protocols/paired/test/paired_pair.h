@@ -83,7 +83,9 @@ struct PairedPair {
   }
   /// Lets time pass until there is a packet on the wire, and takes it off.
   PacketWire::Packet next() {
-    for (int i = 0; wire.packets.empty() && i < 1'000'000; ++i) wire.pass(std::chrono::milliseconds(1));
+    for (int i = 0; wire.packets.empty() && i < 1'000'000; ++i) {
+      wire.pass(std::chrono::milliseconds(1), std::chrono::milliseconds(1));
+    }
     EXPECT_FALSE(wire.packets.empty());
     PacketWire::Packet packet = wire.packets.empty() ? PacketWire::Packet{} : wire.take();
     record.push_back((packet.from == 1 ? "server: " : "client: ") + describe(header_of(packet)));

@@ -279,7 +279,7 @@ void expect_best_way(const std::string& top) {
   SimHosts net(2);
   SimHost& machine = net[0];
   TableHost a(machine);
-  const auto owned = [&](std::shared_ptr<Protocol> made) -> Protocol& {
+  const auto owned = [&](const std::shared_ptr<Protocol>& made) -> Protocol& {
     machine.own(made);
     return *made;
   };
