@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -68,7 +67,7 @@ bool Caller::call(Client& client, const Terms& terms) {
   const std::uint32_t kind = random_.below(100);
   if (kind < 50) return simple(client, terms);
   if (kind < 65) return large(client, terms);
-  if (kind < 80 || terms.sealed) return handles(client, terms);
+  if (kind < 80 || terms.sealed) return Calls::handles(client, terms, random_, 4);
   return uncommon(client, terms);
 }
 
@@ -96,25 +95,14 @@ bool Caller::simple(Client& client, const Terms& terms) {
                             shape.name == "storm";
       return made.judge(sum, terms, sum && *sum == 3 * (std::int64_t{a} + b) && mirrored);
     }
-    case 2: {
-      const auto value = static_cast<std::uint32_t>(a);
-      const MadeCall made("Check", client.binding());
-      const auto doubled = client.Check(made.number(), value);
-      if (const auto* refused = doubled.raised<Storm::Refused>())
-        return made.answered(value % 2 == 1 && refused->reason == 7 && refused->call == made.number());
-      return made.judge(doubled, terms, doubled && value % 2 == 0 && *doubled == 2 * value);
-    }
+    case 2: return Calls::check(client, terms, random_);
     case 3: {
       const MadeCall made("Throw", client.binding());
       const auto thrown = client.Throw(made.number());
       if (thrown.code() == Errc::exception_escaped) return made.answered(true);
       return thrown ? made.answered(false) : made.failed(thrown.code(), terms);
     }
-    default: {
-      const MadeCall made("Add", client.binding());
-      const auto sum = client.Add(made.number(), a, b);
-      return made.judge(sum, terms, sum && *sum == a + b);
-    }
+    default: return Calls::add(client, terms, random_);
   }
 }
 
@@ -128,57 +116,13 @@ bool Caller::large(Client& client, const Terms& terms) {
     return made.judge(both, terms, both && both->view() == second + first);
   }
   const std::uint32_t size = random_.chance(70) ? random_.below(600) : random_.below(100'001);
-  if (kind == 1) {
-    std::vector<std::byte> memory(100'000);
-    Buffer data(memory);
-    const auto first = static_cast<std::uint8_t>(random_.below(256));
-    const MadeCall made("Fill", client.binding());
-    const auto filled = client.Fill(made.number(), size, first, data);
-    bool right = data.contents().size() == size;
-    for (std::size_t i = 0; right && i < size; i += 97) right = data.contents()[i] == static_cast<std::byte>(first + i);
-    return made.judge(filled, terms, right);
-  }
-  const std::vector<std::byte> data(size, static_cast<std::byte>(random_.below(256)));
-  const std::uint64_t expected = data.empty() ? 0 : size * std::to_integer<std::uint64_t>(data.front());
-  const MadeCall made(kind == 2 ? "Sum" : "SumInPlace", client.binding());
-  const auto sum = kind == 2 ? client.Sum(made.number(), data) : client.SumInPlace(made.number(), data);
-  return made.judge(sum, terms, sum && *sum == expected);
-}
-
-bool Caller::handles(Client& client, const Terms& terms) {
-  const std::int64_t start = random_.below(1000);
-  std::optional<Storm::Counter> counter;
-  {
-    const MadeCall made("Open", client.binding());
-    const auto opened = client.Open(made.number(), start);
-    if (!opened) return made.failed(opened.code(), terms);
-    made.answered(true);
-    counter = *opened;
-  }
-  std::int64_t value = start;
-  bool sure = true;  // whether an aborted call was executed nobody knows
-  for (std::uint32_t i = random_.below(4); i > 0; --i) {
-    const std::int64_t by = random_.below(1000);
-    const MadeCall made("Advance", client.binding());
-    const auto advanced = client.Advance(made.number(), *counter, by);
-    value += by;
-    if (!made.judge(advanced, terms, advanced && (!sure || *advanced == value))) return false;
-    sure = sure && advanced;
-  }
-  if (!terms.lasting && random_.chance(20)) return true;  // left for the rundown
-  const MadeCall made("Close", client.binding());
-  const auto last = client.Close(made.number(), *counter);
-  return made.judge(last, terms, last && (!sure || *last == value));
+  if (kind == 1) return Calls::fill(client, terms, random_, size);
+  return Calls::sum(client, terms, random_, size, kind == 3);
 }
 
 bool Caller::uncommon(Client& client, const Terms& terms) {
   switch (random_.below(6)) {
-    case 0: {
-      const std::uint32_t time = random_.chance(80) ? random_.below(300) : random_.below(12'000);
-      const MadeCall made("Nap", client.binding());
-      const auto slept = client.Nap(made.number(), time);
-      return made.judge(slept, terms, slept && *slept == time);
-    }
+    case 0: return Calls::nap(client, terms, random_.chance(80) ? random_.below(300) : random_.below(12'000));
     case 1: {
       const MadeCall made("Tell", client.binding());
       const auto told = client.Tell(made.number(), random_.seed());

@@ -8,6 +8,7 @@
 
 #include "made_call.h"
 #include "random.h"
+#include "shared_calls.h"
 #include "storm.client.h"
 
 namespace lrpc::storm {
@@ -48,9 +49,10 @@ class Caller {
                                                std::int32_t a, std::int32_t b);
 
  private:
+  using Calls = SharedCalls<Client, Storm::Refused>;
+
   bool simple(Client& client, const Terms& terms);
   bool large(Client& client, const Terms& terms);
-  bool handles(Client& client, const Terms& terms);
   bool uncommon(Client& client, const Terms& terms);
 
   Random random_;

@@ -1,10 +1,7 @@
 #include "remote_caller.h"
 
 #include <chrono>
-#include <cstddef>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "caller.h"
 
@@ -64,20 +61,13 @@ RemoteBound RemoteCaller::import(const std::string& nameserver) {
 
 bool RemoteCaller::call(const RemoteBound& bound) {
   const std::uint32_t kind = random_.below(100);
-  if (kind < 40) return add(*bound.client, bound.terms);
+  if (kind < 40) return Calls::add(*bound.client, bound.terms, random_);
   if (kind < 50) return add_in_scope(*bound.client, bound.terms);
   if (kind < 60) return started(*bound.client, bound.terms);
-  if (kind < 75) return large(*bound.client, bound.terms);
-  if (kind < 85) return handles(*bound.client, bound.terms);
+  if (kind < 67) return Calls::fill(*bound.client, bound.terms, random_, random_.below(12'001));
+  if (kind < 75) return Calls::sum(*bound.client, bound.terms, random_, random_.below(12'001));
+  if (kind < 85) return Calls::handles(*bound.client, bound.terms, random_, 3);
   return uncommon(*bound.client, bound.terms);
-}
-
-bool RemoteCaller::add(Remote::Client& client, const Terms& terms) {
-  const auto a = static_cast<std::int32_t>(random_.below(1'000'000));
-  const auto b = static_cast<std::int32_t>(random_.below(1'000'000));
-  const MadeCall made("remote Add", client.binding());
-  const auto sum = client.Add(made.number(), a, b);
-  return made.judge(sum, terms, sum && *sum == a + b);
 }
 
 /// Often too short for an answer to come back in time.
@@ -85,7 +75,7 @@ bool RemoteCaller::add_in_scope(Remote::Client& client, const Terms& terms) {
   const CallScope scope(std::chrono::microseconds(random_.between(20, 5000)));
   Terms in_scope = terms;
   in_scope.may_abort = true;
-  return add(client, in_scope);
+  return Calls::add(client, in_scope, random_);
 }
 
 /// Starts a call, and finishes it or abandons it.
@@ -101,59 +91,9 @@ bool RemoteCaller::started(Remote::Client& client, const Terms& terms) {
   return made.judge(sum, terms, sum && *sum == 42);
 }
 
-bool RemoteCaller::large(Remote::Client& client, const Terms& terms) {
-  const std::uint32_t size = random_.below(12'001);
-  if (random_.chance(50)) {
-    std::vector<std::byte> memory(12'000);
-    Buffer data(memory);
-    const auto first = static_cast<std::uint8_t>(random_.below(256));
-    const MadeCall made("remote Fill", client.binding());
-    const auto filled = client.Fill(made.number(), size, first, data);
-    bool right = data.contents().size() == size;
-    for (std::size_t i = 0; right && i < size; ++i) right = data.contents()[i] == static_cast<std::byte>(first + i);
-    return made.judge(filled, terms, right);
-  }
-  const std::vector<std::byte> data(size, static_cast<std::byte>(random_.below(256)));
-  const std::uint64_t expected = data.empty() ? 0 : size * std::to_integer<std::uint64_t>(data.front());
-  const MadeCall made("remote Sum", client.binding());
-  const auto sum = client.Sum(made.number(), data);
-  return made.judge(sum, terms, sum && *sum == expected);
-}
-
-bool RemoteCaller::handles(Remote::Client& client, const Terms& terms) {
-  const std::int64_t start = random_.below(1000);
-  std::optional<Remote::Counter> counter;
-  {
-    const MadeCall made("remote Open", client.binding());
-    const auto opened = client.Open(made.number(), start);
-    if (!opened) return made.failed(opened.code(), terms);
-    made.answered(true);
-    counter = *opened;
-  }
-  std::int64_t value = start;
-  bool sure = true;  // whether an aborted call was executed nobody knows
-  for (std::uint32_t i = random_.below(3); i > 0; --i) {
-    const std::int64_t by = random_.below(1000);
-    const MadeCall made("remote Advance", client.binding());
-    const auto advanced = client.Advance(made.number(), *counter, by);
-    value += by;
-    if (!made.judge(advanced, terms, advanced && (!sure || *advanced == value))) return false;
-    sure = sure && advanced;
-  }
-  if (random_.chance(20)) return true;  // left for the rundown
-  const MadeCall made("remote Close", client.binding());
-  const auto last = client.Close(made.number(), *counter);
-  return made.judge(last, terms, last && (!sure || *last == value));
-}
-
 bool RemoteCaller::uncommon(Remote::Client& client, const Terms& terms) {
   switch (random_.below(4)) {
-    case 0: {
-      const std::uint32_t time = random_.below(12'000);
-      const MadeCall made("remote Nap", client.binding());
-      const auto slept = client.Nap(made.number(), time);
-      return made.judge(slept, terms, slept && *slept == time);
-    }
+    case 0: return Calls::nap(client, terms, random_.below(12'000));
     case 1: {
       const MadeCall made("remote Tell", client.binding());
       const auto told = client.Tell(made.number(), random_.seed());
@@ -161,14 +101,7 @@ bool RemoteCaller::uncommon(Remote::Client& client, const Terms& terms) {
       made.fate(Fate::unknown);
       return true;
     }
-    case 2: {
-      const auto value = random_.below(1'000'000);
-      const MadeCall made("remote Check", client.binding());
-      const auto doubled = client.Check(made.number(), value);
-      if (const auto* refused = doubled.raised<Remote::Refused>())
-        return made.answered(value % 2 == 1 && refused->reason == 7 && refused->call == made.number());
-      return made.judge(doubled, terms, doubled && value % 2 == 0 && *doubled == 2 * value);
-    }
+    case 2: return Calls::check(client, terms, random_);
     default: {
       const auto a = static_cast<std::int32_t>(random_.below(1000));
       const auto b = static_cast<std::int32_t>(random_.below(1000));

@@ -9,6 +9,7 @@
 #include "made_call.h"
 #include "random.h"
 #include "remote.client.h"
+#include "shared_calls.h"
 
 namespace lrpc::storm {
 
@@ -41,12 +42,11 @@ class RemoteCaller {
   bool call(const RemoteBound& bound);
 
  private:
+  using Calls = SharedCalls<Remote::Client, Remote::Refused>;
+
   static RemoteBound import(const std::string& name, const ImportOptions& options);
-  bool add(Remote::Client& client, const Terms& terms);
   bool add_in_scope(Remote::Client& client, const Terms& terms);
   bool started(Remote::Client& client, const Terms& terms);
-  bool large(Remote::Client& client, const Terms& terms);
-  bool handles(Remote::Client& client, const Terms& terms);
   bool uncommon(Remote::Client& client, const Terms& terms);
 
   Random random_;
