@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-
 #include "pretence.h"
 #include "send_packet.h"
 #include "world.h"
