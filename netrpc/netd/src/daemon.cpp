@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "daemon_sandbox.h"
@@ -25,6 +27,11 @@ constexpr std::size_t kCallers = 60;
 
 /// Buffers of each size, 730 KiB in all, so that some calls can go on when there is no memory.
 constexpr std::size_t kStock = 32;
+
+/// The kernel closes io_uring's sockets a little after the end of their process: an lrpc-netd that is started again at
+/// once finds the port of the one before in use, and tries so often to get it, at these intervals.
+constexpr int kTries = 100;
+constexpr std::chrono::milliseconds kBetweenTries{20};
 
 /// A local binding and a remote host's each take two descriptors: at most half of all are for them, so that threads can
 /// have their rings and the nameserver can be asked.
@@ -48,7 +55,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   host.notice = [self = daemon.get()](std::string text) { self->notice(std::move(text)); };
   daemon->host_ = std::make_unique<netrpc::Host>(std::move(host), daemon->clock_, *daemon->engine_);
   daemon->host_->pool().stock(kStock);
-  if (auto composed = daemon->compose(); !composed) return composed.error();
+  Status composed = daemon->compose();
+  for (int tries = 1; composed.code() == Errc::name_taken && tries < kTries; ++tries) {
+    std::this_thread::sleep_for(kBetweenTries);
+    composed = daemon->compose();
+  }
+  if (!composed) return composed.error();
   if (auto shut = daemon->shut_itself_in(); !shut) return shut.error();
   // Receives from here on; the broker's own calls need that.
   if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started.error();
@@ -89,10 +101,13 @@ Status Daemon::compose() {
                  fmt::format("{}: '{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: "
                              "take 'peer_ports = any' out",
                              options_.graph_name, top)};
+  decompose();
   const Shepherd inside(host_->monitor());
   auto graph = netrpc::Graph::compose(*host_, *description, kinds);
   if (!graph) return Error{graph.code(), netrpc::with_path(options_.graph_name, graph.error().message())};
   graph_ = std::make_unique<netrpc::Graph>(std::move(graph).value());
+  keyed_.clear();
+  key_files_.clear();
   for (const netrpc::InstanceDescription& instance : instances)
     if (instance.kind == "AUTH") {
       keyed_.push_back(graph_->find(instance.name));
@@ -114,6 +129,12 @@ Status Daemon::shut_itself_in() {
   return {};
 }
 
+void Daemon::decompose() noexcept {
+  const Shepherd inside(host_->monitor());
+  service_.reset();
+  graph_.reset();
+}
+
 Daemon::~Daemon() {
   if (service_) {
     service_->stop_calling();
@@ -121,10 +142,7 @@ Daemon::~Daemon() {
   }
   broker_.reset();
   if (engine_) engine_->stop();
-  if (!host_) return;
-  const Shepherd inside(host_->monitor());
-  service_.reset();
-  graph_.reset();
+  if (host_) decompose();
 }
 
 /// Names of lrpc's own are this machine's, whatever the patterns say.

@@ -61,7 +61,9 @@ class Daemon {
 
  private:
   explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
+  /// name_taken: a port is in use; may be tried again.
   Status compose();
+  void decompose() noexcept;
   Status shut_itself_in();
   void notice(std::string text);
   [[nodiscard]] bool is_exported(std::string_view name) const;

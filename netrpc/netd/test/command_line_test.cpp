@@ -1,18 +1,27 @@
 // What lrpc-netd says without a network.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
-
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
+#include <string>
+#include <thread>
 
+#include "lrpc/netrpc/address.h"
+#include "lrpc/shim/system/fd.h"
 #include "run.h"
 #include "world.h"
 
@@ -98,6 +107,33 @@ TEST(NetdCommandLine, says_that_there_is_no_ipv6_where_an_address_of_it_is_given
                          << "\"); channel = CHANNEL over udp; select = SELECT over channel;\n";
     told(kNetd + " --sandbox off --graph " + graph);
   }
+}
+
+/// A socket at a UDP port of the loopback interface.
+UniqueFd bound_to(const char* address, std::uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  at.sin_addr.s_addr = ::inet_addr(address);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0) << std::strerror(errno);
+  return socket;
+}
+
+TEST(NetdCommandLine, waits_for_its_port_as_long_as_one_that_has_just_ended_may_have_it) {
+  constexpr std::uint16_t kPort = 24000 + netrpc::protocol_numbers::kFragment;
+  const std::string start = kNetd + " --udp --insecure --nameserver /nonexistent --address ";
+  UniqueFd held = bound_to("127.0.0.9", kPort);
+  std::thread lets_go([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    held.reset();
+  });
+  const Ran soon_free = run(start + "127.0.0.9");
+  lets_go.join();
+  EXPECT_NE(soon_free.output.find("no nameserver answers"), std::string::npos) << soon_free.output;
+  held = bound_to("127.0.0.10", kPort);
+  const Ran never_free = run(start + "127.0.0.10");
+  EXPECT_NE(never_free.output.find("port 24201 is in use"), std::string::npos) << never_free.output;
 }
 
 TEST(NetdCommandLine, refuses_keys_that_others_can_read) {
