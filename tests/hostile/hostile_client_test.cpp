@@ -99,7 +99,7 @@ TEST_P(HostileClient, that_goes_while_its_garbage_is_being_served_leaves_nothing
     Random random(test_seed() + 2);
     for (int i = 0; i < 50; ++i) scribble_slots(random, hostile.region());
     hostile.hang_up();
-    bystander_->call(50);
+    bystander_->call(20);
     stop = true;
     caller.join();
   }
