@@ -119,9 +119,8 @@ TEST_F(TwoMachines, a_binding_ends_with_its_link_and_a_new_one_is_made_over_the_
   const Process server = start_server();
   there->start_with_keys({"--export", "conformance"});
   here->start_impatient_with_keys();
-  auto client = import();
-  ASSERT_TRUE(client) << client.error().message();
-  ASSERT_TRUE(client->Null());
+  Result<Conformance::Client> client = Errc::name_unknown;
+  ASSERT_TRUE(eventually([&] { return (client = import()) && client->Null(); })) << client.error().message();
   here->where().ip("link delete veth0");
   EXPECT_FALSE(client->Null()) << "it does not wait for ever";
   netrpc::test::join(here->where(), "veth0", "10.7.0.1/24", there->where(), "veth0", "10.7.0.2/24");

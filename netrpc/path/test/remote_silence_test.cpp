@@ -110,7 +110,9 @@ TEST_F(SilentHosts, to_which_there_is_no_way_for_a_while_are_called_when_there_i
     EXPECT_EQ(used_->Null().code(), Errc::call_aborted) << "by its deadline";
   }
   EXPECT_EQ(told_used_, 0);
+  const int before = network_.waiting;
   auto last = used_->start().Null();
+  EXPECT_TRUE(eventually([&] { return network_.waiting > before; }));
   go_on(30s);
   EXPECT_EQ(last.finish().code(), Errc::call_failed);
   EXPECT_TRUE(eventually([&] { return told_idle_ == 1 && told_used_ == 1; }));
