@@ -97,9 +97,12 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
     // As if it had come by the way that the client came first: there is known what was executed. While nobody knows that
     // it is the same host it counts as lost.
-    if (peer.same_host(*recorded)) return input_request(*recorded->lower, header, std::move(message));
-    ++counted.refused;
-    return;
+    if (!peer.same_host(*recorded)) {
+      ++counted.refused;
+      return;
+    }
+    recorded->other_way = SessionRef(&lower);
+    return input_request(*recorded->lower, header, std::move(message));
   }
   if (!heard(peer, header.boot_id)) return;  // late: as if it had been lost
   if (header.flags == flags::kDoYouHave) return answer(lower, header, flags::kLacking, Errc::ok);

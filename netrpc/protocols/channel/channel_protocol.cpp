@@ -48,6 +48,10 @@ void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
   if (options.max_message != 0) maximum = std::min(maximum, options.max_message + ChannelHeader::kSize);
 }
 
+Session* ChannelPeer::way_of_long_reply(std::size_t size) noexcept {
+  return other_way && size <= ask_size<control::MaximumMessage>(*other_way) ? other_way.get() : nullptr;
+}
+
 bool ChannelPeer::has_ended(BootId life) const noexcept {
   return std::any_of(ended.begin(), ended.end(), [life](const EndedLife& over) { return over.boot_id == life; });
 }

@@ -69,8 +69,7 @@ void ServerChannel::reply(Message message) noexcept {
   if (peer_ == nullptr || state_ != State::executing) return;  // nobody waits for it any more
   channels().list(*this);
   state_ = State::forgotten;
-  peer_->look_at_sizes(channels().options_);
-  if (message.size() + ChannelHeader::kSize > peer_->maximum) [[unlikely]]
+  if (peer_->way_of_reply(message.size() + ChannelHeader::kSize, channels().options_) == nullptr) [[unlikely]]
     return send(flags::kFail, Errc::message_too_long);
   if (message.pool() == nullptr) message = Message(channels().host().pool());
   // Without memory it is sent once or not at all: if it is lost, the client's probe is answered that the call has
@@ -83,7 +82,8 @@ void ServerChannel::reply(Message message) noexcept {
 /// What the link has become too small for since `maximum` was asked will never arrive: the client need not wait for it.
 void ServerChannel::push_reply(Message&& message) noexcept {
   ++channels().counted.sent;
-  if (peer_->lower->push(std::move(message)) != Errc::message_too_long) return;
+  Session* const way = peer_->way_of_reply(message.size(), channels().options_);
+  if (way != nullptr && way->push(std::move(message)) != Errc::message_too_long) return;
   let_go_of_reply();
   state_ = State::forgotten;
   send(flags::kFail, Errc::message_too_long);
