@@ -73,7 +73,8 @@ TEST_P(Segments, OfFourHostsCarryTheCallsOfEachToEachFromSeveralThreads) {
       threads.emplace_back([&, from, thread] {
         for (int i = 0; i < kCalls; ++i) {
           const int to = (from + 1 + (i + thread) % (kHosts - 1)) % kHosts;
-          const auto number = static_cast<std::uint64_t>((from * kThreads + thread) * kCalls + i);
+          const auto number =
+              static_cast<std::uint64_t>(from * kThreads + thread) * kCalls + static_cast<std::uint64_t>(i);
           const Answer answer =
               hosts[static_cast<std::size_t>(from)]->call(address(0, to + 1), kSizesOfCalls[i % 3], number);
           if (answer.right) continue;

@@ -250,7 +250,7 @@ bool Caller::call_several(Client& client, const Terms& terms) {
 
 Result<std::int32_t> Caller::add(Client& client, std::int32_t a, std::int32_t b) {
   const MadeCall made("nested Add", client.binding());
-  const auto sum = client.Add(made.number(), a, b);
+  auto sum = client.Add(made.number(), a, b);
   if (!sum) {
     (void)made.failed(sum.code(), {.may_abort = true}, true);
     return sum.error();

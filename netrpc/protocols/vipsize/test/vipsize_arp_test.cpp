@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/vipaddr/vipaddr.h"
 #include "netrpc/protocols/vipsize/vipsize.h"
@@ -123,6 +124,46 @@ TEST_P(VipSizeAndArp, arp_is_asked_for_a_peer_that_came_over_ip_and_its_answer_i
   EXPECT_EQ(client.sink->received.size(), 2U);
   EXPECT_GT(server.over_ethernet(), 0U);
   EXPECT_EQ(server.over_ip(), before);
+}
+
+TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp_knew_it) {
+  SimHosts net(2);
+  ArpHost client(net[0]);
+  ArpHost server(net[1]);
+  client.arp.knows = true;
+  auto& ethernet = static_cast<SimEthernet&>(net[1].ethernet());
+  ethernet.set_reverse(false);
+  Protocol& calls = client.own(make_channel(net[0].host(), "channel", *client.vipsize));
+  Protocol& serves = server.own(make_channel(net[1].host(), "channel", *server.vipsize));
+  SessionRef back;  // by IP
+  {
+    const Shepherd inside(net[1].monitor());
+    ASSERT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
+    back = *serves.open(*server.sink, net.to(0));
+  }
+  SessionRef session;
+  {
+    const Shepherd inside(net[0].monitor());
+    session = *calls.open(*client.sink, net.to(1));
+  }
+  for (const std::size_t size : {10U, 4000U}) {
+    TestCall call;
+    {
+      const Shepherd inside(net[0].monitor());
+      session->call(net.message(0, std::string(size, 'x')), call, {});
+    }
+    net.world.run_for(1s);
+    EXPECT_EQ(call.outcome, Errc::ok) << size << " bytes";
+    EXPECT_EQ(call.reply.size(), size);
+    server.arp.knows = true;
+    ethernet.set_reverse(true);
+  }
+  {
+    const Shepherd inside(net[0].monitor());
+    session = {};
+  }
+  const Shepherd inside(net[1].monitor());
+  back = {};
 }
 
 }  // namespace
