@@ -158,7 +158,7 @@ class Crowd {
 void take_all_astacks(Client& client) {
   client::BindingObject& object = client.binding().object();
   const auto classes = Storm::kPdl.classes;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
+  for (std::uint16_t i = 0; i < static_cast<std::uint16_t>(classes.size()); ++i) {
     const InCall waiting("taking all A-stacks", 0, &object);
     const CallScope scope(fault_is(Fault::lost_astack) ? 2s : 120s);
     client::AStackList& list = object.astacks(i);
