@@ -29,7 +29,14 @@ void catch_interrupts() noexcept {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
-bool interrupted() noexcept { return caught != 0; }
+bool interrupted() noexcept {
+  if (caught != 0) return true;
+  // Between waits the signals are held back.
+  sigset_t pending;
+  if (::sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1))
+    caught = 1;
+  return caught != 0;
+}
 
 sigset_t mask_in_waits() noexcept {
   sigset_t mask;

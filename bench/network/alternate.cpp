@@ -59,7 +59,7 @@ Alternated alternate(const std::vector<Subject>& subjects, const TickClock& cloc
     if (subjects[subject].after) subjects[subject].after();
   };
   for (std::size_t subject = 0; subject < subjects.size(); ++subject) {
-    if (!prepared(subject)) continue;
+    if (interrupted() || !prepared(subject)) continue;
     const double warm = timed(subject, 200);
     done(subject);
     if (std::isnan(warm)) continue;
@@ -71,7 +71,7 @@ Alternated alternate(const std::vector<Subject>& subjects, const TickClock& cloc
   for (std::size_t round = 0; round < rounds && !interrupted(); ++round) {
     std::ranges::shuffle(order, random);  // so that nobody always finds the caches as the same other one has left them
     for (const std::size_t subject : order) {
-      if (calls[subject] == 0) continue;
+      if (calls[subject] == 0 || interrupted()) continue;
       if (rest.count() > 0) interruptible_sleep(rest);
       if (!prepared(subject)) {
         calls[subject] = 0;

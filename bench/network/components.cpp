@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "core/interrupt.h"
+
 namespace lrpc::bench {
 namespace {
 
@@ -34,6 +36,7 @@ Status measure(Session& session, const Table& table, const Result<std::unique_pt
     subjects.push_back(one.subject);
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 50 : 500, 1ms);
+  if (interrupted()) return {};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (measured.blocks[i].empty()) {
       session.fail(wanted[i]->what);

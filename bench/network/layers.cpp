@@ -5,6 +5,7 @@
 
 #include "alternate.h"
 #include "auth_stack.h"
+#include "core/interrupt.h"
 #include "core/session.h"
 #include "netrpc/protocols/auth/aes_gcm.h"
 #include "open_sessions.h"
@@ -42,6 +43,7 @@ Status measure_layers(Session& session) {
     pairs.push_back(std::move(*pair));
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
+  if (interrupted()) return {};
   const Table table(
       {{"stack", -30}, {"ns a round trip", 16}, {"layer adds, ns", 15}, {"paper, ms", 10}, {"paper adds", 11}});
   table.print_head();
@@ -104,6 +106,7 @@ Status measure_auth(Session& session) {
     }
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
+  if (interrupted()) return {};
   const Table table({{"cipher", -18},
                      {"request bytes", 14},
                      {"without, ns", 12},
@@ -145,7 +148,7 @@ void layers(Session& session) {
   print_note("A request of some bytes, sealed and opened, and a null reply, sealed and opened; the handshake is over.");
   fmt::print("\n");
   if (const Status status = measure_auth(session); !status) session.fail(status.error().message());
-  open_sessions(session);
+  if (!interrupted()) open_sessions(session);
 }
 
 }  // namespace lrpc::bench

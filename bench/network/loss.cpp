@@ -82,6 +82,7 @@ Status measure(Session& session, const Table& table, const Lossy& stack, Pairs& 
   for (int round = 0; round < rounds && !interrupted(); ++round) {
     for (std::size_t i = 0; i < kLosses.size(); ++i) {
       if (!load.at[i]) continue;
+      if (interrupted()) return {};
       const auto rate = calls_per_second(*pairs[i], load, 200ms);
       if (!rate) return Error{Errc::call_failed, fmt::format("{}: a call has failed", stack.name)};
       rates[i].push_back(*rate);
@@ -133,8 +134,10 @@ void loss(Session& session) {
       {{"stack", -30}, {"callers", 8}, {"bytes", 6}, {"loss", 6}, {"without", 10}, {"with loss", 10}, {"ratio", 8}});
   table.print_head();
   try {
-    for (const Lossy& stack : kStacks)
+    for (const Lossy& stack : kStacks) {
+      if (interrupted()) return;
       if (const Status status = measure_all(session, table, stack); !status) session.fail(status.error().message());
+    }
   } catch (const std::exception& error) {
     session.fail(error.what());
   }

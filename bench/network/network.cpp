@@ -88,6 +88,7 @@ Alternated measure(Session& session, const Field& field, Placement placement, st
     k1 = round_trips(session, field, rows, 1024, rounds / 4, 4ms);
     k16 = round_trips(session, field, rows, 16'000, rounds / 4, 4ms);
   }
+  if (interrupted()) return null;
   std::vector<Column> columns = {{"stack", -30}, {"us", 8}, {"to floor", 9}, {"paper ms", 9}};
   if (throughput) {
     columns.insert(columns.end(), {{"16k: MB/s", 10}, {"paper kB/s", 11}, {"us per 1k", 10}, {"paper ms", 9}});
@@ -123,6 +124,7 @@ Status measure_tables(Session& session, Placement placement) {
   const AuthStack auth;
   if (Status written = auth.written(); !written) return written;
   for (std::size_t instance = 0; instance < kInstances; ++instance) {
+    if (interrupted()) return {};
     for (const SocketKind kind : {SocketKind::packet, SocketKind::raw_ip, SocketKind::udp, SocketKind::tcp})
       if (Status added = field.add(kind); !added) return added;
     for (const Stack& one : all_stacks())
@@ -137,6 +139,7 @@ Status measure_tables(Session& session, Placement placement) {
                                     {"M_RPC-IP", "AF_PACKET"},
                                     {"M_RPC-VIP", "AF_PACKET"}};
   const Alternated table1 = measure(session, field, placement, "network1", kTable1, true);
+  if (interrupted()) return {};
   print_note(fmt::format("VIP to ETH: {} (the paper: 1.03; the bar: 1.04). IP to ETH: {} (the paper: 1.21).",
                          ratio(table1.ratio(4, 2)), ratio(table1.ratio(3, 2))));
   print_title(fmt::format("{} ({})", "Table II: layered against monolithic, and section 4.3", name(placement)));
@@ -145,6 +148,7 @@ Status measure_tables(Session& session, Placement placement) {
                                     {"SELECT-CHANNEL-FRAGMENT-VIP", "AF_PACKET"},
                                     {"SELECT-CHANNEL-VIPsize", "AF_PACKET"}};
   const Alternated table2 = measure(session, field, placement, "network2", kTable2, true);
+  if (interrupted()) return {};
   print_note(
       fmt::format("Layered to monolithic: {} (the paper: 1.08; the bar: 1.08). FRAGMENT bypassed to monolithic: {} "
                   "(the paper: 0.99; "
@@ -154,6 +158,7 @@ Status measure_tables(Session& session, Placement placement) {
   constexpr NetworkRow kTable3[] = {
       {"VIP", "VIP"}, {"FRAGMENT-VIP", "VIP"}, {"CHANNEL-FRAGMENT-VIP", "VIP"}, {"SELECT-CHANNEL-FRAGMENT-VIP", "VIP"}};
   const Alternated table3 = measure(session, field, placement, "network3", kTable3, false);
+  if (interrupted()) return {};
   print_note(fmt::format("Added, ns: FRAGMENT {}, CHANNEL {}, SELECT {} (the paper: 0.21, 0.49, 0.11 ms).",
                          number(table3.difference(1, 0)), number(table3.difference(2, 1)),
                          number(table3.difference(3, 2))));
@@ -164,12 +169,14 @@ Status measure_tables(Session& session, Placement placement) {
                                     {"kernel UDP", "AF_PACKET"}, {"UDP", "kernel UDP"},
                                     {"kernel TCP", "AF_PACKET"}, {"SELECT-CHANNEL-UDP", "kernel UDP"}};
   (void)measure(session, field, placement, "stacks", kStacks, false);
+  if (interrupted()) return {};
   print_note(
       "The paper, ms, x-kernel and Unix: ETH 1.68 and 4.87; IP-ETH 1.89 and 5.62; UDP-IP-ETH 2.00 and 5.36; "
       "TCP-IP-ETH 3.30 and 6.10; RPC-UDP-IP-ETH 4.00 and 9.20.");
   print_title(fmt::format("{} ({})", "AUTH: the stack of lrpc-netd without it and with it", name(placement)));
   constexpr NetworkRow kAuth[] = {{AuthStack::kWithout, AuthStack::kWithout}, {AuthStack::kName, AuthStack::kWithout}};
   const Alternated with_auth = measure(session, field, placement, "auth", kAuth, true);
+  if (interrupted()) return {};
   print_note(fmt::format("AUTH adds {} ns.", number(with_auth.difference(1, 0))));
   return {};
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "alternate.h"
+#include "core/interrupt.h"
 #include "core/session.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "sim_pair.h"
@@ -62,6 +63,7 @@ Status measure(Session& session) {
   shim::raise_descriptor_limit();
   const auto kernel = measure_kernel(session);
   if (!kernel) return kernel.error();
+  if (interrupted()) return {};
   const Table table(
       {{"open sessions", -13}, {"FRAGMENT-VIP, ns", 16}, {"to one", 7}, {"kernel UDP, ns", 16}, {"to one", 7}});
   table.print_head();
