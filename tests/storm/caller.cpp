@@ -116,7 +116,7 @@ bool Caller::large(Client& client, const Terms& terms) {
     return made.judge(both, terms, both && both->view() == second + first);
   }
   const std::uint32_t size = random_.chance(70) ? random_.below(600) : random_.below(100'001);
-  if (kind == 1) return Calls::fill(client, terms, random_, size);
+  if (kind == 1) return Calls::fill(client, terms, random_, size, 100'000);
   return Calls::sum(client, terms, random_, size, kind == 3);
 }
 

@@ -64,7 +64,7 @@ bool RemoteCaller::call(const RemoteBound& bound) {
   if (kind < 40) return Calls::add(*bound.client, bound.terms, random_);
   if (kind < 50) return add_in_scope(*bound.client, bound.terms);
   if (kind < 60) return started(*bound.client, bound.terms);
-  if (kind < 67) return Calls::fill(*bound.client, bound.terms, random_, random_.below(12'001));
+  if (kind < 67) return Calls::fill(*bound.client, bound.terms, random_, random_.below(12'001), 12'000);
   if (kind < 75) return Calls::sum(*bound.client, bound.terms, random_, random_.below(12'001));
   if (kind < 85) return Calls::handles(*bound.client, bound.terms, random_, 3);
   return uncommon(*bound.client, bound.terms);

@@ -31,8 +31,8 @@ struct SharedCalls {
     return made.judge(doubled, terms, doubled && value % 2 == 0 && *doubled == 2 * value);
   }
 
-  static bool fill(Client& client, const Terms& terms, Random& random, std::uint32_t size) {
-    std::vector<std::byte> memory(size);
+  static bool fill(Client& client, const Terms& terms, Random& random, std::uint32_t size, std::uint32_t capacity) {
+    std::vector<std::byte> memory(capacity);
     Buffer data(memory);
     const auto first = static_cast<std::uint8_t>(random.below(256));
     const MadeCall made("Fill", client.binding());

@@ -106,8 +106,6 @@ Status Daemon::compose() {
   auto graph = netrpc::Graph::compose(*host_, *description, kinds);
   if (!graph) return Error{graph.code(), netrpc::with_path(options_.graph_name, graph.error().message())};
   graph_ = std::make_unique<netrpc::Graph>(std::move(graph).value());
-  keyed_.clear();
-  key_files_.clear();
   for (const netrpc::InstanceDescription& instance : instances)
     if (instance.kind == "AUTH") {
       keyed_.push_back(graph_->find(instance.name));
@@ -132,6 +130,8 @@ Status Daemon::shut_itself_in() {
 void Daemon::decompose() noexcept {
   const Shepherd inside(host_->monitor());
   service_.reset();
+  keyed_.clear();
+  key_files_.clear();
   graph_.reset();
 }
 

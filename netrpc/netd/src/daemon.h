@@ -61,7 +61,7 @@ class Daemon {
 
  private:
   explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
-  /// name_taken: a port is in use; may be tried again.
+  /// name_taken: a port is in use, or a protocol number; may be tried again.
   Status compose();
   void decompose() noexcept;
   Status shut_itself_in();

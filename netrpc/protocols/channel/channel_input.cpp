@@ -101,7 +101,7 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
       ++counted.refused;
       return;
     }
-    recorded->other_way = SessionRef(&lower);
+    if (header.flags == flags::kRequest) recorded->other_way = SessionRef(&lower);
     return input_request(*recorded->lower, header, std::move(message));
   }
   if (!heard(peer, header.boot_id)) return;  // late: as if it had been lost

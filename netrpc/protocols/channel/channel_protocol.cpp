@@ -25,6 +25,11 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
   return static_cast<std::uint64_t>((life + period - Duration(1)) / period);
 }
 
+/// Of a size with its header, what the options allow.
+std::size_t allowed(std::size_t size, const ChannelOptions& options) noexcept {
+  return options.max_message == 0 ? size : std::min(size, options.max_message + ChannelHeader::kSize);
+}
+
 }  // namespace
 
 ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
@@ -45,11 +50,12 @@ void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
   path_changes.look(lower->protocol().host().peers(), host);
   maximum = ask_size<control::MaximumMessage>(*lower);
   optimum = std::min(ask_size<control::OptimumMessage>(*lower), maximum);
-  if (options.max_message != 0) maximum = std::min(maximum, options.max_message + ChannelHeader::kSize);
+  maximum = allowed(maximum, options);
 }
 
-Session* ChannelPeer::way_of_long_reply(std::size_t size) noexcept {
-  return other_way && size <= ask_size<control::MaximumMessage>(*other_way) ? other_way.get() : nullptr;
+std::size_t ChannelPeer::longest_reply(const ChannelOptions& options) noexcept {
+  if (!other_way) return maximum;
+  return std::max(maximum, allowed(ask_size<control::MaximumMessage>(*other_way), options));
 }
 
 bool ChannelPeer::has_ended(BootId life) const noexcept {
@@ -227,6 +233,7 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
       peer.ended.erase(peer.ended.begin());
     }
     peer.ended.push_back({before, host().now() + options_.packet_life});
+    peer.other_way = {};
     while (!peer.servers.empty()) drop(*peer.servers.back());
   }
   // Those that complete may open, close and call.
@@ -314,6 +321,7 @@ void ChannelProtocol::drop_unused_peers(bool at_once) noexcept {
       if (over) forget_life(*peer, life.boot_id);
       return over;
     });
+    if (peer->servers.empty()) peer->other_way = {};
     const bool called = peer->called != 0 && epoch_ - peer->called <= packet_epochs_ && !at_once;
     const bool used = !peer->clients.empty() || !peer->servers.empty() || !peer->ended.empty() || called;
     const bool unused_before = std::exchange(peer->unused_before, !used);

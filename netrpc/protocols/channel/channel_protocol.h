@@ -26,8 +26,8 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  /// Another session to this host, by which a request has come: it may carry what `lower` does not, if that was made
-  /// when the layer below did not know the host.
+  /// Another session to this host, by which a request of this life has come: it may carry what `lower` does not, if that
+  /// was made when the layer below did not know the host. None once there are no server's channels.
   SessionRef other_way;
   HostAddress host;                ///< Zero where the layer below knows a device address only, as yet.
   BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
@@ -67,9 +67,12 @@ struct ChannelPeer {
   /// Through which session a reply of so many bytes, with its header, goes. Null: it is too long.
   [[nodiscard]] Session* way_of_reply(std::size_t size, const ChannelOptions& options) noexcept {
     look_at_sizes(options);
-    return size <= maximum ? lower.get() : way_of_long_reply(size);
+    if (size <= maximum) [[likely]]
+      return lower.get();
+    return size <= longest_reply(options) ? other_way.get() : nullptr;
   }
-  [[nodiscard]] Session* way_of_long_reply(std::size_t size) noexcept;
+  /// With its header.
+  [[nodiscard]] std::size_t longest_reply(const ChannelOptions& options) noexcept;
   [[nodiscard]] bool has_ended(BootId life) const noexcept;
   /// Packets beyond the first that a message of `size` bytes of data takes.
   [[nodiscard]] std::size_t more_packets(std::size_t size) const noexcept {

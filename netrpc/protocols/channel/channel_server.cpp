@@ -142,7 +142,7 @@ Errc ServerChannel::control(control::Request& request) noexcept {
   if (peer_ != nullptr) {
     peer_->look_at_sizes(channels().options_);
     if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {
-      maximum->size = peer_->maximum - ChannelHeader::kSize;
+      maximum->size = peer_->longest_reply(channels().options_) - ChannelHeader::kSize;
       return Errc::ok;
     }
     if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) {

@@ -126,7 +126,8 @@ TEST_P(VipSizeAndArp, arp_is_asked_for_a_peer_that_came_over_ip_and_its_answer_i
   EXPECT_EQ(server.over_ip(), before);
 }
 
-TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp_knew_it) {
+/// A short call and, once ARP knows the client, a long one that is echoed. What becomes of the latter.
+Errc outcome_of_long_call(const ChannelOptions& of_server) {
   SimHosts net(2);
   ArpHost client(net[0]);
   ArpHost server(net[1]);
@@ -134,11 +135,11 @@ TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp
   auto& ethernet = static_cast<SimEthernet&>(net[1].ethernet());
   ethernet.set_reverse(false);
   Protocol& calls = client.own(make_channel(net[0].host(), "channel", *client.vipsize));
-  Protocol& serves = server.own(make_channel(net[1].host(), "channel", *server.vipsize));
+  Protocol& serves = server.own(make_channel(net[1].host(), "channel", *server.vipsize, of_server));
   SessionRef back;  // by IP
   {
     const Shepherd inside(net[1].monitor());
-    ASSERT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
+    EXPECT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
     back = *serves.open(*server.sink, net.to(0));
   }
   SessionRef session;
@@ -146,15 +147,17 @@ TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp
     const Shepherd inside(net[0].monitor());
     session = *calls.open(*client.sink, net.to(1));
   }
+  Errc outcome = Errc::ok;
   for (const std::size_t size : {10U, 4000U}) {
+    EXPECT_EQ(outcome, Errc::ok);
     TestCall call;
     {
       const Shepherd inside(net[0].monitor());
       session->call(net.message(0, std::string(size, 'x')), call, {});
     }
     net.world.run_for(1s);
-    EXPECT_EQ(call.outcome, Errc::ok) << size << " bytes";
-    EXPECT_EQ(call.reply.size(), size);
+    outcome = call.outcome;
+    EXPECT_EQ(call.reply.size(), outcome == Errc::ok ? size : 0);
     server.arp.knows = true;
     ethernet.set_reverse(true);
   }
@@ -164,6 +167,15 @@ TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp
   }
   const Shepherd inside(net[1].monitor());
   back = {};
+  return outcome;
+}
+
+TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp_knew_it) {
+  EXPECT_EQ(outcome_of_long_call({}), Errc::ok);
+}
+
+TEST(ChannelOnVipSize, replies_to_it_are_no_longer_than_the_options_allow) {
+  EXPECT_EQ(outcome_of_long_call({.max_message = 1000}), Errc::call_failed);
 }
 
 }  // namespace
