@@ -79,7 +79,7 @@ Status measure(Session& session, const Table& table, const Lossy& stack, Pairs& 
   std::array<std::vector<double>, kLosses.size()> rates;
   std::array<std::vector<double>, kLosses.size()> ratios;
   const int rounds = session.quick() ? 10 : 50;
-  for (int round = 0; round < rounds && !interrupted(); ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < kLosses.size(); ++i) {
       if (!load.at[i]) continue;
       if (interrupted()) return {};

@@ -26,8 +26,8 @@ struct ChannelPeer {
   ChannelPeer(SessionRef session, const ChannelOptions& options);
 
   SessionRef lower;
-  /// Another session to this host, by which a request of this life has come: it may carry what `lower` does not, if that
-  /// was made when the layer below did not know the host. None once there are no server's channels.
+  /// Another session to this host, by which a request of this life has come. It may carry what `lower` does not, if
+  /// `lower` was made when the layer below did not know the host. None while there are no server's channels.
   SessionRef other_way;
   HostAddress host;                ///< Zero where the layer below knows a device address only, as yet.
   BootId boot_id = 0;              ///< The life it is in; zero: not asked yet.
@@ -197,7 +197,7 @@ class ServerChannel final : public Session {
   void execute(std::uint32_t sequence, Message&& request) noexcept;
   [[nodiscard]] bool push_header(std::uint16_t flag, Message& message, Errc error) noexcept;
   void send(std::uint16_t flag, Errc error) noexcept;
-  void push_reply(Message&& message) noexcept;
+  void push_reply(Session* way, Message&& message) noexcept;
   void send_reply() noexcept;
   void keep_reply(const Message& reply) noexcept;
   void let_go_of_reply() noexcept;

@@ -69,20 +69,20 @@ void ServerChannel::reply(Message message) noexcept {
   if (peer_ == nullptr || state_ != State::executing) return;  // nobody waits for it any more
   channels().list(*this);
   state_ = State::forgotten;
-  if (peer_->way_of_reply(message.size() + ChannelHeader::kSize, channels().options_) == nullptr) [[unlikely]]
+  Session* const way = peer_->way_of_reply(message.size() + ChannelHeader::kSize, channels().options_);
+  if (way == nullptr) [[unlikely]]
     return send(flags::kFail, Errc::message_too_long);
   if (message.pool() == nullptr) message = Message(channels().host().pool());
   // Without memory it is sent once or not at all: if it is lost, the client's probe is answered that the call has
   // failed.
   if (!push_header(flags::kReply, message, Errc::ok)) return;
   keep_reply(message);
-  push_reply(std::move(message));
+  push_reply(way, std::move(message));
 }
 
 /// What the link has become too small for since `maximum` was asked will never arrive: the client need not wait for it.
-void ServerChannel::push_reply(Message&& message) noexcept {
+void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   ++channels().counted.sent;
-  Session* const way = peer_->way_of_reply(message.size(), channels().options_);
   if (way != nullptr && way->push(std::move(message)) != Errc::message_too_long) return;
   let_go_of_reply();
   state_ = State::forgotten;
@@ -111,7 +111,8 @@ void ServerChannel::send_reply() noexcept {
   Message again = reply_.share();
   if (again.size() != reply_.size()) return;
   ++channels().counted.retransmissions;
-  push_reply(std::move(again));
+  Session* const way = peer_->way_of_reply(again.size(), channels().options_);
+  push_reply(way, std::move(again));
 }
 
 bool ServerChannel::push_header(std::uint16_t flag, Message& message, Errc error) noexcept {
