@@ -341,7 +341,6 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer takes threads that a child of fork starts for those of its parent";
 #endif
-  LocalLimits other;  // its socket is not used; its service serves the child
   auto ends = lrpc::shim::make_socket_pair();
   ASSERT_TRUE(ends);
   const pid_t child = fork();
@@ -351,6 +350,7 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
     if (client) (void)client->Hold(kForeverMs);
     _exit(1);
   }
+  LocalLimits other;  // its socket is not used; its service serves the child
   ASSERT_TRUE(Limits::serve_over(other.server, std::move(ends->first), other.service));
   EXPECT_TRUE(eventually([&] { return other.service.holding == 1; }));
   kill(child, SIGKILL);

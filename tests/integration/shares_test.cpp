@@ -1,17 +1,16 @@
 // What one user may take of a server: bindings, region bytes, E-stacks; and that others go on beside it.
 #include <fcntl.h>
-#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "early_child.h"
 #include "gated_service.h"
+#include "length.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -33,54 +32,6 @@ lrpc::nameserver::NameserverOptions for_everybody() {
 void open_to_everybody(const World& world) {
   ASSERT_EQ(::chmod(std::filesystem::path(world.nameserver()).parent_path().c_str(), 0755), 0);
 }
-
-/// A process that runs `action(nameserver)` as `user`, once begin() names the nameserver. Its exit status is what
-/// `action` returns.
-///
-/// Make it before this process has threads: a lock that another thread holds at the fork, such as that of a sanitizer's
-/// allocator, stays locked in the child for ever.
-class Child {
- public:
-  template <class Action>
-  Child(uid_t user, Action action) {
-    int ends[2];
-    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    pid_ = ::fork();
-    begin_.reset(ends[pid_ == 0 ? 0 : 1]);
-    ::close(ends[pid_ == 0 ? 1 : 0]);
-    if (pid_ != 0) return;
-    std::array<char, 256> nameserver{};
-    if (::read(begin_.get(), nameserver.data(), nameserver.size() - 1) <= 0) ::_exit(254);  // never begun
-    const bool changed = user == ::geteuid() || (::setgroups(0, nullptr) == 0 && ::setresgid(user, user, user) == 0 &&
-                                                 ::setresuid(user, user, user) == 0);
-    ::_exit(changed ? action(std::string(nameserver.data())) : 255);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    begin_.reset();
-    if (pid_ > 0) (void)wait();
-  }
-  void begin(const World& world) {
-    const std::string& nameserver = world.nameserver();
-    EXPECT_EQ(::write(begin_.get(), nameserver.data(), nameserver.size()), static_cast<ssize_t>(nameserver.size()));
-  }
-  int wait() {
-    int status = 0;
-    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  /// Whether it has ended; then wait() does not.
-  [[nodiscard]] bool ended() const {
-    siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
-  }
-
- private:
-  pid_t pid_ = -1;
-  lrpc::UniqueFd begin_;  ///< The pipe's end of either process.
-};
 
 lrpc::Result<Conformance::Client> import_from(const std::string& nameserver, const std::string& name,
                                               lrpc::ImportOptions options = {}) {
@@ -132,14 +83,14 @@ TEST(Shares, bindings_that_are_let_go_beside_long_procedures_stay_within_the_quo
 }
 
 TEST(Shares, bindings_are_limited_for_all_processes_of_a_user_together) {
-  Child other(::geteuid(), [](const std::string& nameserver) {
+  EarlyChild other(::geteuid(), [](const std::string& nameserver) {
     return bind_until_refused(nameserver, "limited", 5, "(max_bindings_per_user)");
   });
   World world;
   const Process server = world.start_server({"limited"}, {"--max-bindings-per-user", "3"});
   auto own = world.import("limited");
   ASSERT_TRUE(own) << own.error().message();
-  other.begin(world);
+  other.begin(world.nameserver());
   EXPECT_EQ(other.wait(), 2);
   // What the other process had has come back: the server has heard of its end, and no procedure of it runs.
   EXPECT_TRUE(own->Null());
@@ -185,7 +136,7 @@ TEST(Shares, the_clerks_reason_reaches_a_private_client) {
 
 TEST(Shares, one_user_at_its_limit_does_not_keep_another_from_binding) {
   if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
-  Child other(kOtherUser, [](const std::string& nameserver) {
+  EarlyChild other(kOtherUser, [](const std::string& nameserver) {
     return bind_until_refused(nameserver, "limited", 5, "user 54321 has 2 bindings");
   });
   World world(for_everybody());
@@ -194,7 +145,7 @@ TEST(Shares, one_user_at_its_limit_does_not_keep_another_from_binding) {
   std::vector<Conformance::Client> own;
   for (int i = 0; i < 2; ++i) own.push_back(world.import("limited").value());
   EXPECT_EQ(world.import("limited").code(), Errc::limit_reached);
-  other.begin(world);
+  other.begin(world.nameserver());
   EXPECT_EQ(other.wait(), 2);
 }
 
@@ -211,7 +162,7 @@ int call_as_other(const std::string& nameserver, int told = -1) {
 /// A server in this process whose E-stacks this process's own calls hold.
 class Captured {
  public:
-  explicit Captured(lrpc::ServerOptions options) : world(for_everybody()), server(with(options, world)) {
+  explicit Captured(const lrpc::ServerOptions& options) : world(for_everybody()), server(with(options, world)) {
     open_to_everybody(world);
     exported = Conformance::export_to(server, "gated", service).has_value();
   }
@@ -273,12 +224,12 @@ TEST(Shares, without_a_limit_one_user_may_have_every_estack) {
 
 TEST(Shares, captured_calls_of_one_user_leave_estacks_for_another) {
   if (!is_root()) GTEST_SKIP() << "only root can start a process of another user";
-  Child other(kOtherUser, [](const std::string& nameserver) { return call_as_other(nameserver); });
+  EarlyChild other(kOtherUser, [](const std::string& nameserver) { return call_as_other(nameserver); });
   Captured captured({.max_estacks = 8});
   ASSERT_TRUE(captured.exported);
   captured.call(20);
   ASSERT_TRUE(captured.service.wait_inside(7)) << "all but an eighth";
-  other.begin(captured.world);
+  other.begin(captured.world.nameserver());
   EXPECT_EQ(other.wait(), 0);
   EXPECT_EQ(captured.service.inside_now(), 7);
   EXPECT_EQ(captured.service.left_so_far(), 0) << "it did not need anybody to leave";
@@ -289,13 +240,13 @@ TEST(Shares, whoever_has_fewest_is_served_first_when_estacks_run_low) {
   constexpr int kCalls = 100;
   int rung[2];
   ASSERT_EQ(::pipe(rung), 0);
-  Child other(kOtherUser, [&](const std::string& nameserver) { return call_as_other(nameserver, rung[1]); });
+  EarlyChild other(kOtherUser, [&](const std::string& nameserver) { return call_as_other(nameserver, rung[1]); });
   Captured captured({.max_estacks = 2, .max_estacks_per_user = lrpc::kNoLimit});
   ASSERT_TRUE(captured.exported);
   captured.call(kCalls);
   ASSERT_TRUE(captured.service.wait_inside(2));
   // Its call comes behind all of these, but its user has no E-stack.
-  other.begin(captured.world);
+  other.begin(captured.world.nameserver());
   char told = 0;
   ASSERT_EQ(::read(rung[0], &told, 1), 1);
   for (const int fd : rung) ::close(fd);

@@ -13,10 +13,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "early_child.h"
 #include "eventually.h"
 #include "length.h"
 #include "lrpc/sealed.h"
@@ -226,35 +228,52 @@ TEST_F(Trap, says_why_a_program_cannot_run_sealed) {
   EXPECT_EQ(start({"status", "0"}, std::move(nowhere)).code(), Errc::name_unknown);
 }
 
-/// Runs `body` in a child that has one thread. Its exit status.
-template <class Body>
-int in_a_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 #ifndef __SANITIZE_THREAD__  // its runtime has a thread of its own, and does not like threads in fork children
 
-TEST_F(Trap, is_refused_clearly_where_a_listener_is_in_place_already) {
-  EXPECT_EQ(in_a_child([&] {
+/// What a child does that is told where the nameserver is. Returns its exit status.
+using ChildBody = int (*)(const std::string& nameserver);
+
+/// The base that is made before the world and its threads.
+class BodyToCome {
+ protected:
+  EarlyChild child_{::geteuid(), [](const std::string& told) {
+                      ChildBody body = nullptr;
+                      std::memcpy(&body, told.data(), sizeof body);
+                      return body(told.substr(sizeof body));
+                    }};
+};
+
+class TrapOfAChild : BodyToCome, public Trap {
+ protected:
+  /// Runs `body` in a process that has one thread. Its exit status.
+  int in_a_child(ChildBody body) {
+    child_.begin(std::string(reinterpret_cast<const char*>(&body), sizeof body) + world_.nameserver());
+    return child_.wait();
+  }
+};
+
+lrpc::Result<Conformance::Client> import_by_trap(const std::string& nameserver) {
+  return Conformance::Client::import("host", {.nameserver = nameserver, .gate = Gate::trap});
+}
+
+TEST_F(TrapOfAChild, is_refused_clearly_where_a_listener_is_in_place_already) {
+  EXPECT_EQ(in_a_child([](const std::string& nameserver) {
               sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
               const sock_fprog filter{1, allow};
               prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
               if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter) < 0)
                 return 2;
-              const auto second = start({"status", "0"});
+              const auto second =
+                  SealedDomain::start({LRPC_TEST_SEALED, "status", "0"}, {.name = "host", .nameserver = nameserver});
               if (second.code() != Errc::not_supported) return 3;
               return second.error().message().find("in place already") != std::string::npos ? 0 : 4;
             }),
             0);
 }
 
-TEST_F(Trap, lets_a_process_seal_itself) {
-  EXPECT_EQ(in_a_child([&] {
-              auto client = world_.import("host", {.gate = Gate::trap});
+TEST_F(TrapOfAChild, lets_a_process_seal_itself) {
+  EXPECT_EQ(in_a_child([](const std::string& nameserver) {
+              auto client = import_by_trap(nameserver);
               if (!client) return 2;
               if (client->Null().code() != Errc::not_supported) return 3;  // nobody listens yet
               if (!lrpc::seal(client->binding())) return 4;
@@ -274,10 +293,10 @@ TEST_F(Trap, lets_a_process_seal_itself) {
 }
 
 /// A client made by hand, whose children share its filter: the kernel tells the server who really calls.
-TEST_F(Trap, serves_no_process_but_the_one_that_was_bound) {
+TEST_F(TrapOfAChild, serves_no_process_but_the_one_that_was_bound) {
   EXPECT_EQ(
-      in_a_child([&] {
-        auto client = world_.import("host", {.gate = Gate::trap});
+      in_a_child([](const std::string& nameserver) {
+        auto client = import_by_trap(nameserver);
         if (!client || !lrpc::seal(client->binding(), {.allow = {"clone", "wait4", "clone3"}})) return 2;
         const auto id = lrpc::shim::in_registers(client->binding().object().nonce());
         const pid_t impostor = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
@@ -304,10 +323,10 @@ bool a_thread_waits_in_ioctl() {
 /// A client made by hand that keeps its listener. Its children trap without end, one of them takes the traps from under
 /// the server's hands; those that trap are the process group. Outside the session of the tests: where a process ends in
 /// another group than its parent's, the kernel hangs up a group that has stopped processes, as other tests' may.
-[[noreturn]] void be_a_thief(const World& world) {
+[[noreturn]] int be_a_thief(const std::string& nameserver) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
-  auto client = world.import("host", {.gate = Gate::trap});
+  auto client = import_by_trap(nameserver);
   sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(lrpc::shim::kTrapNumber), 0, 1),
                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
@@ -334,26 +353,25 @@ bool a_thread_waits_in_ioctl() {
 }
 
 TEST(TrapServer, ends_although_a_client_takes_traps_from_under_its_hands) {
+  EarlyChild thief(::geteuid(), be_a_thief);
   World world;
   ConformanceService service;
-  pid_t thief = -1;
   bool robbed = false;
   {
     lrpc::Server server({.nameserver = world.nameserver()});
     ASSERT_TRUE(Conformance::export_to(server, "host", service));
-    thief = fork();
-    if (thief == 0) be_a_thief(world);
+    thief.begin(world.nameserver());
     EXPECT_TRUE(eventually([&] { return server.statistics().trap_listeners != 0; }));
     for (int i = 0; i < rounds(150) && !robbed; ++i) {
       std::this_thread::sleep_for(4ms);
-      kill(-thief, SIGSTOP);
+      kill(-thief.pid(), SIGSTOP);
       std::this_thread::sleep_for(4ms);
       robbed = a_thread_waits_in_ioctl();
-      if (!robbed) kill(-thief, SIGCONT);
+      if (!robbed) kill(-thief.pid(), SIGCONT);
     }
   }  // here the server ends, or does not
-  kill(-thief, SIGKILL);
-  waitpid(thief, nullptr, 0);
+  kill(-thief.pid(), SIGKILL);
+  EXPECT_EQ(thief.wait(), -SIGKILL);
   if (!robbed) GTEST_SKIP() << "the server was always faster";
 }
 

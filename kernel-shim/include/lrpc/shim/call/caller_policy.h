@@ -23,8 +23,8 @@ class PolledHint {
       : bits_(static_cast<std::uint32_t>(stint % kStints + 1) << kStintShift |
               static_cast<std::uint32_t>(turn % kTurns) << kTurnShift | processor) {}
 
-  /// The same of a poller that cannot have the kernel fence for its callers (heavy_shared_fence()): who leaves a call to
-  /// it fences himself, then looks at the hint once more.
+  /// The same of a poller that cannot have the kernel fence for its callers (heavy_shared_fence()): who leaves a call
+  /// to it fences himself, then looks at the hint once more.
   [[nodiscard]] constexpr PolledHint without_fence() const noexcept { return PolledHint(bits_ | kNoFence); }
 
   [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
@@ -131,13 +131,13 @@ class CallerPolicy {
     exchange_.failed(now);
   }
   /// For a caller that exchanges: whether to yield once before it rings, so that a thread that waits for the processor
-  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far. A caller that has been off
-  /// the processor as long as on it has given others enough, and starts to count again.
+  /// need not wait for the end of a time slice. `ran_us`: the caller's processor time so far. A caller that has been
+  /// off the processor as long as on it has given others enough, and counts again from 0 to what it may keep.
   [[nodiscard]] bool offer_due(std::uint64_t ran_us, Moment now) noexcept {
     const std::uint64_t ran = ran_us - offered_at_;
     if (ran < owed_us_) return false;
     if (now.since(offered_) < 2 * ran) return true;
-    offered(0, ran_us, now);
+    offered(owed_us_, ran_us, now);
     return false;
   }
   /// The yield ended `now`.
