@@ -94,6 +94,7 @@ void bpf_cost(Session& session);
 void layers(Session& session);
 void components(Session& session);
 void network(Session& session);
+void paired(Session& session);
 void remote(Session& session);
 void loss(Session& session);
 void figure2(Session& session);

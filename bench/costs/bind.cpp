@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "bare_introduction.h"
 #include "bench.client.h"
 #include "calls/lrpc_domains.h"
 #include "core/session.h"
@@ -17,16 +18,22 @@ constexpr std::size_t kBinds = 200;
 
 /// What the client process hands back: ticks, one a bind.
 struct Samples {
+  std::uint64_t bare[kBinds];
   std::uint64_t import_ticks[kBinds];
   std::uint64_t first_call[kBinds];
   std::uint64_t second_call[kBinds];
   std::uint64_t unbind[kBinds];
   std::uint32_t done;
   Errc failure;
-  char text[256];  ///< What the failed import said.
+  char text[256];  ///< What went wrong.
+
+  void fail(const Error& error) noexcept {
+    failure = error.code;
+    std::snprintf(text, sizeof(text), "%s", error.message().c_str());
+  }
 };
 
-void bind_and_call(const ImportOptions& options, Samples& samples) {
+void bind_and_call(const BareIntroduction& bare, const ImportOptions& options, Samples& samples) {
   const auto timed = [](std::uint64_t& ticks, auto&& body) {
     const std::uint64_t before = ticks_begin();
     body();
@@ -34,14 +41,14 @@ void bind_and_call(const ImportOptions& options, Samples& samples) {
   };
   for (; samples.done < kBinds; ++samples.done) {
     const std::uint32_t i = samples.done;
+    std::optional<Result<std::unique_ptr<BareIntroduction::Introduced>>> introduced;
+    timed(samples.bare[i], [&] { introduced.emplace(bare.introduce()); });
+    if (!*introduced) return samples.fail(introduced->error());
+    introduced.reset();
     std::optional<Result<::Bench::Client>> client;
     timed(samples.import_ticks[i],
           [&] { client.emplace(::Bench::Client::import(LrpcDomains::kExportedName, options)); });
-    if (!*client) {
-      samples.failure = client->code();
-      std::snprintf(samples.text, sizeof(samples.text), "%s", client->error().message().c_str());
-      return;
-    }
+    if (!*client) return samples.fail(client->error());
     for (std::uint64_t* ticks : {&samples.first_call[i], &samples.second_call[i]}) {
       timed(*ticks, [&] {
         if (auto outcome = client->value().Null(); !outcome) samples.failure = outcome.code();
@@ -52,11 +59,10 @@ void bind_and_call(const ImportOptions& options, Samples& samples) {
   }
 }
 
-void emit(Session& session, const Table& table, std::string_view test, const std::uint64_t (&ticks)[kBinds]) {
+void emit(Session& session, const Table& table, Row row, const std::uint64_t (&ticks)[kBinds]) {
+  if (!session.filter().wants(row.gate, row.placement, row.test)) return;
   std::vector<double> ns;
   for (const auto one : ticks) ns.push_back(session.clock().ns(one));
-  Row row{.bench = "bind", .system = "lrpc", .gate = "adaptive", .placement = "unpinned", .test = std::string(test)};
-  if (!session.filter().wants(row.gate, row.placement, row.test)) return;
   row.figures = {
       .median = median(ns), .p99 = quantile(ns, 0.99), .min = quantile(ns, 0), .max = quantile(ns, 1), .calls = kBinds};
   session.emit(table, row);
@@ -66,19 +72,25 @@ Status run(Session& session, const Table& table) {
   const Seats seats = session.cores().seats(Placement::unpinned);
   auto domains = LrpcDomains::start(seats.server);
   if (!domains) return domains.error();
+  auto bare = BareIntroduction::start(seats.server);
+  if (!bare) return bare.error();
   auto samples = Shared<Samples>::create();
   if (!samples) return samples.error();
   auto client = Child::spawn("bench-client", seats.client, [&] {
-    bind_and_call((*domains)->import_options(Gate::adaptive), **samples);
+    bind_and_call(**bare, (*domains)->import_options(Gate::adaptive), **samples);
     return 0;
   });
   if (!client) return client.error();
   if (auto ended = client->wait(session.options().limit); !ended) return ended.error();
   if ((*samples)->done != kBinds) return Error{(*samples)->failure, (*samples)->text};
-  emit(session, table, "import", (*samples)->import_ticks);
-  emit(session, table, "first call", (*samples)->first_call);
-  emit(session, table, "second call", (*samples)->second_call);
-  emit(session, table, "unbind", (*samples)->unbind);
+  const auto row = [](std::string_view system, std::string_view gate, const char* test) {
+    return Row{.bench = "bind", .system = system, .gate = gate, .placement = "unpinned", .test = test};
+  };
+  emit(session, table, row("bare system calls", "floor", "import"), (*samples)->bare);
+  emit(session, table, row("lrpc", "adaptive", "import"), (*samples)->import_ticks);
+  emit(session, table, row("lrpc", "adaptive", "first call"), (*samples)->first_call);
+  emit(session, table, row("lrpc", "adaptive", "second call"), (*samples)->second_call);
+  emit(session, table, row("lrpc", "adaptive", "unbind"), (*samples)->unbind);
   return {};
 }
 
@@ -87,8 +99,9 @@ Status run(Session& session, const Table& table) {
 void bind_cost(Session& session) {
   print_title("Binding: import, first call, second call, unbind, ns");
   print_note(fmt::format(
-      "{} bindings one after the other, nameserver, server and client in processes of their own, not pinned. The "
-      "first call finds an E-stack that stands by, if that of an earlier binding is idle by then.",
+      "{} bindings one after the other, nameserver, server and client in processes of their own, not pinned. The floor "
+      "of an import is an introduction by three processes of as few bare system calls, and turns with it. The first "
+      "call finds an E-stack that stands by, if that of an earlier binding is idle by then.",
       kBinds));
   fmt::print("\n");
   const Table table(row_columns());

@@ -18,8 +18,13 @@ void StackUser::demux(netrpc::Session& lower, Message message) noexcept {
 }
 
 void StackUser::call_demux(netrpc::Session& lower, Message request) noexcept {
-  request.truncate(0);
-  lower.reply(std::move(request));
+  if (answer_size_ == 0) {
+    request.truncate(0);
+    return lower.reply(std::move(request));
+  }
+  Message answer = Message::make(host().pool(), answer_size_);
+  if (answer.allocated()) std::memset(answer.bytes().data(), 0xa5, answer_size_);
+  lower.reply(std::move(answer));
 }
 
 Errc StackUser::control(control::Request& request) noexcept {

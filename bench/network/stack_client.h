@@ -1,4 +1,4 @@
-// One end of a stack, and round trips through it: a request of some bytes, a null reply.
+// One end of a stack, and round trips through it: a request of some bytes, a null reply or one of some bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace lrpc::bench {
 
-/// Stands on top of a stack. At the server it answers everything with a null message; at the client it counts answers.
+/// Stands on top of a stack. At the server it answers everything with a message of as many bytes as it is told, none at
+/// first; at the client it counts answers.
 class StackUser final : public netrpc::Protocol {
  public:
   StackUser(netrpc::Host& host, bool server) : Protocol(host, server ? "server" : "client"), server_(server) {}
@@ -18,10 +19,13 @@ class StackUser final : public netrpc::Protocol {
   void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
   [[nodiscard]] Errc control(netrpc::control::Request& request) noexcept override;
   [[nodiscard]] std::uint64_t answers() const noexcept { return answers_; }
+  /// Inside the monitor.
+  void answer_with(std::size_t size) noexcept { answer_size_ = size; }
 
  private:
   const bool server_;
   std::uint64_t answers_ = 0;
+  std::size_t answer_size_ = 0;
 };
 
 /// What to open, or to enable with an unknown peer.

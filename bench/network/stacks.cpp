@@ -39,6 +39,7 @@ constexpr std::array kStacks = {
           "eth = ETH; ip = IP; vip = VIP over eth, ip; top = M_RPC over vip;",
           Service::transaction,
           {1.79, 860, 1.04}},
+    Stack{"PAIRED-UDP", "udp = UDP; top = PAIRED over udp;", Service::transaction},
     Stack{"SELECT-CHANNEL-UDP", "udp = UDP; channel = CHANNEL over udp; top = SELECT over channel;",
           Service::transaction},
 };

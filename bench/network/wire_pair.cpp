@@ -56,6 +56,11 @@ Result<std::unique_ptr<WirePair>> WirePair::create(const Stack& stack, const Sea
   return pair;
 }
 
+void WirePair::answer_with(std::size_t size) {
+  const Shepherd inside(server_.host->monitor());
+  server_.user->answer_with(size);
+}
+
 WirePair::~WirePair() { trips_.reset(); }
 
 WirePair::End::~End() {

@@ -30,6 +30,8 @@ class WirePair {
   WirePair(const WirePair&) = delete;
   ~WirePair();
   [[nodiscard]] StackClient& trips() noexcept { return *trips_; }
+  /// The bytes of the answers to later calls; datagrams are answered with none.
+  void answer_with(std::size_t size);
 
  private:
   struct End {

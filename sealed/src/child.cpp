@@ -13,22 +13,18 @@
 
 #include "filter.h"
 #include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/packet.h"
 #include "lrpc/shim/trap/trap.h"
 
 namespace lrpc::sealed {
 namespace {
 
-/// Room for what the two sides send one another.
-union Control {
-  char bytes[CMSG_SPACE(Inheritance::kFds * sizeof(int))];
-  cmsghdr align;
-};
 /// Above all descriptors that have a meaning, while they are being moved about.
 constexpr int kOutOfTheWay = 64;
 
 [[noreturn]] void give_up(const ChildPlan& plan, Step step, int err) noexcept {
   const Report report{step, err};
-  (void)send_packet(plan.control, &report, sizeof report, {});
+  (void)shim::send_packet(plan.control, bytes_of(report));
   _exit(1);
 }
 
@@ -55,9 +51,9 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
 /// Asks to be bound: the nameserver, or the private server, sees this very process.
 void ask(const ChildPlan& plan) noexcept {
   const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan);
-  if (send_packet(fd, plan.request.data(), plan.request.size(), {}) < 0) give_up(plan, Step::asking, errno);
+  if (shim::send_packet(fd, plan.request) < 0) give_up(plan, Step::asking, errno);
   const Report report{Step::asked, 0};
-  if (send_packet(plan.control, &report, sizeof report, {&fd, 1}) < 0) _exit(1);
+  if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0) _exit(1);
   close(fd);
 }
 
@@ -68,7 +64,7 @@ struct Kept {
 };
 Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   std::array<int, Inheritance::kFds> fds{};
-  const ssize_t got = receive_packet(plan.control, &inheritance, sizeof inheritance, fds);
+  const ssize_t got = shim::receive_packet(plan.control, room_of(inheritance), fds);
   if (got != static_cast<ssize_t>(sizeof inheritance)) _exit(1);  // the launcher knows why
   std::array<int, 4> moved{};
   const std::array<int, 4> wanted{fds[0], fds[1], fds[2], plan.program};
@@ -111,52 +107,9 @@ void run_child(ChildPlan& plan) noexcept {
   if (listener < 0) give_up(plan, Step::sealing, -listener);
   // From here on the filter holds; the supervisor lets exactly these two calls pass.
   const auto offer = static_cast<char>(shim::BellMessage::trap);
-  if (send_packet(kept.bell, &offer, 1, {&listener, 1}) < 0) _exit(errno);
+  if (shim::send_packet(kept.bell, bytes_of(offer), {&listener, 1}) < 0) _exit(errno);
   syscall(SYS_execveat, kept.program, "", plan.arguments.data(), plan.environment.data(), AT_EMPTY_PATH);
   _exit(errno);
-}
-
-ssize_t send_packet(int socket, const void* data, std::size_t size, std::span<const int> fds) noexcept {
-  iovec part{const_cast<void*>(data), size};  // NOLINT: sendmsg only reads
-  Control control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (!fds.empty()) {
-    header.msg_control = control.bytes;
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
-  }
-  ssize_t sent = 0;
-  do {
-    sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
-}
-
-ssize_t receive_packet(int socket, void* data, std::size_t size, std::span<int> fds, int flags) noexcept {
-  std::ranges::fill(fds, -1);
-  iovec part{data, size};
-  Control control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control.bytes;
-  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  ssize_t got = 0;
-  do {
-    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return got;
-  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
-    std::memcpy(fds.data(), CMSG_DATA(one), std::min(fds.size_bytes(), one->cmsg_len - CMSG_LEN(0)));
-  }
-  return got;
 }
 
 }  // namespace lrpc::sealed

@@ -55,9 +55,14 @@ struct ChildPlan {
 
 [[noreturn]] void run_child(ChildPlan& plan) noexcept;
 
-/// Sends a packet with descriptors, or receives one (close-on-exec; -1 for those that did not come). -1 and errno on
-/// failure. Async-signal-safe.
-ssize_t send_packet(int socket, const void* data, std::size_t size, std::span<const int> fds) noexcept;
-ssize_t receive_packet(int socket, void* data, std::size_t size, std::span<int> fds, int flags = 0) noexcept;
+/// What the two sides send each other, as bytes.
+template <class T>
+std::span<const std::byte> bytes_of(const T& object) noexcept {
+  return std::as_bytes(std::span(&object, 1));
+}
+template <class T>
+std::span<std::byte> room_of(T& object) noexcept {
+  return std::as_writable_bytes(std::span(&object, 1));
+}
 
 }  // namespace lrpc::sealed

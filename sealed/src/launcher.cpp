@@ -12,6 +12,7 @@
 
 #include "environment.h"
 #include "filter.h"
+#include "lrpc/shim/binder/packet.h"
 #include "lrpc/shim/trap/trap.h"
 #include "program.h"
 
@@ -156,7 +157,7 @@ Status Launcher::fork_child() {
 Status Launcher::introduce() {
   Report report;
   std::array<int, 1> connection{};
-  if (receive_packet(control_.get(), &report, sizeof report, connection) != static_cast<ssize_t>(sizeof report)) {
+  if (shim::receive_packet(control_.get(), room_of(report), connection) != static_cast<ssize_t>(sizeof report)) {
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
   }
   const UniqueFd socket(connection[0]);
@@ -187,7 +188,7 @@ Status Launcher::introduce() {
     return Error{Errc::limit_reached, "the binding's description is too long"};
   std::ranges::copy(variable, inheritance.variable.begin());
   const std::array<int, Inheritance::kFds> given{fds.front().get(), description->memory.get(), bell_.get()};
-  if (send_packet(control_.get(), &inheritance, sizeof inheritance, given) < 0)
+  if (shim::send_packet(control_.get(), bytes_of(inheritance), given) < 0)
     return system_error("the child's inheritance", errno);
   return {};
 }
@@ -218,7 +219,7 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
 /// calls.
 Error Launcher::why_not_started() {
   Report report;
-  if (receive_packet(control_.get(), &report, sizeof report, {}, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report)) {
+  if (shim::receive_packet(control_.get(), room_of(report), {}, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report)) {
     return report.step == Step::sealing ? why_not_installed(report.err)
                                         : system_error("arranging descriptors", report.err);
   }

@@ -1,0 +1,61 @@
+#include "lrpc/shim/binder/packet.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "control_message.h"
+
+namespace lrpc::shim {
+namespace {
+
+struct Control {
+  alignas(cmsghdr) char bytes[CMSG_SPACE(kMostPacketFds * sizeof(int))];
+};
+
+}  // namespace
+
+ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> fds, int flags) noexcept {
+  if (fds.size() > kMostPacketFds) {
+    errno = EINVAL;
+    return -1;
+  }
+  iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT: sendmsg(2) only reads
+  Control control{};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  attach(header, control.bytes, fds);
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(socket, &header, flags | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+ssize_t receive_packet(int socket, std::span<std::byte> room, std::span<int> fds, int flags) noexcept {
+  std::ranges::fill(fds, -1);
+  iovec data{room.data(), room.size()};
+  Control control;  // NOLINT: the kernel writes it
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    header.msg_control = control.bytes;
+    header.msg_controllen = CMSG_SPACE(std::min(fds.size(), kMostPacketFds) * sizeof(int));
+  }
+  ssize_t got = 0;
+  do {
+    got = ::recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return got;
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    std::memcpy(fds.data(), CMSG_DATA(one), std::min(fds.size_bytes(), one->cmsg_len - CMSG_LEN(0)));
+  }
+  return got;
+}
+
+}  // namespace lrpc::shim
