@@ -180,17 +180,16 @@ coverage() {
 
 # ---- fuzzing ----
 
-# fuzz_one TARGET SECONDS: runs it; prints its row of the table. What it finds stays in build/fuzz/corpus/TARGET; the cases
-# that are kept for good lie in tests/fuzz/corpus/TARGET.
+# fuzz_one TARGET SECONDS: runs it; prints its row of the table. It begins with what is kept for good (tests/fuzz/corpus.sh);
+# what it finds stays in build/fuzz/corpus/TARGET.
 fuzz_one() {
   local target=$1 seconds=$2 began=$SECONDS status=0 found=nothing executions
-  local kept=tests/fuzz/corpus/$1 words=tests/fuzz/dictionaries/$1 log=build/fuzz/corpus/$1.log
-  local -a corpus=("build/fuzz/corpus/$1") dictionary=()
-  mkdir -p "build/fuzz/corpus/$target"
-  [[ -d $kept ]] && corpus+=("$kept")
+  local words=tests/fuzz/dictionaries/$1 log=build/fuzz/corpus/$1.log
+  local -a dictionary=()
+  tests/fuzz/corpus.sh unpack "$target" "build/fuzz/corpus/$target"
   [[ -f $words ]] && dictionary=(-dict="$words")
   "$(find build/fuzz -name "$target" -type f -perm -u+x)" -max_total_time="$seconds" -print_final_stats=1 -timeout=30 \
-    -rss_limit_mb=4096 -artifact_prefix="build/fuzz/corpus/$target-" "${dictionary[@]}" "${corpus[@]}" >"$log" 2>&1 ||
+    -rss_limit_mb=4096 -artifact_prefix="build/fuzz/corpus/$target-" "${dictionary[@]}" "build/fuzz/corpus/$target" >"$log" 2>&1 ||
     status=1
   if ((status != 0)); then
     { grep -E 'not so:|runtime error|ERROR|SUMMARY|Test unit written' "$log" || tail -n 20 "$log"; } >&2

@@ -39,8 +39,7 @@ try_fault() {
   fi
   patch --directory="$copy" --strip=1 --silent <"$patch" && in_force=$patch
   if cmake --build "$copy/build/fuzz" --target "$target" --parallel "$(nproc)" >"$log" 2>&1; then
-    rm -rf "$copy/corpus" && mkdir -p "$copy/corpus"
-    [[ -d tests/fuzz/corpus/$target ]] && cp -r "tests/fuzz/corpus/$target/." "$copy/corpus"
+    rm -rf "$copy/corpus" && tests/fuzz/corpus.sh unpack "$target" "$copy/corpus"
     began=$SECONDS
     "$(find "$copy/build/fuzz" -name "$target" -type f -perm -u+x)" -max_total_time="$seconds" -print_final_stats=1 -timeout=30 \
       -seed=1 -artifact_prefix="$copy/$fault-" "$copy/corpus" >"$log" 2>&1
