@@ -10,8 +10,10 @@ namespace lrpc::netrpc {
 
 namespace {
 constexpr Duration kIdleTime = std::chrono::seconds(10);
-/// Peers may make this many sessions; then what nobody uses is dropped, and if that does not help, new peers are.
+/// Sessions at one time: beyond it those that nobody uses are dropped, and if that does not help, new ones are refused.
+/// A quarter of them is kept for those that are opened here, as on a real wire.
 constexpr std::size_t kMaxSessions = 65536;
+constexpr std::size_t kMaxOfPeers = kMaxSessions - kMaxSessions / 4;
 /// The largest part of a long message that lies in one buffer at the receiver.
 constexpr std::size_t kPiece = Message::kMaxContiguous;
 }  // namespace
@@ -101,8 +103,8 @@ void SimDevice::arrived(const Key& key, const ParticipantSet& participants, cons
       ++counted.no_session;
       return;
     }
-    if (sessions_.size() >= kMaxSessions) sweep();
-    if (sessions_.size() >= kMaxSessions) {
+    if (sessions_.size() >= kMaxOfPeers) sweep();
+    if (sessions_.size() >= kMaxOfPeers) {
       ++counted.refused;
       return;
     }

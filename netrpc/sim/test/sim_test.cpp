@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "lrpc/netrpc/blocking_call.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "lrpc/netrpc/wire.h"
 #include "netrpc/sim/test_hosts.h"
 
 namespace lrpc::netrpc {
@@ -78,6 +82,30 @@ TEST(SimEthernetTest, what_is_longer_than_a_frame_is_refused) {
   const SessionRef session = open(net, 0, net[0].ethernet(), from, 1);
   EXPECT_EQ(push(net, 0, *session, std::string(1500, 'x')), Errc::ok);
   EXPECT_EQ(push(net, 0, *session, std::string(1501, 'x')), Errc::message_too_long);
+}
+
+/// A frame from a card that no host has.
+void hear_stranger(SimHosts& net, SimEthernet& device, std::uint32_t number) {
+  std::array<std::byte, SimEthernet::kLeast> frame{};
+  WireWriter writer(frame.data());
+  for (const std::uint8_t byte : net[1].ethernet_address().bytes) writer.put(byte);
+  writer.put(std::uint16_t{0x0600}).put(number);
+  writer.put(static_cast<std::uint16_t>(0xa700 + protocol_numbers::kFirstOfTests));
+  const Shepherd inside(net[1].monitor());
+  device.receive(frame.data(), frame.size());
+}
+
+TEST(SimEthernetTest, strangers_leave_a_quarter_of_the_sessions_to_those_that_this_host_opens) {
+  SimHosts net(2);
+  auto& device = static_cast<SimEthernet&>(net[1].ethernet());
+  SinkProtocol& sink = sink_on(net, 1, device);
+  constexpr std::uint32_t kStrangers = 65536;
+  for (std::uint32_t i = 0; i < kStrangers; ++i) hear_stranger(net, device, i);
+  EXPECT_EQ(sink.received.size(), kStrangers - kStrangers / 4);
+  control::Statistics counted;
+  EXPECT_EQ(control::ask(device, counted), Errc::ok);
+  EXPECT_EQ(counted.refused, kStrangers / 4);
+  EXPECT_TRUE(open(net, 1, device, sink, 0));
 }
 
 TEST(SimIpTest, a_message_of_the_largest_size_arrives_whole) {
