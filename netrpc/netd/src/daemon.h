@@ -1,6 +1,7 @@
 // The network domain: a host's graph, the broker over it, and the engine that drives both.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,12 +36,18 @@ struct DaemonOptions {
   std::function<bool()> short_of_memory = [] { return false; };
   /// Called when there is something to be taken by take_notices(), on any thread, which it must not hold up.
   std::function<void()> noticed = [] {};
+  /// A port is in use, as the error says, and is tried again after `pause`: waits so long. False: the daemon is to end.
+  /// Called in the thread that calls start().
+  std::function<bool(const Error& taken, std::chrono::milliseconds pause)> waits_for_port = [](const Error&, auto) {
+    return false;
+  };
 };
 
 class Daemon {
  public:
   /// Composes the graph, gives up privileges, shuts itself in, starts. In the thread in which the process began, before it has others.
-  /// Errors: those of the graph (with the file's name in front) and of the export of NetworkPath.
+  /// Errors: those of the graph (with the file's name in front) and of the export of NetworkPath; call_aborted: it was to
+  /// end while it waited for a port.
   static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

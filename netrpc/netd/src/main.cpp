@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -15,6 +16,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon.h"
@@ -206,6 +208,20 @@ void tell_sandbox(const Daemon& daemon) {
   spdlog::log(report->complete() ? spdlog::level::info : spdlog::level::warn, "sandbox: {}", report->text());
 }
 
+/// False: a signal that ends the daemon has come, or has come meanwhile. They are blocked.
+bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
+  static bool told = false;
+  if (!std::exchange(told, true)) spdlog::warn("waits for a port of another process: {}", taken.message());
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  for (const int number : {SIGTERM, SIGINT}) ::sigaddset(&ends, number);
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(pause);
+  const timespec wait{whole.count(), std::chrono::nanoseconds(pause - whole).count()};
+  if (::sigtimedwait(&ends, nullptr, &wait) < 0) return true;
+  spdlog::info("stops");
+  return false;
+}
+
 int serve(CommandLine& line) {
   // Nobody may read keys or nonces out of this process, or take its descriptors.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -233,7 +249,9 @@ int serve(CommandLine& line) {
     return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
   line.daemon.noticed = [main = ::pthread_self()] { ::pthread_kill(main, kNoticed); };
   line.daemon.short_of_memory = &lrpc::reserve::short_of_memory;
+  line.daemon.waits_for_port = wait_for_port;
   auto daemon = Daemon::start(line.daemon);
+  if (daemon.code() == lrpc::Errc::call_aborted) return 0;
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
   tell_sandbox(running);
