@@ -39,10 +39,15 @@ ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
   ask_sizes(options);
 }
 
-bool ChannelPeer::same_host(ChannelPeer& other) noexcept {
-  for (ChannelPeer* const peer : {this, &other}) {
-    if (!peer->host.known()) peer->host = peer_host(*peer->lower, peer->lower->participants());
-  }
+void ChannelPeer::meet(const ChannelOptions& options) noexcept {
+  if (host.known()) return;
+  host = peer_host(*lower, lower->participants());
+  if (host.known()) ask_sizes(options);
+}
+
+bool ChannelPeer::same_host(ChannelPeer& other, const ChannelOptions& options) noexcept {
+  meet(options);
+  other.meet(options);
   return host.known() && host == other.host;
 }
 
@@ -54,6 +59,7 @@ void ChannelPeer::ask_sizes(const ChannelOptions& options) noexcept {
 }
 
 std::size_t ChannelPeer::longest_reply(const ChannelOptions& options) noexcept {
+  meet(options);
   if (!other_way) return maximum;
   return std::max(maximum, allowed(ask_size<control::MaximumMessage>(*other_way), options));
 }

@@ -56,8 +56,10 @@ struct ChannelPeer {
   static constexpr std::size_t kMostEnded = 128;
   std::vector<EndedLife> ended;
 
-  /// Whether both are known to be the same host; a layer below that did not know before is asked again.
-  [[nodiscard]] bool same_host(ChannelPeer& other) noexcept;
+  /// A layer below that did not know the host is asked again, and so are the sizes once it does.
+  void meet(const ChannelOptions& options) noexcept;
+  /// Whether both are known to be the same host.
+  [[nodiscard]] bool same_host(ChannelPeer& other, const ChannelOptions& options) noexcept;
   void ask_sizes(const ChannelOptions& options) noexcept;
   /// Asks again where a peer has said what it receives.
   void look_at_sizes(const ChannelOptions& options) noexcept {
@@ -69,7 +71,8 @@ struct ChannelPeer {
     look_at_sizes(options);
     if (size <= maximum) [[likely]]
       return lower.get();
-    return size <= longest_reply(options) ? other_way.get() : nullptr;
+    const std::size_t longest = longest_reply(options);
+    return size <= maximum ? lower.get() : size <= longest ? other_way.get() : nullptr;
   }
   /// With its header.
   [[nodiscard]] std::size_t longest_reply(const ChannelOptions& options) noexcept;

@@ -150,6 +150,11 @@ Errc ServerChannel::control(control::Request& request) noexcept {
       optimum->size = peer_->optimum - ChannelHeader::kSize;
       return Errc::ok;
     }
+    if (auto* const asked = std::get_if<control::PeerHost>(&request)) {  // known later than this session was made
+      peer_->meet(channels().options_);
+      asked->host = peer_->host;
+      return Errc::ok;
+    }
     if (std::holds_alternative<control::Authenticated>(request)) return peer_->lower->control(request);
   }
   return Session::control(request);

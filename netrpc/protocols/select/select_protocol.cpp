@@ -100,7 +100,6 @@ void SelectServerSession::finish(SelectHeader::Status status, Message&& message)
 }
 
 Errc SelectServerSession::control(control::Request& request) noexcept {
-  if (std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
   const Errc outcome = lower_->control(request);
   if (outcome == Errc::ok) less_header(request);
   return outcome;

@@ -77,13 +77,26 @@ VirtualSession* VirtualProtocol::find(const PeerKey& key) {
   if (control_below(request) != Errc::ok) return nullptr;
   const PeerKey stranger{key.seed, {}, std::get<control::Resolve>(request).ethernet, key.protocol};
   auto* const session = static_cast<VirtualSession*>(sessions_.find(stranger));
-  if (session == nullptr) return nullptr;
-  session->stranger_ = stranger;
-  session->mutable_participants().remote.host = key.host;
-  sessions_.rekey(*session, key);
-  met_.bind(stranger, session);
-  --strangers_;
+  if (session != nullptr) meet(*session, stranger, key);
   return session;
+}
+
+void VirtualProtocol::meet(VirtualSession& session, const PeerKey& stranger, const PeerKey& key) {
+  session.stranger_ = stranger;
+  session.mutable_participants().remote.host = key.host;
+  sessions_.rekey(session, key);
+  met_.bind(stranger, &session);
+  --strangers_;
+}
+
+bool VirtualProtocol::recognise(VirtualSession& session) {
+  const HostAddress peer = peer_of(session, session.participants());
+  if (!peer.known()) return false;
+  const PeerKey stranger = session.key();
+  const PeerKey key = peer_key(host(), peer, session.participants(), stranger.protocol);
+  if (sessions_.find(stranger) != &session || sessions_.find(key) != nullptr) return false;
+  meet(session, stranger, key);
+  return true;
 }
 
 VirtualSession* VirtualProtocol::session_of(Session& lower, const ParticipantSet& from, Errc& refusal) {

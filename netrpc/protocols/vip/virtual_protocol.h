@@ -47,6 +47,9 @@ class VirtualProtocol : public Protocol {
   [[nodiscard]] virtual HostAddress peer_of(Session& lower, const ParticipantSet& participants) {
     return peer_host(lower, participants);
   }
+  /// Asks again for the host of a session that was made before it was known. False: it is not known yet, or has a session
+  /// already.
+  [[nodiscard]] bool recognise(VirtualSession& session);
   /// Enables all protocols below for `number`, or none.
   [[nodiscard]] virtual Status enable_below(ProtocolNumber number) = 0;
   virtual void disable_below(ProtocolNumber number) noexcept = 0;
@@ -70,6 +73,8 @@ class VirtualProtocol : public Protocol {
   /// The peer's session. One that was made before the peer's host was known is met again here: there is never a second
   /// one as long as ARP knows which host has the Ethernet address.
   [[nodiscard]] VirtualSession* find(const PeerKey& key);
+  /// `stranger`, by which `session` is found now, is the host of `key`.
+  void meet(VirtualSession& session, const PeerKey& stranger, const PeerKey& key);
 
   Map<NumberKey, Number> numbers_;
   std::size_t strangers_ = 0;          ///< Sessions with peers whose host is not known.

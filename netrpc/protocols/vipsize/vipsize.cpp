@@ -76,6 +76,8 @@ class VipSizeProtocol final : public vip::VirtualProtocol {
   Protocol& small;
   Protocol& large;
 
+  using VirtualProtocol::recognise;
+
  private:
   vip::VirtualSession* make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key) override {
     return new VipSizeSession(*this, high, participants, key);
@@ -127,7 +129,8 @@ Errc VipSizeSession::open_small() {
 
 Errc VipSizeSession::open_large() {
   if (large_) return Errc::ok;
-  if (!peer().known()) return Errc::message_too_long;  // only the session that it came by leads there
+  if (!peer().known() && !vipsize().recognise(*this))
+    return Errc::message_too_long;  // only the session that it came by leads there
   return large_.open(vipsize().large, participants());
 }
 

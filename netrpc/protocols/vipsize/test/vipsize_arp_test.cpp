@@ -1,6 +1,8 @@
 // VIPsize over an Ethernet whose ARP knows the peer at one end only, or has not answered yet.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/channel/channel.h"
 #include "netrpc/protocols/fragment/fragment.h"
@@ -172,6 +174,53 @@ Errc outcome_of_long_call(const ChannelOptions& of_server) {
 
 TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp_knew_it) {
   EXPECT_EQ(outcome_of_long_call({}), Errc::ok);
+}
+
+TEST(ChannelOnVipSize, a_session_tells_of_its_host_and_of_long_replies_once_arp_knows_it) {
+  SimHosts net(2);
+  ArpHost client(net[0]);
+  ArpHost server(net[1]);
+  client.arp.knows = true;
+  auto& ethernet = static_cast<SimEthernet&>(net[1].ethernet());
+  ethernet.set_reverse(false);
+  Protocol& calls = client.own(make_channel(net[0].host(), "channel", *client.vipsize));
+  Protocol& serves = server.own(make_channel(net[1].host(), "channel", *server.vipsize));
+  {
+    const Shepherd inside(net[1].monitor());
+    EXPECT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
+  }
+  const auto call = [&](std::size_t size) {
+    TestCall made;
+    SessionRef session;
+    {
+      const Shepherd inside(net[0].monitor());
+      session = *calls.open(*client.sink, net.to(1));
+      session->call(net.message(0, std::string(size, 'x')), made, {});
+    }
+    net.world.run_for(1s);
+    const Shepherd inside(net[0].monitor());
+    session = {};
+    return made.outcome == Errc::ok ? made.reply.size() : 0;
+  };
+  EXPECT_EQ(call(10), 10U);
+  ASSERT_EQ(server.sink->sessions.size(), 1U);
+  const auto maximum_and_host = [&] {
+    const Shepherd inside(net[1].monitor());
+    control::MaximumMessage maximum;
+    EXPECT_EQ(control::ask(*server.sink->sessions[0], maximum), Errc::ok);
+    control::PeerHost peer;
+    EXPECT_EQ(control::ask(*server.sink->sessions[0], peer), Errc::ok);
+    return std::pair(maximum.size, peer.host);
+  };
+  const auto before = maximum_and_host();
+  EXPECT_LT(before.first, SimEthernet::kMaximum);
+  EXPECT_FALSE(before.second.known());
+  server.arp.knows = true;
+  ethernet.set_reverse(true);
+  const auto now = maximum_and_host();
+  EXPECT_GT(now.first, 16'000U);
+  EXPECT_EQ(now.second, net.address(0));
+  EXPECT_EQ(call(4000), 4000U);
 }
 
 TEST(ChannelOnVipSize, replies_to_it_are_no_longer_than_the_options_allow) {
