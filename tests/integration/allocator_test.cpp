@@ -141,10 +141,12 @@ TEST(ProcessorAllocation, the_allocator_ticks_while_a_server_is_active_and_never
   for (int round = 0; round < 2; ++round) {
     const std::uint64_t ticks = world.allocator().ticks;
     EXPECT_TRUE(call_until(*client, [&] { return world.allocator().ticks > ticks + 5; })) << round;
-    EXPECT_TRUE(eventually([&] { return world.allocator().asleep; }));
-    const std::uint64_t asleep_at = world.allocator().ticks;
-    std::this_thread::sleep_for(200ms);
-    EXPECT_EQ(world.allocator().ticks, asleep_at);
+    // A server that was held up may wake it once more after it has fallen asleep.
+    EXPECT_TRUE(eventually([&] {
+      const auto before = world.allocator();
+      std::this_thread::sleep_for(200ms);
+      return before.asleep && world.allocator().ticks == before.ticks;
+    })) << round;
   }
 }
 
