@@ -8,19 +8,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/binder/packet.h"
 
 namespace lrpc::bench {
 namespace {
 
 constexpr std::size_t kRegionBytes = 64 * 1024;
-
-Result<std::pair<UniqueFd, UniqueFd>> socket_pair() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    return system_error("socketpair", errno);
-  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
-}
 
 /// Waits for a packet of one byte and takes the descriptors that come with it.
 bool hear(int socket, std::span<int> fds = {}) noexcept {
@@ -40,7 +34,7 @@ int be_introducer(int listener, int server) {
     const UniqueFd client(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (!client || !hear(client.get())) return 1;
     const UniqueFd region(::memfd_create("bare-region", MFD_CLOEXEC));
-    auto bell = socket_pair();
+    auto bell = shim::make_socket_pair();
     if (!region || ::ftruncate(region.get(), kRegionBytes) != 0 || !bell) return 1;
     if (!say(server, std::array{region.get(), bell->second.get()}) || !hear(server)) return 1;
     if (!say(client.get(), std::array{region.get(), bell->first.get()})) return 1;
@@ -74,7 +68,7 @@ Result<std::unique_ptr<BareIntroduction>> BareIntroduction::start(const Seat& se
       ::getsockname(listener.get(), &address, &bare->address_size_) != 0 || ::listen(listener.get(), 8) != 0) {
     return system_error("a socket for the bare introduction", errno);
   }
-  auto line = socket_pair();
+  auto line = shim::make_socket_pair();
   if (!line) return line.error();
   auto introducer =
       Child::spawn("bare-introducer", seat, [&] { return be_introducer(listener.get(), line->first.get()); });

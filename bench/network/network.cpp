@@ -189,19 +189,7 @@ void network(Session& session) {
       "Medians of blocks measured in turns, microseconds; ratios are medians of paired ratios. A request of some "
       "bytes, a "
       "null reply. AF_PACKET, raw IP, kernel UDP and TCP are bare ping-pongs with blocking system calls.");
-  if (const auto why = netrpc::test::why_no_namespaces()) {
-    session.fail(*why);
-    return;
-  }
-  try {
-    for (const Placement placement : kPlacements) {
-      if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
-      if (!session.filter().wants("none", name(placement), "")) continue;
-      if (const Status status = measure_tables(session, placement); !status) session.fail(status.error().message());
-    }
-  } catch (const std::exception& error) {
-    session.fail(error.what());
-  }
+  on_each_placement(session, measure_tables);
 }
 
 }  // namespace lrpc::bench

@@ -1,5 +1,5 @@
-// Tables 1 to 3 of An RPC Protocol in the Berkeley UNIX Kernel: PAIRED over UDP between two network namespaces joined by
-// veth.
+// Tables 1 to 3 of An RPC Protocol in the Berkeley UNIX Kernel: PAIRED over UDP between two network namespaces joined
+// by veth.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -181,19 +181,7 @@ void paired(Session& session) {
       "Elapsed time is the median of blocks of 100 calls. Processor time is that of both ends together, where the "
       "paper has the client's: user mode is PAIRED itself, which the paper has in the kernel, and the kernel is UDP, "
       "IP and the wire. A segment has at most a kilobyte, and each but the last is acknowledged by itself.");
-  if (const auto why = netrpc::test::why_no_namespaces()) {
-    session.fail(*why);
-    return;
-  }
-  try {
-    for (const Placement placement : kPlacements) {
-      if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
-      if (!session.filter().wants("none", name(placement), "")) continue;
-      if (const Status status = measure_tables(session, placement); !status) session.fail(status.error().message());
-    }
-  } catch (const std::exception& error) {
-    session.fail(error.what());
-  }
+  on_each_placement(session, measure_tables);
 }
 
 }  // namespace lrpc::bench

@@ -1,5 +1,6 @@
 #include "wire_pair.h"
 
+#include "core/interrupt.h"
 #include "lrpc/netrpc/all_kinds.h"
 
 namespace lrpc::bench {
@@ -105,6 +106,22 @@ BarePair::~BarePair() {
   if (!echo_.joinable()) return;
   client_->stop();
   echo_.join();
+}
+
+void on_each_placement(Session& session, Status (*measure)(Session& session, Placement placement)) {
+  if (const auto why = netrpc::test::why_no_namespaces()) {
+    session.fail(*why);
+    return;
+  }
+  try {
+    for (const Placement placement : kPlacements) {
+      if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
+      if (!session.filter().wants("none", name(placement), "")) continue;
+      if (const Status status = measure(session, placement); !status) session.fail(status.error().message());
+    }
+  } catch (const std::exception& error) {
+    session.fail(error.what());
+  }
 }
 
 }  // namespace lrpc::bench

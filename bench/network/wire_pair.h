@@ -7,6 +7,7 @@
 
 #include "bare_sockets.h"
 #include "core/placement.h"
+#include "core/session.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/test_support/namespaces.h"
 #include "stack_client.h"
@@ -67,5 +68,9 @@ class BarePair {
   std::optional<BareSocket> server_;
   std::thread echo_;
 };
+
+/// Measures at each placement that there is and that is asked for, until the bench is interrupted. Where no namespaces
+/// can be made the session fails and says why, and so it does with what `measure` returns or throws.
+void on_each_placement(Session& session, Status (*measure)(Session& session, Placement placement));
 
 }  // namespace lrpc::bench

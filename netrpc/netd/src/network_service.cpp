@@ -57,13 +57,6 @@ std::uint32_t mtu_towards(netrpc::HostAddress host) noexcept {
   return host.known() ? static_cast<std::uint32_t>(netrpc::path_mtu(host)) : 0;
 }
 
-/// Of a session's peer, which the layers below may have come to know after the session was made.
-netrpc::HostAddress host_of(Session& session) noexcept {
-  netrpc::control::PeerHost peer{session.peer()};
-  if (!peer.host.known()) (void)netrpc::control::ask(session, peer);
-  return peer.host;
-}
-
 /// A refusal that a peer has sent.
 Errc refused_with(std::uint16_t code) noexcept {
   switch (static_cast<Errc>(code)) {
@@ -263,7 +256,7 @@ void NetworkService::answer_agree(Session& lower, Message request) noexcept {
   request.pop(asked);
   if (!asked || !request.empty()) return lower.reply(refusal(Errc::bad_message));
   const auto mtu = netrpc::WireReader(asked.bytes).get<std::uint32_t>();
-  const netrpc::HostAddress peer = host_of(lower);
+  const netrpc::HostAddress peer = netrpc::peer_host(lower, lower.participants());
   if (mtu != 0 && peer.known()) host().peers().set_mtu(peer, mtu);
   Message reply = Message::make(host().pool(), kRefusal + kAgreeReply);
   if (!reply.allocated()) return lower.reply(refusal(Errc::limit_reached));
@@ -276,7 +269,7 @@ void NetworkService::answer_agree(Session& lower, Message request) noexcept {
 
 netpath::Principal NetworkService::principal_of(Session& session) const {
   netpath::Principal principal;
-  principal.host = host_of(session).value;
+  principal.host = netrpc::peer_host(session, session.participants()).value;
   netrpc::control::Authenticated known;
   if (netrpc::control::ask(session, known) == Errc::ok && known.authenticated) {
     principal.authentication = shim::HostAuthentication::key;

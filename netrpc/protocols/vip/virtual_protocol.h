@@ -47,8 +47,8 @@ class VirtualProtocol : public Protocol {
   [[nodiscard]] virtual HostAddress peer_of(Session& lower, const ParticipantSet& participants) {
     return peer_host(lower, participants);
   }
-  /// Asks again for the host of a session that was made before it was known. False: it is not known yet, or has a session
-  /// already.
+  /// Asks again for the host of a session that was made before it was known. False: it is not known yet, or has a
+  /// session already.
   [[nodiscard]] bool recognise(VirtualSession& session);
   /// Enables all protocols below for `number`, or none.
   [[nodiscard]] virtual Status enable_below(ProtocolNumber number) = 0;

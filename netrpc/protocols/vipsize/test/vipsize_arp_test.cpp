@@ -128,26 +128,43 @@ TEST_P(VipSizeAndArp, arp_is_asked_for_a_peer_that_came_over_ip_and_its_answer_i
   EXPECT_EQ(server.over_ip(), before);
 }
 
+/// A server that hears its client before ARP knows it, and serves it by CHANNEL.
+struct HeardBeforeArp {
+  explicit HeardBeforeArp(const ChannelOptions& of_server = {})
+      : calls(client.own(make_channel(net[0].host(), "channel", *client.vipsize))),
+        serves(server.own(make_channel(net[1].host(), "channel", *server.vipsize, of_server))) {
+    client.arp.knows = true;
+    ethernet.set_reverse(false);
+    const Shepherd inside(net[1].monitor());
+    EXPECT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
+  }
+  /// From now on the server's ARP does.
+  void arp_answers() {
+    server.arp.knows = true;
+    ethernet.set_reverse(true);
+  }
+
+  SimHosts net{2};
+  ArpHost client{net[0]};
+  ArpHost server{net[1]};
+  SimEthernet& ethernet = static_cast<SimEthernet&>(net[1].ethernet());
+  Protocol& calls;
+  Protocol& serves;
+};
+
 /// A short call and, once ARP knows the client, a long one that is echoed. What becomes of the latter.
 Errc outcome_of_long_call(const ChannelOptions& of_server) {
-  SimHosts net(2);
-  ArpHost client(net[0]);
-  ArpHost server(net[1]);
-  client.arp.knows = true;
-  auto& ethernet = static_cast<SimEthernet&>(net[1].ethernet());
-  ethernet.set_reverse(false);
-  Protocol& calls = client.own(make_channel(net[0].host(), "channel", *client.vipsize));
-  Protocol& serves = server.own(make_channel(net[1].host(), "channel", *server.vipsize, of_server));
+  HeardBeforeArp hosts(of_server);
+  SimHosts& net = hosts.net;
   SessionRef back;  // by IP
   {
     const Shepherd inside(net[1].monitor());
-    EXPECT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
-    back = *serves.open(*server.sink, net.to(0));
+    back = *hosts.serves.open(*hosts.server.sink, net.to(0));
   }
   SessionRef session;
   {
     const Shepherd inside(net[0].monitor());
-    session = *calls.open(*client.sink, net.to(1));
+    session = *hosts.calls.open(*hosts.client.sink, net.to(1));
   }
   Errc outcome = Errc::ok;
   for (const std::size_t size : {10U, 4000U}) {
@@ -160,8 +177,7 @@ Errc outcome_of_long_call(const ChannelOptions& of_server) {
     net.world.run_for(1s);
     outcome = call.outcome;
     EXPECT_EQ(call.reply.size(), outcome == Errc::ok ? size : 0);
-    server.arp.knows = true;
-    ethernet.set_reverse(true);
+    hosts.arp_answers();
   }
   {
     const Shepherd inside(net[0].monitor());
@@ -177,24 +193,15 @@ TEST(ChannelOnVipSize, long_replies_reach_a_host_that_was_first_heard_before_arp
 }
 
 TEST(ChannelOnVipSize, a_session_tells_of_its_host_and_of_long_replies_once_arp_knows_it) {
-  SimHosts net(2);
-  ArpHost client(net[0]);
-  ArpHost server(net[1]);
-  client.arp.knows = true;
-  auto& ethernet = static_cast<SimEthernet&>(net[1].ethernet());
-  ethernet.set_reverse(false);
-  Protocol& calls = client.own(make_channel(net[0].host(), "channel", *client.vipsize));
-  Protocol& serves = server.own(make_channel(net[1].host(), "channel", *server.vipsize));
-  {
-    const Shepherd inside(net[1].monitor());
-    EXPECT_TRUE(serves.open_enable(*server.sink, SimHosts::anyone()));
-  }
+  HeardBeforeArp hosts;
+  SimHosts& net = hosts.net;
+  ArpHost& server = hosts.server;
   const auto call = [&](std::size_t size) {
     TestCall made;
     SessionRef session;
     {
       const Shepherd inside(net[0].monitor());
-      session = *calls.open(*client.sink, net.to(1));
+      session = *hosts.calls.open(*hosts.client.sink, net.to(1));
       session->call(net.message(0, std::string(size, 'x')), made, {});
     }
     net.world.run_for(1s);
@@ -215,8 +222,7 @@ TEST(ChannelOnVipSize, a_session_tells_of_its_host_and_of_long_replies_once_arp_
   const auto before = maximum_and_host();
   EXPECT_LT(before.first, SimEthernet::kMaximum);
   EXPECT_FALSE(before.second.known());
-  server.arp.knows = true;
-  ethernet.set_reverse(true);
+  hosts.arp_answers();
   const auto now = maximum_and_host();
   EXPECT_GT(now.first, 16'000U);
   EXPECT_EQ(now.second, net.address(0));
