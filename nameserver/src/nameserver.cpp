@@ -31,7 +31,7 @@ Result<std::unique_ptr<Nameserver>> Nameserver::open(NameserverOptions options) 
   auto loop = EventLoop::create(chosen.backend);
   if (!loop) return loop.error();
   parts->loop = std::move(*loop);
-  auto listener = ListenSocket::open(chosen.socket_path, mode);
+  auto listener = ListenSocket::open(chosen.socket_path, mode, chosen.stop_fd);
   if (!listener) return listener.error();
   parts->core = std::make_unique<Core>(*parts->loop, std::move(*listener), chosen);
   if (auto begun = parts->core->begin(); !begun) return begun.error();

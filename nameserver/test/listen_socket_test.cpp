@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -111,6 +113,22 @@ TEST(ListenSocket, a_living_nameservers_socket_is_refused_also_if_it_does_not_an
   EXPECT_EQ(second.code(), Errc::name_taken);
   EXPECT_NE(second.error().text.find("does not answer"), std::string::npos) << second.error().text;
   EXPECT_TRUE(shim::connect_nameserver(path));
+}
+
+TEST(ListenSocket, waits_for_nothing_once_it_is_told_to_stop) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "s";
+  const UniqueFd stop(::eventfd(1, EFD_CLOEXEC));
+  {
+    auto silent = ListenSocket::open(path, 0600, stop.get());
+    ASSERT_TRUE(silent) << "there was nothing to wait for";
+    EXPECT_EQ(ListenSocket::open(path, 0600, stop.get()).code(), Errc::call_cancelled) << "does it answer?";
+    EXPECT_TRUE(shim::connect_nameserver(path));
+  }
+  const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
+  EXPECT_EQ(ListenSocket::open(path, 0600, stop.get()).code(), Errc::call_cancelled);
+  EXPECT_FALSE(exists(path));
 }
 
 /// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the socket,

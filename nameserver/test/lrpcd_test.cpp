@@ -1,6 +1,7 @@
 // lrpcd as a process.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -97,6 +98,22 @@ TEST(Lrpcd, one_that_is_started_while_the_old_one_dies_takes_its_place) {
   }
   TestPeer client(path);
   EXPECT_TRUE(client.is_served());
+}
+
+/// The signal waits for the daemon from the start on: the test blocks it, and what is blocked stays so in a child.
+TEST(Lrpcd, it_ends_at_once_by_sigterm_while_it_waits_for_another_ones_lock) {
+  TemporaryDirectory directory;
+  const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
+  sigset_t stopping;
+  sigset_t before;
+  ::sigemptyset(&stopping);
+  ::sigaddset(&stopping, SIGTERM);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &stopping, &before), 0);
+  Daemon daemon({"--socket", directory / "s"}, false);
+  EXPECT_EQ(daemon.end(SIGTERM), 0) << daemon.output;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+  EXPECT_FALSE(exists(directory / "s"));
 }
 
 TEST(Lrpcd, a_second_daemon_on_the_same_path_refuses_and_names_the_first) {

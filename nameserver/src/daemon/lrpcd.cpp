@@ -197,6 +197,7 @@ int serve(CommandLine& line) {
   if (line.allocator != "off" && line.ebpf) watch_processors(line.options);
 
   auto nameserver = Nameserver::open(line.options);
+  if (nameserver.code() == lrpc::Errc::call_cancelled) return 0;
   if (!nameserver) return complain(nameserver.error().message());
   policy->change_policy_of(**nameserver);
   if (auto shut = shut_in(line, (*nameserver)->socket_path()); !shut) return complain(shut.error().message());

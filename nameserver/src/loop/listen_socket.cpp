@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,17 +54,20 @@ Result<UniqueFd> open_directory(const std::string& path) {
   return opened;
 }
 
-void pause_briefly() {
-  const timespec pause{0, 10'000'000};
-  ::nanosleep(&pause, nullptr);
+/// Sleeps for 10 ms, or until `stop_fd` is readable. True: it is.
+bool told_to_stop(int stop_fd) {
+  pollfd stop{stop_fd, POLLIN, 0};
+  return ::poll(&stop, 1, 10) > 0;
 }
 
+Error stopped(const std::string& path) { return {Errc::call_cancelled, "told to stop while it waited for " + path}; }
+
 /// Keeps two nameservers that start at the same moment from replacing each other's socket. Released with `directory`.
-Status lock_directory(const UniqueFd& directory, const std::string& path) {
+Status lock_directory(const UniqueFd& directory, const std::string& path, int stop_fd) {
   for (int attempt = 0; attempt < 200; ++attempt) {
     if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return {};
     if (errno != EWOULDBLOCK && errno != EINTR) return system_error("flock", errno);
-    pause_briefly();
+    if (told_to_stop(stop_fd)) return stopped(path);
   }
   return Error{Errc::timed_out, "somebody holds a lock on the directory of " + path};
 }
@@ -85,16 +87,16 @@ constexpr std::chrono::seconds kDyingTime{2};
 
 /// Whether a nameserver at the other end lives: it answers. False as soon as its process is dead, which its socket may
 /// outlive (the kernel takes its io_uring down later), or as soon as it hangs up, as a dying one does. Unset if nothing
-/// of that happens by `until`.
-std::optional<bool> lives(int socket, Clock::time_point until) {
+/// of that happens by `until`, or before `stop_fd` is readable.
+std::optional<bool> lives(int socket, Clock::time_point until, int stop_fd) {
   const auto pidfd = shim::peer_pidfd(socket);
   if (pidfd.code() == Errc::peer_gone) return false;
   if (!shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}, false)) return false;
   for (;;) {
-    pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}};
+    pollfd fds[] = {{socket, POLLIN, 0}, {pidfd ? pidfd->get() : -1, POLLIN, 0}, {stop_fd, POLLIN, 0}};
     // A look even when the time is over: the answer may have come while this process was kept from running.
     const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()), 0ms);
-    if (::poll(fds, 2, static_cast<int>(left.count())) <= 0) {
+    if (::poll(fds, 3, static_cast<int>(left.count())) <= 0) {
       if (left == 0ms) return std::nullopt;
       continue;
     }
@@ -104,11 +106,12 @@ std::optional<bool> lives(int socket, Clock::time_point until) {
       if (answer.code() == Errc::peer_gone) return false;
     }
     if (fds[1].revents != 0) return false;
+    if (fds[2].revents != 0) return std::nullopt;
   }
 }
 
 /// Removes what a dead nameserver left at `path`. Fails if anything alive, or anything but a socket, is there.
-Status make_way(const std::string& path, const sockaddr_un& address) {
+Status make_way(const std::string& path, const sockaddr_un& address, int stop_fd) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return errno == ENOENT ? Status() : system_error(path, errno);
   if (!S_ISSOCK(found.st_mode)) return Error{Errc::invalid_argument, path + " exists and is not a socket"};
@@ -119,7 +122,7 @@ Status make_way(const std::string& path, const sockaddr_un& address) {
     UniqueFd socket;
     err = connect_to(address, socket);
     if (err != 0 && err != EAGAIN) break;
-    const auto alive = err == 0 ? lives(socket.get(), until) : false;
+    const auto alive = err == 0 ? lives(socket.get(), until, stop_fd) : false;
     if (alive.value_or(false) || Clock::now() >= until) {
       if (err == EAGAIN)
         return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};
@@ -128,7 +131,7 @@ Status make_way(const std::string& path, const sockaddr_un& address) {
       return Error{Errc::name_taken,
                    "a nameserver already listens on " + path + who + (alive ? "" : ", and does not answer")};
     }
-    pause_briefly();
+    if (told_to_stop(stop_fd)) return stopped(path);
   }
   if (err == EPROTOTYPE) return Error{Errc::name_taken, "another program listens on " + path};
   if (err == ENOENT) return {};
@@ -140,14 +143,14 @@ Status make_way(const std::string& path, const sockaddr_un& address) {
 
 }  // namespace
 
-Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode) {
+Result<ListenSocket> ListenSocket::open(std::string path, mode_t mode, int stop_fd) {
   auto address = address_of(path);
   if (!address) return address.error();
   auto directory = open_directory(path);
   if (!directory) return directory.error();
-  if (auto locked = lock_directory(*directory, path); !locked) return locked.error();
+  if (auto locked = lock_directory(*directory, path, stop_fd); !locked) return locked.error();
   // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): what a variant owns is lost to the analyzer
-  if (auto free = make_way(path, *address); !free) return free.error();
+  if (auto free = make_way(path, *address, stop_fd); !free) return free.error();
 
   ListenSocket made;
   made.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   daemon->host_->pool().stock(kStock);
   Status composed = daemon->compose();
   for (int tries = 1; composed.code() == Errc::name_taken && tries < kTries; ++tries) {
-    if (!daemon->options_.waits_for_port(composed.error(), kBetweenTries)) return Errc::call_aborted;
+    if (!daemon->options_.waits_for_port(composed.error(), kBetweenTries)) return Errc::call_cancelled;
     composed = daemon->compose();
   }
   if (!composed) return composed.error();

@@ -47,7 +47,7 @@ class Daemon {
  public:
   /// Composes the graph, gives up privileges, shuts itself in, starts. In the thread in which the process began,
   /// before it has others. Errors: those of the graph (with the file's name in front) and of the export of
-  /// NetworkPath; call_aborted: it was to end while it waited for a port.
+  /// NetworkPath; call_cancelled: it was to end while it waited for a port.
   static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

@@ -251,7 +251,7 @@ int serve(CommandLine& line) {
   line.daemon.short_of_memory = &lrpc::reserve::short_of_memory;
   line.daemon.waits_for_port = wait_for_port;
   auto daemon = Daemon::start(line.daemon);
-  if (daemon.code() == lrpc::Errc::call_aborted) return 0;
+  if (daemon.code() == lrpc::Errc::call_cancelled) return 0;
   if (!daemon) return complain(daemon.error().message());
   Daemon& running = **daemon;
   tell_sandbox(running);
