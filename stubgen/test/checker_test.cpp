@@ -133,6 +133,18 @@ TEST(Checker, the_order_of_declarations_does_not_matter) {
   EXPECT_EQ(order, "ESR");
 }
 
+/// Words of the generated code that are free all the same.
+TEST(Checker, types_may_be_named_like_the_locals_of_stubs) {
+  for (const std::string name : {"impl", "context", "image", "call", "status", "get_bool"}) {
+    for (const std::string& body :
+         {"record " + name + " { a: int8; }", "enum " + name + " : uint8 { A }", "error " + name + " { a: int8; }",
+          "handle " + name + ";", "type " + name + " = int8;"}) {
+      const auto compiled = compile_body("procedure P(); " + body);
+      EXPECT_TRUE(compiled.interface) << body << "\n" << compiled.diagnostics;
+    }
+  }
+}
+
 TEST(Checker, a_version_is_two_numbers_of_16_bits) {
   EXPECT_TRUE(compile_text("interface T version 65536.0 { procedure A(); }").says("not 65536"));
   EXPECT_TRUE(compile_text("interface T version -1.0 { procedure A(); }").says("not -1"));

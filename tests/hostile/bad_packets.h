@@ -163,11 +163,4 @@ inline const std::vector<Descriptor>& not_bells() {
   return all;
 }
 
-/// Processor time that this process has used.
-inline std::chrono::nanoseconds processor_time() {
-  timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-}
-
 }  // namespace testing_lrpc

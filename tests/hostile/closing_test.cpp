@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <atomic>
 #include <cstddef>
 #include <latch>
 #include <memory>
@@ -14,6 +16,7 @@
 
 #include "bad_packets.h"
 #include "bystander.h"
+#include "eventually.h"
 #include "lrpc/client.h"
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/growth.h"
@@ -25,6 +28,7 @@ namespace testing_lrpc {
 namespace {
 
 using lrpc::Errc;
+using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
 class Closing : public testing::TestWithParam<Slow> {
@@ -146,7 +150,8 @@ class ToAClient : public Closing {
  protected:
   /// Binds over a pair to a server that is this test: `bell` is the client's end, and `region` what it says is one.
   /// `slow` is among them, and given away.
-  static lrpc::Result<Conformance::Client> import_with(int region, int bell, SlowToClose* slow = nullptr) {
+  static lrpc::Result<Conformance::Client> import_with(int region, int bell, SlowToClose* slow = nullptr,
+                                                       const lrpc::ImportOptions& options = {}) {
     auto ends = shim::make_socket_pair();
     if (!ends) return ends.error();
     const int on = 1;
@@ -154,7 +159,7 @@ class ToAClient : public Closing {
     const std::array<int, 2> fds{region, bell};
     if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
     if (slow != nullptr) slow->give_away_meanwhile();
-    return Conformance::Client::import_over(std::move(ends->first));
+    return Conformance::Client::import_over(std::move(ends->first), options);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ToAClient, testing::ValuesIn(kSlow), kind);
@@ -169,6 +174,32 @@ TEST_P(ToAClient, left_unread_on_the_bell) {
     bell->second.reset();
     EXPECT_FALSE(send_one(bell->first.get(), 'x')) << "it says that it listens to nothing there";
   }
+}
+
+/// Nobody serves its calls, so that it soon asks for more A-stacks.
+TEST_P(ToAClient, in_a_line) {
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(bell);
+  auto client = import_with(good_region().get(), bell->second.get(), nullptr,
+                            {.supply = lrpc::AStackSupply::grow, .call_timeout = 50ms});
+  ASSERT_TRUE(client) << client.error().message();
+  bell->second.reset();
+  std::atomic<int> granted{0};
+  std::thread clerk([&] {
+    pollfd readable{bell->first.get(), POLLIN, 0};
+    while (poll(&readable, 1, -1) == 1) {
+      const auto news = shim::receive_bell(bell->first.get());
+      if (news.code() == Errc::peer_gone) return;
+      if (!news || !*news || (*news)->message != shim::BellMessage::grow) continue;
+      SlowToClose* const slow = make_one();
+      if (slow == nullptr || !shim::grant_growth((*news)->offered.get(), 4, slow->get())) continue;
+      slow->give_away_meanwhile();
+      ++granted;
+    }
+  });
+  EXPECT_TRUE(eventually([&] { return !client->Add(1, 2) && granted > 0; }));
+  client = Errc::peer_gone;
+  clerk.join();
 }
 
 TEST_P(ToAClient, in_place_of_a_region_or_a_bell) {

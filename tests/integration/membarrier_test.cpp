@@ -11,6 +11,7 @@
 #include "gated_service.h"
 #include "lrpc/client/supply/astack_list.h"
 #include "lrpc/server.h"
+#include "processor_time.h"
 #include "refused_membarrier.h"
 
 namespace testing_lrpc {
@@ -23,13 +24,6 @@ using namespace std::chrono_literals;
 
 TEST(WithoutMembarrier, calls_of_every_gate_are_right) {
   EXPECT_EQ(run_without_membarrier("--gtest_filter=conformance/*:gates/Growth.*:Supply.a_binding*"), 0);
-}
-
-/// Processor time of the calling thread.
-std::chrono::nanoseconds processor_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 /// A thread that calls when it is told to, and lives in between: so that it has an A-stack leased to it.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "gates.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/call/region.h"
+#include "poller_thread.h"
+#include "processor_time.h"
 #include "settles.h"
 #include "tasks_service.h"
 
@@ -63,6 +66,64 @@ TEST_P(OneWay, calls_do_not_wait_for_their_procedures) {
 
 INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::ValuesIn(kEveryGate), gate_name);
 
+/// Add keeps the poller, if it is the poller that executes it and it is to be kept.
+struct PollerKept : TasksService {
+  std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) {
+    if (to_be_kept && on_poller_thread()) {
+      kept = true;
+      while (to_be_kept) std::this_thread::sleep_for(1ms);
+      kept = false;
+    }
+    return a + b;
+  }
+  void Log(CallContext& call, std::uint32_t number, const lrpc::String<200>& text) {
+    last_polled = on_poller_thread();
+    TasksService::Log(call, number, text);
+    ++logged;
+  }
+  std::atomic<bool> to_be_kept{false};
+  std::atomic<bool> kept{false};
+  std::atomic<bool> last_polled{false};
+  std::atomic<std::uint32_t> logged{0};
+};
+
+lrpc::Result<Tasks::Client> bind(lrpc::Server& server, PollerKept& service) {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) return ends.error();
+  if (auto served = Tasks::serve_over(server, std::move(ends->first), service); !served) return served.error();
+  return Tasks::Client::import_over(std::move(ends->second), {.gate = Gate::exchange});
+}
+
+/// While it is kept, the poller looks at no A-stack. Each call that was left to it (H3) would wait until its E-stack's
+/// idle time is over, 30 s, and all together longer than a test may take.
+TEST(OneWayBesideAPoller, that_another_clients_procedure_keeps_is_executed_all_the_same) {
+  PollerKept service;
+  lrpc::Server server;
+  auto client = bind(server, service);
+  auto other = bind(server, service);
+  ASSERT_TRUE(client && other);
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<bool> end{false};
+    std::thread caller([&] {
+      while (!end) EXPECT_TRUE(other->Add(1, 2));
+    });
+    const auto log = [&] {
+      const std::uint32_t before = service.logged;
+      return client->Log(1, "x") && eventually([&] { return service.logged == before + 1; });
+    };
+    bool polled = false;
+    for (int i = 0; i < 3'000 && !polled; ++i) polled = log() && service.last_polled;
+    service.to_be_kept = polled;
+    const bool kept = polled && eventually([&] { return service.kept.load(); });
+    for (int i = 0; i < 20 && kept; ++i) EXPECT_TRUE(log());
+    EXPECT_TRUE(!kept || service.kept);
+    end = true;
+    service.to_be_kept = false;
+    caller.join();
+    if (!kept) GTEST_SKIP() << "no poller has come by";
+  }
+}
+
 TEST(OneWaySupply, more_calls_than_astacks_wait_for_the_first_to_be_executed) {
   LocalTasks tasks;
   for (std::uint32_t i = 0; i < 40; ++i) ASSERT_TRUE(tasks.client->LogSlowly(i, 20));
@@ -109,7 +170,9 @@ TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_
     region->astack(i).head->word.fetch_or(shim::CallWord::kRevoked);
   }
   // Without a deadline: it would look at such a word for ever.
+  const auto began = processor_time();
   EXPECT_EQ(client->Log(2, "nor this").code(), Errc::binding_revoked);
+  EXPECT_LT(processor_time() - began, 200ms) << "it has been polling";
 }
 
 TEST(OneWayErrors, are_those_of_sending_only) {

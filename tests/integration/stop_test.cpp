@@ -1,21 +1,19 @@
 // The end of a server whose threads are held up: by a procedure that does not return, by a client that writes words.
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sched.h>
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <thread>
 
 #include "conformance_service.h"
 #include "eventually.h"
 #include "held_calls.h"
 #include "lrpc/shim/call/gates.h"
+#include "poller_thread.h"
 
 namespace testing_lrpc {
 namespace {
@@ -27,9 +25,7 @@ using namespace std::chrono_literals;
 /// NapFor stays, once, when it is executed by the poller.
 struct StuckInPoller : ConformanceService {
   void NapFor(CallContext&, std::uint32_t) {
-    std::array<char, 16> name{};
-    pthread_getname_np(pthread_self(), name.data(), name.size());
-    if (std::string_view(name.data()) != "lrpc-poller") return;
+    if (!on_poller_thread()) return;
     std::unique_lock lock(mutex);
     stuck = true;
     changed.notify_all();

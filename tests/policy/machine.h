@@ -99,7 +99,7 @@ class Thread {
   std::uint64_t involuntary_ = 0;
 };
 
-/// What things cost here; see the table in docs/PERFORMANCE.md for what they cost on real ones.
+/// What things cost here.
 struct Costs {
   std::uint64_t switched = us(1);    ///< From one thread to another.
   std::uint64_t woken_near = us(1);  ///< By a thread of the same processor.
