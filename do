@@ -35,6 +35,7 @@ build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev l
   libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 cipher_packages=(libipsec-mb-dev) # quicker AES for AUTH, on amd64; everything builds and passes without
+sanitizer_packages=(clang libclang-rt-14-dev llvm) # the sanitizers' builds, in less time than GCC; GCC does without
 test_packages=(valgrind spin iproute2 nftables clang-format clang-tidy) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
@@ -95,6 +96,7 @@ need_for_build() {
 need_for_tests() {
   need_for_build
   need "${test_packages[@]}" || say "going on; tests that need them will be skipped"
+  need "${sanitizer_packages[@]}" || say "going on with GCC's sanitizers"
 }
 
 # ---- building ----
@@ -103,6 +105,14 @@ need_for_tests() {
 # run at build time, too (the stub generator, the listing of tests).
 without_randomisation=()
 if setarch -R true 2>/dev/null; then without_randomisation=(setarch -R); fi
+
+clang_sanitizes() { # whether clang is there with its sanitizers, and no other compiler is asked for
+  local sanitizer
+  [[ -z ${CXX:-} ]] || return 1
+  for sanitizer in address,undefined thread; do
+    echo 'int main() {}' | clang++ -x c++ "-fsanitize=$sanitizer" -o /dev/null - 2>/dev/null || return 1
+  done
+}
 
 build() { # build PRESET [TARGET...]
   local preset=$1 file=build/$1/build.ninja all=OFF
@@ -113,6 +123,7 @@ build() { # build PRESET [TARGET...]
   if [[ $preset == [at]san ]]; then
     build debug lrpc-stubgen lrpc-test-sealed lrpc_command_line
     options+=("-DLRPC_PLAIN_BUILD=$PWD/build/debug")
+    if [[ ! -e $file ]] && clang_sanitizes; then options+=("-DCMAKE_CXX_COMPILER=clang++"); fi
   fi
   [[ -z ${long_run:-} ]] || all=ON
   # Once; afterwards ninja itself configures anew when a CMake file has changed.

@@ -46,7 +46,7 @@ TEST_P(StartedCalls, are_in_flight_together_and_finished_in_any_order) {
     std::vector<int> order(sums.size());
     std::iota(order.begin(), order.end(), 0);
     if (round % 3 == 1) std::ranges::reverse(order);
-    if (round % 3 == 2) std::ranges::rotate(order, order.begin() + round % 16);
+    if (round % 3 == 2) std::rotate(order.begin(), order.begin() + round % 16, order.end());
     for (const int i : order) ASSERT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), round + i);
   }
 }
