@@ -47,6 +47,7 @@ sigset_t mask_in_waits() noexcept {
 }
 
 void interruptible_sleep(std::chrono::nanoseconds time) noexcept {
+  if (interrupted()) return;  // the signal has ended an earlier sleep, and does not come again
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
   const timespec limit{seconds.count(), (time - seconds).count()};
   const sigset_t mask = mask_in_waits();

@@ -13,7 +13,7 @@ void catch_interrupts() noexcept;
 [[nodiscard]] bool interrupted() noexcept;
 /// The signal mask for ppoll(2) in waits: lets them in.
 [[nodiscard]] sigset_t mask_in_waits() noexcept;
-/// Sleeps in the bench's own process, at most until one of the signals comes.
+/// Sleeps in the bench's own process, at most until one of the signals comes; not at all once one has come.
 void interruptible_sleep(std::chrono::nanoseconds time) noexcept;
 /// In a child process: as if catch_interrupts() had never been called, but Ctrl-C is left to the bench, which takes its
 /// children with it.

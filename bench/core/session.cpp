@@ -21,6 +21,7 @@ void Session::measure_row(const Table& table, Row row, Placement placement, Floo
 
 Result<Figures> Session::measure_alone(const std::string& label, Placement placement, Floor floor,
                                        const MakeContender& make) {
+  if (interrupted()) return Error{Errc::call_aborted, "was interrupted"};
   const Seats seats = cores_.seats(placement);
   auto call = make(seats);
   if (!call) return call.error();

@@ -5,6 +5,7 @@
 
 #include "call_parts.h"
 #include "calls/lrpc_call.h"
+#include "core/interrupt.h"
 #include "core/naive.h"
 #include "core/session.h"
 #include "paper.h"
@@ -85,7 +86,7 @@ class Breakdown {
   std::optional<Figures> time(const Make& make) {
     auto figures = session_.measure_alone("table5", transfer_.placement, transfer_.floor, make);
     if (figures) return *figures;
-    session_.fail(figures.error().message());
+    if (!interrupted()) session_.fail(figures.error().message());
     return std::nullopt;
   }
   template <class MakePart>
