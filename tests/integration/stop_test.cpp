@@ -18,7 +18,6 @@
 namespace testing_lrpc {
 namespace {
 
-using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
 
