@@ -35,11 +35,11 @@ build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev l
   libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 cipher_packages=(libipsec-mb-dev) # quicker AES for AUTH, on amd64; everything builds and passes without
-sanitizer_packages=(clang libclang-rt-14-dev llvm) # the sanitizers' builds, in less time than GCC; GCC does without
+sanitizer_packages=(clang libclang-rt-dev llvm) # the sanitizers' builds, in less time than by GCC
 test_packages=(valgrind spin iproute2 nftables clang-format clang-tidy) # tests that need them skip without
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
-fuzz_packages=(clang libclang-rt-14-dev)
+fuzz_packages=(clang libclang-rt-dev)
 coverage_packages=(gcovr)
 
 missing_of() { # missing_of PACKAGE...: prints those that are not installed
@@ -96,7 +96,6 @@ need_for_build() {
 need_for_tests() {
   need_for_build
   need "${test_packages[@]}" || say "going on; tests that need them will be skipped"
-  need "${sanitizer_packages[@]}" || say "going on with GCC's sanitizers"
 }
 
 # ---- building ----
@@ -106,12 +105,13 @@ need_for_tests() {
 without_randomisation=()
 if setarch -R true 2>/dev/null; then without_randomisation=(setarch -R); fi
 
-clang_sanitizes() { # whether clang is there with its sanitizers, and no other compiler is asked for
-  local sanitizer
-  [[ -z ${CXX:-} ]] || return 1
-  for sanitizer in address,undefined thread; do
-    echo 'int main() {}' | clang++ -x c++ "-fsanitize=$sanitizer" -o /dev/null - 2>/dev/null || return 1
-  done
+# Whether clang can compile the sanitizers' builds: it knows the C++ library, and its AddressSanitizer is one that the
+# tests' guard of forks knows.
+clang_sanitizes() {
+  local headers=$'#include <algorithm>\n#include <latch>\n#include <ranges>\n#include <thread>\nint main() {}'
+  clang++ -std=c++20 -fsanitize=thread -x c++ -o /dev/null - <<<"$headers" 2>/dev/null &&
+    cat tests/support/fork_under_asan.cpp - <<<"$headers" |
+    clang++ -std=c++20 -fsanitize=address,undefined -x c++ -o /dev/null - 2>/dev/null
 }
 
 build() { # build PRESET [TARGET...]
@@ -123,7 +123,15 @@ build() { # build PRESET [TARGET...]
   if [[ $preset == [at]san ]]; then
     build debug lrpc-stubgen lrpc-test-sealed lrpc_command_line
     options+=("-DLRPC_PLAIN_BUILD=$PWD/build/debug")
-    if [[ ! -e $file ]] && clang_sanitizes; then options+=("-DCMAKE_CXX_COMPILER=clang++"); fi
+    # A folder keeps its compiler.
+    if [[ ! -e build/$preset/CMakeCache.txt && -z ${CXX:-} ]]; then
+      need "${sanitizer_packages[@]}" || true
+      if clang_sanitizes; then
+        options+=("-DCMAKE_CXX_COMPILER=clang++")
+      else
+        say "compiling $preset without clang, which takes longer"
+      fi
+    fi
   fi
   [[ -z ${long_run:-} ]] || all=ON
   # Once; afterwards ninja itself configures anew when a CMake file has changed.

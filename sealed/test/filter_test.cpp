@@ -11,6 +11,9 @@
 
 #include <cerrno>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace lrpc::sealed {
 namespace {

@@ -1,4 +1,4 @@
-// What has been computed: unlike the time that has passed, nothing that disturbs the machine adds to it.
+// What has been computed: other than the time that has passed, what others do hardly adds to it.
 #pragma once
 
 #include <time.h>

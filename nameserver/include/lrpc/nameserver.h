@@ -93,8 +93,8 @@ struct NameserverOptions {
   /// imports are refused as limit_reached. Asked on the event loop's thread. Null: never. An allocation that fails all
   /// the same ends the program; lrpcd has lrpc::reserve for that.
   std::function<bool()> short_of_memory{};
-  /// A descriptor that ends run(), and the waiting of open(), when it becomes readable, e.g. a signalfd. Not owned; must
-  /// outlive the nameserver.
+  /// A descriptor that ends run(), and the waiting of open(), when it becomes readable, e.g. a signalfd. Not owned;
+  /// must outlive the nameserver.
   int stop_fd = -1;
   std::vector<ExtraWatch> extra_watches{};
 };

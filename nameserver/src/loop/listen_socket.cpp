@@ -123,6 +123,7 @@ Status make_way(const std::string& path, const sockaddr_un& address, int stop_fd
     err = connect_to(address, socket);
     if (err != 0 && err != EAGAIN) break;
     const auto alive = err == 0 ? lives(socket.get(), until, stop_fd) : false;
+    if (!alive && told_to_stop(stop_fd)) return stopped(path);
     if (alive.value_or(false) || Clock::now() >= until) {
       if (err == EAGAIN)
         return Error{Errc::name_taken, "a nameserver already listens on " + path + ", and is overloaded"};
