@@ -29,7 +29,7 @@ class BadDescriptors : public testing::Test {
     bystander_->call(50);
   }
   static lrpc::Result<Conformance::Client> import_with(const lrpc::UniqueFd& region, const lrpc::UniqueFd& bell,
-                                                       lrpc::ImportOptions options = {}) {
+                                                       const lrpc::ImportOptions& options = {}) {
     auto ends = shim::make_socket_pair();
     if (!ends) return ends.error();
     const int on = 1;
