@@ -41,6 +41,7 @@ void Session::fail(const Table& table, const Row& row, const std::string& why) {
 }
 
 void Session::fail(const std::string& why) {
+  if (interrupted()) return;
   failed_ = true;
   fmt::print("  FAILED: {}\n", why);
 }

@@ -66,6 +66,7 @@ class Session {
   void emit_json(const Row& row) { json_.write(row); }
   /// Prints why a row has no figures; the program's exit status will tell, too.
   void fail(const Table& table, const Row& row, const std::string& why);
+  /// The same for more than a row; nothing once the bench was interrupted, which is no failure.
   void fail(const std::string& why);
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 

@@ -70,7 +70,7 @@ void idle(Session& session) {
   const Table table(
       {{"process", -10}, {"threads", 7}, {"clock ticks", 11}, {"us", 9}, {"sleeps", 7}, {"preempted", 9}});
   table.print_head();
-  if (const Status status = run(session, table); !status && !interrupted()) session.fail(status.error().message());
+  if (const Status status = run(session, table); !status) session.fail(status.error().message());
 }
 
 }  // namespace lrpc::bench

@@ -210,7 +210,7 @@ void scale(Session& session) {
     if (interrupted() || (placement == Placement::two_cores && !session.cores().has_two())) continue;
     if (!session.filter().placement.empty() && session.filter().placement != name(placement)) continue;
     const Status done = Scale(session, table, placement, may_bind).run();
-    if (!done && !interrupted()) session.fail(done.error().message());
+    if (!done) session.fail(done.error().message());
   }
 }
 

@@ -170,8 +170,7 @@ void remote(Session& session) {
       if (placement == Placement::two_cores && !session.cores().has_two()) continue;  // said in the first line
       try {
         const Status done = measure_path(session, table, path, placement);
-        if (!done && !interrupted())
-          session.fail(fmt::format("{}, {}: {}", path.name, name(placement), done.error().message()));
+        if (!done) session.fail(fmt::format("{}, {}: {}", path.name, name(placement), done.error().message()));
       } catch (const std::exception& error) {
         session.fail(fmt::format("{}, {}: {}", path.name, name(placement), error.what()));
       }

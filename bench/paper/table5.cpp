@@ -5,7 +5,6 @@
 
 #include "call_parts.h"
 #include "calls/lrpc_call.h"
-#include "core/interrupt.h"
 #include "core/naive.h"
 #include "core/session.h"
 #include "paper.h"
@@ -86,7 +85,7 @@ class Breakdown {
   std::optional<Figures> time(const Make& make) {
     auto figures = session_.measure_alone("table5", transfer_.placement, transfer_.floor, make);
     if (figures) return *figures;
-    if (!interrupted()) session_.fail(figures.error().message());
+    session_.fail(figures.error().message());
     return std::nullopt;
   }
   template <class MakePart>
