@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 namespace lrpc::shim {
 namespace {
@@ -32,6 +33,24 @@ TEST(TheRateOfTicks, is_the_first_where_the_time_stamps_began_anew) {
   EXPECT_DOUBLE_EQ(rate_between(0.5, 1, 0, ~std::uint64_t{0}), 0.5);
   EXPECT_DOUBLE_EQ(rate_between(0.5, 0, 0, 10'000), 0.5);
   EXPECT_DOUBLE_EQ(rate_between(0.5, -1, 0, 10'000), 0.5);
+}
+
+/// The ticks and the clock, read within ten microseconds of each other.
+std::pair<std::uint64_t, Clock::time_point> read_together() {
+  for (;;) {
+    const auto before = Clock::now();
+    const std::uint64_t tick = ticks();
+    if (Clock::now() - before < 10us) return {tick, before};
+  }
+}
+
+TEST(TheRateOfTicks, is_known_to_a_hundredth_at_once) {
+  const double first = nanoseconds_per_tick();
+  const auto [tick, begin] = read_together();
+  std::this_thread::sleep_for(5ms);
+  const auto [later, end] = read_together();
+  const auto ns = static_cast<double>(std::chrono::nanoseconds(end - begin).count());
+  EXPECT_NEAR(first / (ns / static_cast<double>(later - tick)), 1, 0.01);
 }
 
 TEST(Deadlines, of_a_peer_that_are_looked_at_late_are_told_as_well_as_those_that_are_looked_at_soon) {

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -19,6 +22,28 @@ std::shared_ptr<int> posts_when_it_goes(Watcher& watcher, std::promise<void>& po
             delete held;
             EXPECT_TRUE(watcher.post([&] { posted.set_value(); }));
           }};
+}
+
+std::ptrdiff_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+TEST(Watcher, has_its_thread_from_the_start_and_only_one) {
+  const auto before = threads();
+  Watcher watcher("test");
+  EXPECT_EQ(threads(), before);
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(threads(), before + 1);
+  const UniqueFd event(eventfd(1, EFD_CLOEXEC));
+  std::promise<void> seen;
+  const auto id = watcher.watch(event.get(), [&](Watcher::Event news) {
+    watcher.unwatch(news.id);
+    seen.set_value();
+  });
+  ASSERT_TRUE(id);
+  seen.get_future().get();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(threads(), before + 1);
 }
 
 TEST(Watcher, can_be_used_by_what_a_watch_held_when_it_is_unwatched) {

@@ -161,26 +161,33 @@ TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {
 }
 
 TEST(RevocationByTheServer, is_its_end_of_the_bell_on_which_it_can_say_nothing) {
-  auto ends = lrpc::shim::make_socket_pair();
-  auto layout = lrpc::shim::RegionLayout::of(Mortal::kPdl.classes);
-  ASSERT_TRUE(ends && layout);
-  auto region = lrpc::shim::Region::private_to_this_domain(*std::move(layout));
+  namespace shim = lrpc::shim;
+  auto ends = shim::make_socket_pair();
+  auto bell = shim::make_socket_pair();
+  auto layout = shim::RegionLayout::of(Mortal::kPdl.classes);
+  ASSERT_TRUE(ends && bell && layout);
+  auto region = shim::create_region(*layout);
   ASSERT_TRUE(region);
+  const int on = 1;
+  ASSERT_EQ(setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);  // as import_over() does
+  shim::BinderMessage answer;
+  answer.request = 1;
+  answer.body = shim::Bound{.binding_id = 1,
+                            .nonce = {},
+                            .server = {},
+                            .classes = {Mortal::kPdl.classes.begin(), Mortal::kPdl.classes.end()}};
+  answer.fds.push_back(*std::move(region));
+  answer.fds.push_back(std::move(bell->second));
+  ASSERT_TRUE(shim::send_message(ends->second.get(), answer));
   std::atomic<int> told{0};
-  lrpc::client::BindingParts parts;
-  parts.region = *std::move(region);
-  using lrpc::shim::PeerSocket;
-  parts.bell = PeerSocket(std::move(ends->second), PeerSocket::Made::here, {});
-  parts.watched = true;
-  parts.on_revoked = [&] { ++told; };
-  auto object = lrpc::client::BindingObject::create(std::move(parts));
-  ASSERT_TRUE(object) << object.error().message();
-  EXPECT_EQ(send(ends->first.get(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
+  auto client = Mortal::Client::import_over(std::move(ends->first), {.on_revoked = [&] { ++told; }});
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(send(bell->first.get(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL), -1);
   EXPECT_EQ(errno, EPIPE);
-  EXPECT_FALSE((*object)->revoked());
-  ends->first.reset();
+  EXPECT_FALSE(client->binding().revoked());
+  bell->first.reset();
   EXPECT_TRUE(eventually([&] { return told == 1; }));
-  EXPECT_TRUE((*object)->revoked());
+  EXPECT_TRUE(client->binding().revoked());
 }
 
 TEST(RevocationByTheServer, reaches_the_client_whose_binding_it_ends) {

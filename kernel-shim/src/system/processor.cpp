@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace lrpc::shim {
 namespace {
+
+/// Long enough that what lies between two reads, some 30 ns, is a five-hundredth of it.
+constexpr std::chrono::microseconds kMeasured{20};
 
 struct Calibration {
   std::uint64_t ticks_per_us = 1;
@@ -19,28 +23,41 @@ struct Calibration {
   std::chrono::steady_clock::time_point time;
 };
 
-Calibration calibrate() noexcept {
-  using Clock = std::chrono::steady_clock;
-  // The shortest of a few tries: a try that was switched out is longer, never shorter.
-  Calibration best;
-  auto shortest = std::chrono::nanoseconds::max();
-  constexpr std::uint32_t kPolls = 2000;
-  for (int i = 0; i < 5; ++i) {
-    const auto begin = Clock::now();
-    const std::uint64_t first = ticks();
-    for (std::uint32_t n = 0; n < kPolls; ++n) poll_delay();
-    const std::uint64_t last = ticks();
-    const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
-    if (took >= shortest || took.count() <= 0) continue;
-    shortest = took;
-    const auto ns = static_cast<std::uint64_t>(took.count());
-    best.tick = first;
-    best.time = begin;
-    best.ns_per_tick = static_cast<double>(ns) / static_cast<double>(std::max<std::uint64_t>(1, last - first));
-    best.ticks_per_us = std::max<std::uint64_t>(1, (last - first) * 1000 / ns);
-    best.polls_per_us = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kPolls * 1000ULL / ns));
+/// The ticks and the clock, read together: the closest of a few tries, for whoever is switched out in between has not.
+Calibration read_together() noexcept {
+  Calibration closest;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t before = ticks();
+    const auto now = std::chrono::steady_clock::now();
+    const std::uint64_t apart = ticks() - before;
+    if (apart >= least) continue;
+    least = apart;
+    closest.tick = before + apart / 2;
+    closest.time = now;
   }
-  return best;
+  return closest;
+}
+
+Calibration calibrate() noexcept {
+  constexpr std::uint64_t kPolls = 200;
+  Calibration result = read_together();
+  Calibration last;
+  // The shortest of a few tries: a try that was switched out is longer, never shorter.
+  std::uint64_t shortest = std::numeric_limits<std::uint64_t>::max();
+  for (int i = 0; i < 4 || last.time - result.time < kMeasured; ++i) {
+    const std::uint64_t first = ticks();
+    for (std::uint64_t n = 0; n < kPolls; ++n) poll_delay();
+    shortest = std::min(shortest, ticks() - first);
+    last = read_together();
+  }
+  const auto ns = static_cast<double>(std::chrono::nanoseconds(last.time - result.time).count());
+  const auto passed = static_cast<double>(last.tick > result.tick ? last.tick - result.tick : 1);
+  result.ns_per_tick = ns / passed;
+  result.ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(passed * 1000 / ns));
+  result.polls_per_us = static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(1, kPolls * result.ticks_per_us / std::max<std::uint64_t>(1, shortest)));
+  return result;
 }
 
 const Calibration& calibration() noexcept {

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,10 +19,12 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Huge pages come from a pool that may be empty: a peer that punches a hole would have our next access die of SIGBUS.
-/// Only such files refuse an offset that is no multiple of their page (mmap(2), "Huge page (Huge TLB) mappings"). Not
-/// fstatfs, see below. (Where the administrator forbids overcommitment, the commit limit does the same to any memfd.)
-Status check_page_size(int fd, const std::string& what) {
+/// Their files say so in their block size; but those of ordinary memory may, too, where the administrator has it made of
+/// huge pages. Only the former refuse an offset that is no multiple of their page (mmap(2), "Huge page (Huge TLB)
+/// mappings"). (Where the administrator forbids overcommitment, the commit limit does the same to any memfd.)
+Status check_page_size(int fd, const struct stat& status, const std::string& what) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (status.st_blksize >= 0 && static_cast<std::size_t>(status.st_blksize) <= page) return {};
   void* const second = mmap(nullptr, page, PROT_NONE, MAP_SHARED, fd, static_cast<off_t>(page));
   if (second == MAP_FAILED) {
     if (errno == EINVAL) return Error{Errc::bad_message, what + " is of huge pages"};
@@ -46,10 +50,11 @@ Status check_sealed_memory(int fd, std::uint64_t size, const char* what) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return Error{Errc::bad_message, text + " is not a sealed memfd"};
   if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0) return Error{Errc::bad_message, text + " is read-only"};
-  if (Status good = check_page_size(fd, text); !good) return good;
-  // Not fstat: the C library makes that a look-up by name, which a sealed domain may not do.
-  const off_t is = lseek(fd, 0, SEEK_END);
-  if (is < 0) return system_error("lseek of a memfd", errno);
+  // The system call itself: the C library makes fstat a look-up by name, which a sealed domain may not do.
+  struct stat status {};
+  if (syscall(SYS_fstat, fd, &status) != 0) return system_error("fstat of a memfd", errno);
+  if (Status good = check_page_size(fd, status, text); !good) return good;
+  const off_t is = status.st_size;
   if (static_cast<std::uint64_t>(is) == size) return {};
   return Error{Errc::bad_message, text + " has " + std::to_string(is) + " bytes, and needs " + std::to_string(size)};
 }

@@ -207,6 +207,12 @@ Watcher::~Watcher() {
   for (const auto& [id, watch] : impl_->watches_) keep_in_fork_children(watch->fd);
 }
 
+Status Watcher::start() {
+  if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->start_locked();
+}
+
 Result<Watcher::Id> Watcher::watch(int fd, Callback callback, For what) {
   if (inert()) return Error{Errc::not_supported, "bindings do not survive fork"};
   const auto made = std::make_shared<Impl::Watch>(Impl::Watch{fd, std::move(callback)});  // outlives the lock

@@ -67,7 +67,6 @@ Result<std::unique_ptr<BindingObject>> BindingObject::create(BindingParts parts)
     std::lock_guard lock(library.mutex);
     library.bindings.insert(object.get());
   }
-  object->parts_.bell.take_nothing();
   if (object->parts_.watched) {
     if (Status watching = object->watch(); !watching) return watching.error();
   }

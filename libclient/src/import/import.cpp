@@ -10,8 +10,10 @@
 
 #include "answer_slack.h"
 #include "import.h"
+#include "library.h"
 #include "lrpc/client/import/binding.h"
 #include "lrpc/shim/system/cancellation.h"
+#include "lrpc/shim/system/processor.h"
 #include "remote/remote_import.h"
 #include "sealed_import.h"
 
@@ -41,6 +43,17 @@ milliseconds patience_of(const ImportOptions& options, bool is_private) {
   return is_private && options.timeout ? told : told + answer_slack;
 }
 
+bool is_watched(const ImportOptions& options) {
+  return options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
+}
+
+/// What a process needs once for all its bindings, made while others are at work on its first: a tenth of a millisecond.
+/// What fails here fails again when it is needed, and is told then.
+void get_ready(const ImportOptions& options) {
+  (void)shim::ticks_per_microsecond();
+  if (is_watched(options)) (void)client::Library::get().watcher.start();
+}
+
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                                 const shim::Stranger& server) {
   shim::BinderMessage request;
@@ -57,6 +70,7 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
   if (!sent) return sent.error();
 
+  get_ready(options);
   // The nameserver is trusted; a private server is not.
   const auto attachments = wish.is_private ? shim::Attachments::taken_in : shim::Attachments::trusted;
   auto answer = shim::receive_message(socket, patience, attachments, server);
@@ -82,7 +96,8 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
     return Error{Errc::bad_message, "the binding's bell is not one"};
   }
-  if (shim::is_socket_pair_end(answer.fds[0].get())) {
+  // A stranger's socket is not to be closed here, as what is no region would be.
+  if (is_private && shim::is_socket_pair_end(answer.fds[0].get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
   // Who was not compiled for any layout takes what the nameserver has laid the region out by.
@@ -105,13 +120,15 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   parts.supply = options.supply;
   parts.grown_idle = options.grown_idle;
   parts.call_timeout = options.call_timeout;
-  parts.watched = options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
+  parts.watched = is_watched(options);
   parts.on_revoked = options.on_revoked;
   if (!is_private) {
+    // A server can say nothing on its bell: the nameserver has seen to that.
     parts.server = bound->server;
     parts.server_pidfd = std::move(answer.fds[1]);
     return parts;
   }
+  parts.bell.take_nothing();
   // Over a socketpair the peer is whoever sent the message, by the kernel's word.
   if (!answer.sender) return Error{Errc::bad_message, "the private peer's credentials are missing"};
   parts.server = *answer.sender;

@@ -13,8 +13,6 @@ using shim::BinderMessage;
 
 namespace {
 
-constexpr int kPeersPerEvent = 32;     ///< Accepted before other events get their turn.
-constexpr int kMessagesPerEvent = 16;  ///< Of one peer, before the others get their turn.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 /// The messages that a nameserver answers.
@@ -49,7 +47,7 @@ Core::~Core() {
 
 Status Core::begin() {
   auto listening = loop_.watch(listener_.fd(), {.readable = true}, [this](Readiness) {
-    accept_peers();
+    accept_peer();
     reap();
   });
   if (!listening) return listening.error();
@@ -73,20 +71,13 @@ void Core::begin_allocator() {
   allocator_.emplace(loop_, options_.allocator_tick, options_.allocator_rules_always, std::move(load));
 }
 
-void Core::accept_peers() {
-  for (int i = 0; i < kPeersPerEvent; ++i) {
-    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket) {
-      admit(std::move(socket));
-      continue;
-    }
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno != EAGAIN) {
-      log(LogLevel::warning, system_error("cannot accept a connection, trying again soon: accept4", errno).text);
-      pause_accepting();
-    }
-    return;
-  }
+/// One an event: the others get their turn, and to look in vain for a second costs as much as the event.
+void Core::accept_peer() {
+  UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) return admit(std::move(socket));
+  if (errno == EINTR || errno == ECONNABORTED || errno == EAGAIN) return;
+  log(LogLevel::warning, system_error("cannot accept a connection, trying again soon: accept4", errno).text);
+  pause_accepting();
 }
 
 /// Without this a peer that cannot be accepted (no descriptors, no memory) would keep the loop spinning.
@@ -144,14 +135,14 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
   // Who will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
-  for (int i = 0; i < kMessagesPerEvent && !peer.closing && peer.outbox.empty(); ++i) {
+  // One message an event, as with accept_peer().
+  if (!peer.closing && peer.outbox.empty()) {
     auto message = shim::receive_message(peer.socket.get(), std::chrono::milliseconds(0), shim::Attachments::none);
-    if (message && !*message) break;
-    if (message) {
+    if (message && *message) {
       on_message(peer, std::move(**message));
     } else if (message.code() == Errc::bad_message) {
       protocol_error(peer, 0, message.error().text);
-    } else {
+    } else if (!message) {
       doom(peer);
     }
   }

@@ -35,6 +35,9 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();  ///< Stops and joins the thread; must not run on it.
 
+  /// Starts the thread now, and not with the first watch: for whoever has to wait for others just then. Throws
+  /// std::bad_alloc.
+  Status start();
   /// Calls `callback` on the watcher's thread whenever `fd` is as wanted (level-triggered). Does not own
   /// `fd`, which must stay open until unwatch() has returned. The callback may throw std::bad_alloc and nothing else:
   /// it is called again after a pause, while `fd` is still so. Throws std::bad_alloc; then nothing is watched.
