@@ -11,6 +11,7 @@
 
 #include "chain.client.h"
 #include "chain.server.h"
+#include "eventually.h"
 
 namespace testing_lrpc {
 
@@ -62,7 +63,7 @@ class ChainLink {
     return {.waiting = passing_, .failed = failed_, .returned = returned_};
   }
   lrpc::Result<std::uint64_t> SumByReports(lrpc::CallContext& context, std::uint32_t depth, std::uint64_t ticket) {
-    auto back = Chain::callback(context);
+    auto back = Chain::callback(context, {.timeout = kPatience, .call_timeout = kPatience});
     if (!back) return back.error();
     if (depth == 0) return (*back)->Report(ticket, index_);
     const auto next = behind();

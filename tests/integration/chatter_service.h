@@ -11,6 +11,7 @@
 
 #include "chatter.client.h"
 #include "chatter.server.h"
+#include "eventually.h"
 
 namespace testing_lrpc {
 
@@ -20,10 +21,12 @@ using lrpc::Errc;
 class ChatterService {
  public:
   using Back = std::shared_ptr<Chatter::Callback::Client>;
+  /// For ways back that are there.
+  static lrpc::ImportOptions patient() { return {.timeout = kPatience, .call_timeout = kPatience}; }
 
   void Ping(CallContext&) {}
   lrpc::Result<std::uint64_t> Sum(CallContext& context, std::uint32_t times) {
-    auto back = Chatter::callback(context);
+    auto back = Chatter::callback(context, patient());
     if (!back) return note(back.error());
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < times; ++i) {
@@ -48,7 +51,7 @@ class ChatterService {
     return Chatter::AskResults{.answer = *answer, .code = 0};
   }
   lrpc::Result<void> Subscribe(CallContext& context) {
-    auto back = Chatter::callback(context);
+    auto back = Chatter::callback(context, patient());
     if (!back) return note(back.error());
     std::lock_guard lock(mutex_);
     subscribers_.push_back(*std::move(back));
@@ -77,7 +80,7 @@ class ChatterService {
   }
   lrpc::Result<std::uint32_t> Recurse(CallContext& context, std::uint32_t depth) {
     if (depth == 0) return 0U;
-    auto back = Chatter::callback(context);
+    auto back = Chatter::callback(context, patient());
     if (!back) return note(back.error());
     const auto sum = (*back)->Deeper(depth - 1);
     if (!sum) return note(sum.error());

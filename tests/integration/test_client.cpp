@@ -22,6 +22,12 @@ using namespace testing_lrpc;
   for (;;) pause();
 }
 
+template <class Outcome>
+int failed(const char* what, const Outcome& outcome) {
+  std::fprintf(stderr, "lrpc-test-client: %s: %s\n", what, outcome.error().message().c_str());
+  return 1;
+}
+
 /// busy NAMESERVER GATE NUMBER: two threads, each with a binding of its own, and both over a third. Prints what came of
 /// it.
 int busy(const std::string& nameserver, lrpc::Gate gate, std::uint32_t number) {
@@ -63,13 +69,15 @@ int crowd(const std::string& nameserver, const std::string& name, int callers, s
 int chatter(const std::string& nameserver, std::string_view then) {
   ChatterListener listener;
   auto client = Chatter::Client::import("chatter", {.nameserver = nameserver, .timeout = 4min});
-  if (!client) return 1;
+  if (!client) return failed("import", client);
   listener.server = &*client;
   lrpc::Server own;
-  if (!client->serve_callbacks(own, listener) || !client->Subscribe()) return 2;
+  if (auto served = client->serve_callbacks(own, listener); !served) return failed("serve_callbacks", served);
+  if (auto subscribed = client->Subscribe(); !subscribed) return failed("Subscribe", subscribed);
   for (int i = 0; i < (then == "sum" ? 100 : 1); ++i) {
     const auto sum = client->Sum(10);
-    if (!sum || *sum != 90) return 3;
+    if (!sum) return failed("Sum", sum);
+    if (*sum != 90) return 3;
   }
   if (then != "hang") stay();
   std::puts("ready");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "eventually.h"
 
@@ -27,8 +28,12 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
   while (got > 0 && c != '\n') got = read(out[0], &c, 1);
   close(out[0]);
   if (got <= 0) {
-    kill_and_wait();
-    throw std::runtime_error("cannot start " + arguments[0]);
+    int status = 0;
+    if (err == 0) (void)waitpid(std::exchange(pid_, -1), &status, 0);
+    const std::string why = err != 0              ? std::strerror(err)
+                            : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                                  : "it ended with " + std::to_string(WEXITSTATUS(status));
+    throw std::runtime_error("cannot start " + arguments[0] + ": " + why);
   }
 }
 

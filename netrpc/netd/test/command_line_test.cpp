@@ -110,13 +110,20 @@ TEST(NetdCommandLine, says_that_there_is_no_ipv6_where_an_address_of_it_is_given
   }
 }
 
+/// An address of the loopback interface that no other run of this test has.
+std::string own_address() {
+  const auto pid = static_cast<unsigned>(getpid());
+  return "127." + std::to_string(8 + (pid >> 16)) + "." + std::to_string(pid >> 8 & 255) + "." +
+         std::to_string(pid & 255);
+}
+
 /// A socket at a UDP port of the loopback interface.
-UniqueFd bound_to(const char* address, std::uint16_t port) {
+UniqueFd bound_to(const std::string& address, std::uint16_t port) {
   UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_port = htons(port);
-  at.sin_addr.s_addr = ::inet_addr(address);
+  at.sin_addr.s_addr = ::inet_addr(address.c_str());
   EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0) << std::strerror(errno);
   return socket;
 }
@@ -130,11 +137,11 @@ class WaitingNetd : public ::testing::Test {
   static constexpr int kTries = 5;
 
   /// Holds the port, and starts one that has found it in use when this returns.
-  void start(const std::string& address) {
+  void start() {
     let_go();
-    held_ = bound_to(address.c_str(), kPort);
+    held_ = bound_to(address_, kPort);
     pipe_ = ::popen(
-        ("echo $$; exec " + kNetd + " --udp --insecure --nameserver /nonexistent --address " + address + " 2>&1")
+        ("echo $$; exec " + kNetd + " --udp --insecure --nameserver /nonexistent --address " + address_ + " 2>&1")
             .c_str(),
         "re");
     ASSERT_NE(pipe_, nullptr);
@@ -161,6 +168,7 @@ class WaitingNetd : public ::testing::Test {
     output_ += line.data();
     return line.data();
   }
+  const std::string address_ = own_address();
   UniqueFd held_;
   std::FILE* pipe_ = nullptr;
   pid_t pid_ = 0;
@@ -170,7 +178,7 @@ class WaitingNetd : public ::testing::Test {
 TEST_F(WaitingNetd, takes_its_port_when_the_one_that_had_it_has_ended) {
   Ran ran;
   for (int i = 0; i < kTries && ran.output.find("no nameserver answers") == std::string::npos; ++i) {
-    ASSERT_NO_FATAL_FAILURE(start("127.0.0.9"));
+    ASSERT_NO_FATAL_FAILURE(start());
     let_go();
     ran = end();
   }
@@ -178,7 +186,7 @@ TEST_F(WaitingNetd, takes_its_port_when_the_one_that_had_it_has_ended) {
 }
 
 TEST_F(WaitingNetd, gives_up_when_its_port_stays_in_use) {
-  ASSERT_NO_FATAL_FAILURE(start("127.0.0.10"));
+  ASSERT_NO_FATAL_FAILURE(start());
   const Ran ran = end();
   EXPECT_EQ(ran.status, 1);
   EXPECT_NE(ran.output.find("\nlrpc-netd: udp: port 24201 is in use"), std::string::npos) << ran.output;
@@ -188,7 +196,7 @@ TEST_F(WaitingNetd, ends_when_it_is_told_to) {
   for (const int signal : {SIGTERM, SIGINT}) {
     Ran ran;
     for (int i = 0; i < kTries && ran.status != 0; ++i) {
-      ASSERT_NO_FATAL_FAILURE(start("127.0.0.11"));
+      ASSERT_NO_FATAL_FAILURE(start());
       send(signal);
       ran = end();
     }

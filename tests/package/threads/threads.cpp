@@ -100,7 +100,7 @@ class Service {
     for (std::uint32_t i = 0; i < milliseconds && !context.abandoned(); ++i) std::this_thread::sleep_for(1ms);
   }
   lrpc::Result<std::uint64_t> Report(lrpc::CallContext& context, std::uint32_t times) {
-    auto back = Work::callback(context);
+    auto back = Work::callback(context, {.timeout = 240s, .call_timeout = 240s});
     if (!back) return back.error();
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < times; ++i) {
