@@ -25,11 +25,12 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
   close(out[1]);
   char c = 0;
   ssize_t got = err == 0 ? 1 : 0;
-  while (got > 0 && c != '\n') got = read(out[0], &c, 1);
+  while ((got > 0 && c != '\n') || (got < 0 && errno == EINTR)) got = read(out[0], &c, 1);
   close(out[0]);
   if (got <= 0) {
     int status = 0;
-    if (err == 0) (void)waitpid(std::exchange(pid_, -1), &status, 0);
+    if (err == 0 && !eventually([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) kill_and_wait();
+    pid_ = -1;
     const std::string why = err != 0              ? std::strerror(err)
                             : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                                   : "it ended with " + std::to_string(WEXITSTATUS(status));

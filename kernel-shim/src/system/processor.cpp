@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 namespace lrpc::shim {
 namespace {
-
-/// Long enough that what lies between two reads, some 30 ns, is a five-hundredth of it.
-constexpr std::chrono::microseconds kMeasured{20};
 
 struct Calibration {
   std::uint64_t ticks_per_us = 1;
@@ -23,38 +21,53 @@ struct Calibration {
   std::chrono::steady_clock::time_point time;
 };
 
-/// The ticks and the clock, read together: the closest of a few tries, for whoever is switched out in between has not.
-Calibration read_together() noexcept {
-  Calibration closest;
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+struct Reading {
+  std::uint64_t tick = 0;
+  std::chrono::steady_clock::time_point time;
+  std::uint64_t apart = std::numeric_limits<std::uint64_t>::max();  ///< Ticks that the clock took to be read.
+};
+
+/// The ticks and the clock: the closest of a few tries, for whoever is switched out in between has not read them
+/// together.
+Reading read_together() noexcept {
+  Reading closest;
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t before = ticks();
     const auto now = std::chrono::steady_clock::now();
     const std::uint64_t apart = ticks() - before;
-    if (apart >= least) continue;
-    least = apart;
-    closest.tick = before + apart / 2;
-    closest.time = now;
+    if (apart < closest.apart) closest = {.tick = before + apart / 2, .time = now, .apart = apart};
   }
   return closest;
 }
 
+/// Long enough that what a reading may be wrong by, half of what lies between its two and a tick, is a five-hundredth of
+/// it for both; with a counter of GHz some 20 us. Not longer than a millisecond, however slow the counter or clock is.
+bool long_enough(const Reading& first, const Reading& last) noexcept {
+  constexpr std::uint64_t kParts = 500;
+  return last.time - first.time >= std::chrono::milliseconds(1) ||
+         (last.tick - first.tick) / kParts >= (first.apart + last.apart) / 2 + 2;
+}
+
 Calibration calibrate() noexcept {
   constexpr std::uint64_t kPolls = 200;
-  Calibration result = read_together();
-  Calibration last;
+  const Reading first = read_together();
+  Reading last = first;
   // The shortest of a few tries: a try that was switched out is longer, never shorter.
   std::uint64_t shortest = std::numeric_limits<std::uint64_t>::max();
-  for (int i = 0; i < 4 || last.time - result.time < kMeasured; ++i) {
-    const std::uint64_t first = ticks();
+  for (int i = 0; i < 4 || !long_enough(first, last); ++i) {
+    const std::uint64_t begin = ticks();
     for (std::uint64_t n = 0; n < kPolls; ++n) poll_delay();
-    shortest = std::min(shortest, ticks() - first);
+    shortest = std::min(shortest, ticks() - begin);
     last = read_together();
   }
-  const auto ns = static_cast<double>(std::chrono::nanoseconds(last.time - result.time).count());
-  const auto passed = static_cast<double>(last.tick > result.tick ? last.tick - result.tick : 1);
+  const auto ns =
+      static_cast<double>(std::max<std::int64_t>(1, std::chrono::nanoseconds(last.time - first.time).count()));
+  const auto passed = static_cast<double>(last.tick > first.tick ? last.tick - first.tick : 1);
+  Calibration result;
+  result.tick = first.tick;
+  result.time = first.time;
   result.ns_per_tick = ns / passed;
-  result.ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(passed * 1000 / ns));
+  result.ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(passed * 1000 / ns)));
   result.polls_per_us = static_cast<std::uint32_t>(
       std::max<std::uint64_t>(1, kPolls * result.ticks_per_us / std::max<std::uint64_t>(1, shortest)));
   return result;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -51,8 +52,21 @@ bool is_watched(const ImportOptions& options) {
 /// What fails here fails again when it is needed, and is told then.
 void get_ready(const ImportOptions& options) {
   (void)shim::ticks_per_microsecond();
-  if (is_watched(options)) (void)client::Library::get().watcher.start();
+  try {
+    if (is_watched(options)) (void)client::Library::get().watcher.start();
+  } catch (const std::bad_alloc&) {
+  }
 }
+
+/// A pair's end in which whoever made it may have left something. Closing it is no end of the pair for others who hold
+/// this one, too.
+struct PrivateSocket {
+  UniqueFd fd;
+  shim::Stranger server;
+  ~PrivateSocket() {
+    if (fd) shim::close_aside(std::move(fd), std::move(server));
+  }
+};
 
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                                 const shim::Stranger& server) {
@@ -86,7 +100,8 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   const bool is_private = wish.is_private;
   if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
   if (answer.fds_lost)
-    return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
+    return Error{Errc::limit_reached,
+                 "this process is out of file descriptors: a binding needs three, the first of a process five"};
   auto* bound = std::get_if<shim::Bound>(&answer.body);
   const std::size_t wanted_fds = is_private ? 2 : 3;
   if (bound == nullptr || answer.fds.size() != wanted_fds) {
@@ -216,22 +231,20 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
   return bound;
 }
 
-Result<Binding> Binding::import_over(UniqueFd socket, const Pdl& pdl, const ImportOptions& options) {
+Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const ImportOptions& options) {
   const shim::NoCancellation never;
+  PrivateSocket socket{.fd = std::move(given), .server = {}};
+  socket.server = shim::stranger_at(socket.fd.get());
   if (options.timeout == kDoNotWait) {
     return Error{
         Errc::invalid_argument,
         "ImportOptions::timeout is zero: the answer to a private import takes some time; leave it unset for 10 s"};
   }
   const int on = 1;
-  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+  if (setsockopt(socket.fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("the private binding's socket: SO_PASSCRED", errno);
   }
-  auto bound = client::bind(socket.get(), "", wish_of(pdl, true), options);
-  // Whoever made the pair may have left something in it. No end of the pair for others who hold this one, too.
-  shim::Stranger server = shim::stranger_at(socket.get());
-  shim::close_aside(std::move(socket), std::move(server));
-  return bound;
+  return client::bind(socket.fd.get(), "", wish_of(pdl, true), options);
 }
 
 Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}

@@ -155,7 +155,7 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   bind.classes = exported.classes;
   // The server, who gets the other end, has nothing to say on it: whoever is the last to close this one, we or the
   // client, has nothing unread of the server's to wait for.
-  (void)::shutdown(bell->first.get(), SHUT_RD);
+  if (::shutdown(bell->first.get(), SHUT_RD) != 0) return system_error("shutdown of a bell", errno);
   bind.client_bell = std::move(bell->first);
 
   const auto client = shim::ClientCredentials::of(import.client->peer, import.client->peer.groups);

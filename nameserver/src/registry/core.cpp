@@ -13,6 +13,7 @@ using shim::BinderMessage;
 
 namespace {
 
+constexpr int kPeersPerEvent = 32;  ///< Accepted before other events get their turn.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 /// The messages that a nameserver answers.
@@ -47,7 +48,7 @@ Core::~Core() {
 
 Status Core::begin() {
   auto listening = loop_.watch(listener_.fd(), {.readable = true}, [this](Readiness) {
-    accept_peer();
+    accept_peers();
     reap();
   });
   if (!listening) return listening.error();
@@ -71,13 +72,20 @@ void Core::begin_allocator() {
   allocator_.emplace(loop_, options_.allocator_tick, options_.allocator_rules_always, std::move(load));
 }
 
-/// One an event: the others get their turn, and to look in vain for a second costs as much as the event.
-void Core::accept_peer() {
-  UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket) return admit(std::move(socket));
-  if (errno == EINTR || errno == ECONNABORTED || errno == EAGAIN) return;
-  log(LogLevel::warning, system_error("cannot accept a connection, trying again soon: accept4", errno).text);
-  pause_accepting();
+void Core::accept_peers() {
+  for (int i = 0; i < kPeersPerEvent; ++i) {
+    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      admit(std::move(socket));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno != EAGAIN) {
+      log(LogLevel::warning, system_error("cannot accept a connection, trying again soon: accept4", errno).text);
+      pause_accepting();
+    }
+    return;
+  }
 }
 
 /// Without this a peer that cannot be accepted (no descriptors, no memory) would keep the loop spinning.
@@ -135,7 +143,7 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
   // Who will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
-  // One message an event, as with accept_peer().
+  // One message an event: the others get their turn, and to look in vain for a second costs as much as the event.
   if (!peer.closing && peer.outbox.empty()) {
     auto message = shim::receive_message(peer.socket.get(), std::chrono::milliseconds(0), shim::Attachments::none);
     if (message && *message) {

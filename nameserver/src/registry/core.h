@@ -142,7 +142,7 @@ class Core {
 
   // core.cpp: connections.
   void begin_allocator();
-  void accept_peer();
+  void accept_peers();
   void admit(UniqueFd socket);
   void pause_accepting();
   void on_ready(std::uint32_t serial, Readiness readiness);

@@ -90,8 +90,8 @@ struct SealOptions {
 };
 
 /// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported
-/// with Gate::trap, and the process must have one thread. Irrevocable, also if the offer to the server then fails
-/// (peer_gone).
+/// with Gate::trap, and the process must have one thread (no import before had a watcher). Irrevocable, also if the offer
+/// to the server then fails (peer_gone).
 /// Errors: invalid_argument, not_supported, system_error, peer_gone.
 Status seal(Binding& binding, const SealOptions& options = {});
 

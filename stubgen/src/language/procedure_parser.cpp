@@ -32,7 +32,7 @@ ast::Callback ProcedureParser::callback(Doc doc) {
   expect(TokenKind::open_brace, "before the procedures through which clients are called back");
   while (!at(TokenKind::close_brace) && !at(TokenKind::end)) {
     try {
-      Doc procedure_doc = std::move(current_.doc);
+      Doc procedure_doc = std::exchange(current_.doc, {});
       if (!take_word("procedure")) {
         const Token found = current_;
         if (at_item()) take();                                      // recover() would stay before such a word
@@ -64,7 +64,7 @@ std::vector<ast::Parameter> ProcedureParser::parameters(bool results) {
 
 ast::Parameter ProcedureParser::parameter(bool results) {
   ast::Parameter result;
-  result.doc = std::move(current_.doc);
+  result.doc = std::exchange(current_.doc, {});
   result.direction = results ? ast::Direction::out : ast::Direction::in;
   // `in`, `out` and `inout` are directions before a name, and names before a ':'.
   if (following_.kind == TokenKind::identifier) {

@@ -31,7 +31,7 @@ ast::Enum TypeParser::enumeration(Doc doc) {
 
 ast::Enumerator TypeParser::enumerator() {
   ast::Enumerator result;
-  result.doc = std::move(current_.doc);
+  result.doc = std::exchange(current_.doc, {});
   result.name = name("the enum's value");
   if (take_if(TokenKind::equals)) result.value = number();
   return result;
@@ -80,7 +80,7 @@ ast::Record TypeParser::record(Doc doc, bool is_error) {
 
 ast::Field TypeParser::field() {
   ast::Field result;
-  result.doc = std::move(current_.doc);
+  result.doc = std::exchange(current_.doc, {});
   result.name = name("the field");
   expect(TokenKind::colon, "between the field's name and its type");
   result.type = type();

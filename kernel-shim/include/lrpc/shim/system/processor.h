@@ -40,7 +40,7 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 }
 
 /// Ticks in a microsecond, and looks at a word with a poll_delay() between them. Measured once per process, on first
-/// use (some 20 us).
+/// use (some 30 us).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
 [[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
 [[nodiscard]] inline Moment this_moment() noexcept { return {ticks(), ticks_per_microsecond()}; }

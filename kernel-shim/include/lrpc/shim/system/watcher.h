@@ -12,10 +12,10 @@ namespace lrpc::shim {
 
 /// Watches descriptors for readability or hang-up and runs callbacks on its own thread.
 ///
-/// The thread starts with the first watch, blocks all signals, sleeps in epoll_wait without a timeout (idle costs
-/// nothing) and does not survive fork: in a child, inert() is true, every watch is gone, and so is every descriptor that
-/// was watched (drop_in_fork_children): the other end must not take the child for its peer. Of what has happened by the
-/// time that it looks it reports ends before news, up to 16 at once. Thread-safe.
+/// The thread starts with the first watch, or with start(), blocks all signals, sleeps in epoll_wait without a timeout
+/// (idle costs nothing) and does not survive fork: in a child, inert() is true, every watch is gone, and so is every
+/// descriptor that was watched (drop_in_fork_children): the other end must not take the child for its peer. Of what has
+/// happened by the time that it looks it reports ends before news, up to 16 at once. Thread-safe.
 class Watcher {
  public:
   using Id = std::uint64_t;

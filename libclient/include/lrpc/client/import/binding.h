@@ -40,7 +40,8 @@ struct ImportOptions {
   /// until the server lets go. Also the longest time it may wait for an A-stack before. Over zero. Each is counted from
   /// when the call would first sleep; for a started call from when it is rung, whoever waits for it.
   std::chrono::milliseconds call_timeout = kNoLimit;
-  /// False declines the watcher thread: a server's death is then noticed by the bounded sleep (100 ms).
+  /// False declines the watcher thread, which the first import starts, even one that fails: a server's death is then
+  /// noticed by the bounded sleep (100 ms).
   bool watcher = true;
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
   /// protocol; not_supported without a watcher. Must not block. May destroy or replace the Binding if no other thread
