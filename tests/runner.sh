@@ -8,12 +8,12 @@ long_run= # "yes" for --all
 
 # Seconds that each stage takes where nothing is known: measured on two processors, without a compiler cache. What a stage
 # took the last time stands in build/.seconds.
-usual_seconds="build-debug 210
-test-debug 120
-build-asan 220
-test-asan 150
-build-tsan 160
-test-tsan 150"
+usual_seconds="build-debug 260
+test-debug 180
+build-asan 250
+test-asan 230
+build-tsan 180
+test-tsan 170"
 
 seconds_of() { # seconds_of STAGE
   { [[ -n $long_run ]] || cat build/.seconds 2>/dev/null || true; echo "$usual_seconds"; } |

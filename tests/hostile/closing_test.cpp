@@ -10,6 +10,7 @@
 #include <latch>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bad_packets.h"
@@ -18,6 +19,7 @@
 #include "lrpc/client.h"
 #include "lrpc/shim/binder/bell.h"
 #include "lrpc/shim/binder/growth.h"
+#include "lrpc/shim/binder/peer_socket.h"
 #include "raw_binding.h"
 #include "slow_to_close.h"
 #include "world.h"
@@ -59,6 +61,9 @@ class Closing : public testing::TestWithParam<Slow> {
 };
 
 std::string kind(const testing::TestParamInfo<Slow>& slow) { return name_of(slow.param); }
+
+/// This process's copy of an end that it has offered. By now it may be the last, and who closes that waits.
+void close_own_copy(lrpc::UniqueFd& fd) { shim::close_aside(std::move(fd), {}); }
 
 // ---- To a server's clerk ----
 
@@ -118,7 +123,7 @@ TEST_P(ToAClerk, in_a_line) {
     if (!asked) {
       ASSERT_TRUE(shim::offer_on_bell(attacker_->bell(), shim::BellMessage::grow, line->second.get()));
     }
-    line->second.reset();
+    close_own_copy(line->second);
     line->first.reset();
     expect_service();
   }
@@ -129,7 +134,7 @@ TEST_P(ToAClerk, in_an_offer_of_callbacks) {
   ASSERT_TRUE(pair);
   ASSERT_TRUE(send_one(pair->first.get(), 'x'));
   ASSERT_TRUE(shim::offer_on_bell(attacker_->bell(), shim::BellMessage::callback, pair->second.get()));
-  pair->second.reset();
+  close_own_copy(pair->second);
   pair->first.reset();
   attacker_.reset();
   expect_service();
