@@ -30,13 +30,8 @@ class BadDescriptors : public testing::Test {
   }
   static lrpc::Result<Conformance::Client> import_with(const lrpc::UniqueFd& region, const lrpc::UniqueFd& bell,
                                                        const lrpc::ImportOptions& options = {}) {
-    auto ends = shim::make_socket_pair();
+    auto ends = answered_pair(encoded(conformance_answer()), std::array{region.get(), bell.get()});
     if (!ends) return ends.error();
-    const int on = 1;
-    setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on,
-               sizeof on);  // as import_over() does, but before the answer
-    const std::array<int, 2> fds{region.get(), bell.get()};
-    if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
     return Conformance::Client::import_over(std::move(ends->first), options);
   }
 

@@ -182,31 +182,27 @@ TEST_F(BadMessages, about_the_interface_say_which_side_is_to_change) {
 /// A client that imports from whoever has put `packet` into its socket.
 lrpc::Result<Conformance::Client> import_from_one_who_says(std::span<const std::byte> packet,
                                                            std::span<const int> fds = {}, bool hang_up = false) {
-  auto ends = shim::make_socket_pair();
+  auto ends = answered_pair(packet, fds);
   if (!ends) return ends.error();
-  const int on = 1;
-  setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on,
-             sizeof on);  // as import_over() does, but before the answer
-  if (!send_packet(ends->second.get(), packet, fds)) return Errc::system_error;
   if (hang_up) shutdown(ends->second.get(), SHUT_WR);
   return Conformance::Client::import_over(std::move(ends->first));
 }
 
 TEST_F(BadMessages, to_a_client_are_an_error_that_says_what_is_wrong) {
   Random random(test_seed());
-  for (const Packet& packet : undecodable_packets(random, encoded(bound_answer(1)))) {
+  for (const Packet& packet : undecodable_packets(random, encoded(conformance_answer()))) {
     const auto client = import_from_one_who_says(packet);
     EXPECT_EQ(client.code(), Errc::bad_message) << packet.size();
     EXPECT_FALSE(client.error().text.empty());
   }
-  const auto another = import_from_one_who_says(of_another_version(encoded(bound_answer(1))));
+  const auto another = import_from_one_who_says(of_another_version(encoded(conformance_answer())));
   EXPECT_NE(another.error().text.find("version 9"), std::string::npos) << another.error().text;
 }
 
 TEST_F(BadMessages, to_a_client_with_too_few_or_too_many_descriptors_are_refused_and_closed) {
   for (std::size_t count = 0; count < 10; ++count) {
     const std::vector<int> fds(count, STDERR_FILENO);
-    EXPECT_EQ(import_from_one_who_says(encoded(bound_answer(1)), fds).code(), Errc::bad_message)
+    EXPECT_EQ(import_from_one_who_says(encoded(conformance_answer()), fds).code(), Errc::bad_message)
         << count << " descriptors";
   }
 }
@@ -218,7 +214,7 @@ TEST_F(BadMessages, to_a_client_with_flipped_bits_bind_or_are_refused) {
     auto bell = shim::make_socket_pair();
     ASSERT_TRUE(bell);
     const std::array<int, 2> fds{region.get(), bell->first.get()};
-    const auto client = import_from_one_who_says(with_flipped_bits(random, encoded(bound_answer(1))), fds);
+    const auto client = import_from_one_who_says(with_flipped_bits(random, encoded(conformance_answer())), fds);
     if (!client) {
       EXPECT_TRUE(client.code() == Errc::bad_message || client.code() == Errc::hash_mismatch)
           << client.error().message();
@@ -231,7 +227,7 @@ TEST_F(BadMessages, to_a_client_that_are_no_answer_are_refused) {
            shim::Exported{1}, shim::Withdrawn{}, import_request("x").body, shim::BindRequest{}, shim::Listed{}}) {
     EXPECT_EQ(import_from_one_who_says(encoded({1, body, {}, {}})).code(), Errc::bad_message);
   }
-  auto other_classes = bound_answer(1);
+  auto other_classes = conformance_answer();
   std::get<shim::Bound>(other_classes.body).classes.pop_back();
   auto bell = shim::make_socket_pair();
   ASSERT_TRUE(bell);

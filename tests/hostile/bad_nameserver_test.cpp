@@ -322,8 +322,8 @@ TEST_F(BadNameserver, that_sends_pages_that_are_none_leaves_the_server_to_its_ow
 TEST(FalseNameserverOfAClient, makes_imports_fail_with_what_is_wrong) {
   FalseNameserver nameserver;
   Random random(test_seed());
-  std::vector<Packet> packets = undecodable_packets(random, encoded(bound_answer(1)));
-  packets.push_back(encoded(bound_answer(1)));  // without its descriptors
+  std::vector<Packet> packets = undecodable_packets(random, encoded(conformance_answer()));
+  packets.push_back(encoded(conformance_answer()));  // without its descriptors
   packets.push_back(encoded({1, shim::Exported{1}, {}, {}}));
   const auto import_answered_by = [&](const Packet& packet) {
     std::optional<lrpc::Result<Conformance::Client>> client;

@@ -20,18 +20,10 @@
 
 #include "garbage.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "private_answer.h"
 #include "raw_binding.h"
-#include "send_packet.h"
 
 namespace testing_lrpc {
-
-using Packet = std::vector<std::byte>;
-
-inline Packet encoded(const lrpc::shim::BinderMessage& message) {
-  auto bytes = lrpc::shim::encode(message);
-  if (!bytes) throw std::runtime_error(bytes.error().message());
-  return *std::move(bytes);
-}
 
 /// `good` with another protocol version.
 inline Packet of_another_version(Packet good) {

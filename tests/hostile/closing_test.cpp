@@ -155,12 +155,8 @@ class ToAClient : public Closing {
   /// `slow` is among them, and given away.
   static lrpc::Result<Conformance::Client> import_with(int region, int bell, SlowToClose* slow = nullptr,
                                                        const lrpc::ImportOptions& options = {}) {
-    auto ends = shim::make_socket_pair();
+    auto ends = answered_pair(encoded(conformance_answer()), std::array{region, bell});
     if (!ends) return ends.error();
-    const int on = 1;
-    setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);  // as import_over() does
-    const std::array<int, 2> fds{region, bell};
-    if (!send_packet(ends->second.get(), encoded(bound_answer(1)), fds)) return Errc::system_error;
     if (slow != nullptr) slow->give_away_meanwhile();
     return Conformance::Client::import_over(std::move(ends->first), options);
   }

@@ -51,7 +51,7 @@ class HostileClerk {
   void run() {
     auto request = shim::receive_message(socket_.get(), kPatience);
     if (!request || !request->has_value()) return;
-    auto answer = bound_answer((*request)->request);
+    auto answer = conformance_answer((*request)->request);
     auto region = shim::create_region(conformance_layout());
     if (!region) return;
     answer.fds.push_back(*std::move(region));

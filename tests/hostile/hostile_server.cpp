@@ -149,7 +149,7 @@ bool accept_binding(int socket, Random& random, Victim& victim) {
   auto fd = shim::create_region(conformance_layout());
   auto bells = shim::make_socket_pair();
   if (!fd || !bells) die("no region or no bell");
-  shim::BinderMessage answer = bound_answer((*received)->request);
+  shim::BinderMessage answer = conformance_answer((*received)->request);
   answer.fds.push_back(duplicate(fd->get()));
   answer.fds.push_back(std::move(bells->second));
   auto region = shim::Region::map(*std::move(fd), conformance_layout());

@@ -9,6 +9,7 @@
 
 #include "conformance.types.h"
 #include "lrpc/shim/call/gates.h"
+#include "private_answer.h"
 
 namespace testing_lrpc {
 
@@ -25,12 +26,8 @@ shim::BinderMessage import_request(std::string name, shim::Gate gate) {
   return message;
 }
 
-shim::BinderMessage bound_answer(std::uint32_t request) {
-  const auto classes = Conformance::kPdl.classes;
-  shim::BinderMessage message;
-  message.request = request;
-  message.body = shim::Bound{.binding_id = 1, .nonce = {}, .server = {}, .classes = {classes.begin(), classes.end()}};
-  return message;
+shim::BinderMessage conformance_answer(std::uint32_t request) {
+  return bound_answer(Conformance::kPdl.classes, request);
 }
 
 shim::RegionLayout conformance_layout() {

@@ -14,8 +14,8 @@ namespace testing_lrpc {
 
 /// The right question of a Conformance client.
 lrpc::shim::BinderMessage import_request(std::string name, lrpc::shim::Gate gate = lrpc::shim::Gate::adaptive);
-/// The right answer of a Conformance server to `request`, without its descriptors.
-lrpc::shim::BinderMessage bound_answer(std::uint32_t request);
+/// The right answer of a Conformance server, see private_answer.h.
+lrpc::shim::BinderMessage conformance_answer(std::uint32_t request = 1);
 lrpc::shim::RegionLayout conformance_layout();
 lrpc::UniqueFd duplicate(int fd);
 

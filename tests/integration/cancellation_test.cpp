@@ -86,8 +86,8 @@ TEST_P(Cancelled, calls_that_are_under_way_end_and_their_procedures_hear_of_it) 
 }
 
 TEST_P(Cancelled, callers_are_woken_and_do_not_wait_for_their_next_look) {
-  // A caller that is not woken looks every 100 ms, so that each round takes it most of that. A caller that is woken may be
-  // held up by other load, but not in every round.
+  // A caller that is not woken looks every 100 ms, so that each round takes it most of that. A caller that is woken may
+  // be held up by other load, but not in every round.
   auto best = Clock::duration::max();
   for (int round = 0; round < 200 && best >= 50ms; ++round) {
     const Cancellation cancellation;

@@ -1,5 +1,5 @@
-// A client domain ends, in each way that there is, while it calls through every gate: its server learns of it and cleans
-// up (LRPC §5.3).
+// A client domain ends, in each way that there is, while it calls through every gate: its server learns of it and
+// cleans up (LRPC §5.3).
 #include <map>
 #include <mutex>
 #include <set>

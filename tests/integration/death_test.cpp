@@ -126,8 +126,8 @@ TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_l
   auto client = Conformance::Client::import_over(std::move(ends->second),
                                                  {.supply = lrpc::AStackSupply::fail, .call_timeout = 50ms});
   ASSERT_TRUE(client) << client.error().message();
-  // Five A-stacks of the class: after five aborted calls there is none until the server lets go. A call that ends before
-  // the server has taken it up gives its A-stack back at once.
+  // Five A-stacks of the class: after five aborted calls there is none until the server lets go. A call that ends
+  // before the server has taken it up gives its A-stack back at once.
   int aborted = 0;
   EXPECT_TRUE(eventually([&] {
     const Errc ended = client->SleepFor(0).code();

@@ -11,8 +11,8 @@ namespace {
 class Lrpcd {
  public:
   Lrpcd() { start(); }
-  /// As a service manager does, again and again: the kernel closes what an io_uring of the dead one holds, its listening
-  /// socket among it, a moment after the death.
+  /// As a service manager does, again and again: the kernel closes what an io_uring of the dead one holds, its
+  /// listening socket among it, a moment after the death.
   void start() {
     for (int attempt = 1;; ++attempt) {
       try {

@@ -1,17 +1,16 @@
 // One-way calls: sent, executed once, and nobody waits.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "eventually.h"
 #include "gates.h"
-#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/call/region.h"
 #include "poller_thread.h"
+#include "private_answer.h"
 #include "processor_time.h"
 #include "settles.h"
 #include "tasks_service.h"
@@ -144,21 +143,13 @@ TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_no
 
 TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_and_lets_it_stand) {
   namespace shim = lrpc::shim;
-  auto ends = shim::make_socket_pair();
   auto bell = shim::make_socket_pair();
   auto layout = shim::RegionLayout::of(Tasks::kPdl.classes);
-  ASSERT_TRUE(ends && bell && layout);
+  ASSERT_TRUE(bell && layout);
   auto memory = shim::create_region(*layout);
   ASSERT_TRUE(memory);
-  const int on = 1;
-  ASSERT_EQ(setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);  // as import_over() does
-  shim::BinderMessage answer;
-  answer.request = 1;
-  answer.body = shim::Bound{
-      .binding_id = 1, .nonce = {}, .server = {}, .classes = {Tasks::kPdl.classes.begin(), Tasks::kPdl.classes.end()}};
-  answer.fds.emplace_back(fcntl(memory->get(), F_DUPFD_CLOEXEC, 0));
-  answer.fds.push_back(std::move(bell->second));
-  ASSERT_TRUE(shim::send_message(ends->second.get(), answer));
+  auto ends = answered_pair(encoded(bound_answer(Tasks::kPdl.classes)), std::array{memory->get(), bell->second.get()});
+  ASSERT_TRUE(ends) << ends.error().message();
   auto client = Tasks::Client::import_over(std::move(ends->first));
   ASSERT_TRUE(client) << client.error().message();
   auto region = shim::Region::map(*std::move(memory), *std::move(layout));

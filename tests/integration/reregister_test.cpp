@@ -94,8 +94,8 @@ TEST(Reregister, importers_that_wait_while_the_nameserver_restarts_are_served) {
 }
 
 TEST(Reregister, an_importer_that_waits_gives_up_in_its_time_when_no_nameserver_comes_back) {
-  // Where the machine stands still, the nameserver may be stopped before the import, or not before its time is over: then
-  // again.
+  // Where the machine stands still, the nameserver may be stopped before the import, or not before its time is over:
+  // then again.
   for (Errc came{}; came != Errc::peer_gone;) {
     World world;
     const auto began = std::chrono::steady_clock::now();

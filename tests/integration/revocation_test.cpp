@@ -10,6 +10,7 @@
 #include "lrpc/server.h"
 #include "lrpc/shim/binder/bell.h"
 #include "mortal_test.h"
+#include "private_answer.h"
 
 namespace testing_lrpc {
 namespace {
@@ -162,23 +163,13 @@ TEST_F(Revocation, is_the_truth_in_a_fork_child_and_no_news_to_the_parent) {
 
 TEST(RevocationByTheServer, is_its_end_of_the_bell_on_which_it_can_say_nothing) {
   namespace shim = lrpc::shim;
-  auto ends = shim::make_socket_pair();
   auto bell = shim::make_socket_pair();
   auto layout = shim::RegionLayout::of(Mortal::kPdl.classes);
-  ASSERT_TRUE(ends && bell && layout);
+  ASSERT_TRUE(bell && layout);
   auto region = shim::create_region(*layout);
   ASSERT_TRUE(region);
-  const int on = 1;
-  ASSERT_EQ(setsockopt(ends->first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on), 0);  // as import_over() does
-  shim::BinderMessage answer;
-  answer.request = 1;
-  answer.body = shim::Bound{.binding_id = 1,
-                            .nonce = {},
-                            .server = {},
-                            .classes = {Mortal::kPdl.classes.begin(), Mortal::kPdl.classes.end()}};
-  answer.fds.push_back(*std::move(region));
-  answer.fds.push_back(std::move(bell->second));
-  ASSERT_TRUE(shim::send_message(ends->second.get(), answer));
+  auto ends = answered_pair(encoded(bound_answer(Mortal::kPdl.classes)), std::array{region->get(), bell->second.get()});
+  ASSERT_TRUE(ends) << ends.error().message();
   std::atomic<int> told{0};
   auto client = Mortal::Client::import_over(std::move(ends->first), {.on_revoked = [&] { ++told; }});
   ASSERT_TRUE(client) << client.error().message();

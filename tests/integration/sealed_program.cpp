@@ -147,8 +147,8 @@ bool obeys_too_well(std::uint64_t procedure) {
   return name == "Die" || name == "SleepFor" || name == "NapFor" || name == "Through";
 }
 
-/// Call words, hints, images and holes of any bits, and traps that agree with them or not: one seed, one run. Some of it
-/// is a call, so this binding is good for nothing afterwards.
+/// Call words, hints, images and holes of any bits, and traps that agree with them or not: one seed, one run. Some of
+/// it is a call, so this binding is good for nothing afterwards.
 void region_full_of_garbage(Conformance::Client& client, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto nonce = lrpc::shim::in_registers(client.binding().object().nonce());

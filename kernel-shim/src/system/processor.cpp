@@ -40,8 +40,9 @@ Reading read_together() noexcept {
   return closest;
 }
 
-/// Long enough that what a reading may be wrong by, half of what lies between its two and a tick, is a five-hundredth of
-/// it for both; with a counter of GHz some 20 us. Not longer than a millisecond, however slow the counter or clock is.
+/// Whether the readings are so far apart that their errors, together, are at most a five-hundredth of that: each may be
+/// wrong by half of what passed while it was taken, and by a tick. With a counter of GHz that takes some 20 us. A
+/// millisecond is always enough, however slow the counter or the clock is.
 bool long_enough(const Reading& first, const Reading& last) noexcept {
   constexpr std::uint64_t kParts = 500;
   return last.time - first.time >= std::chrono::milliseconds(1) ||

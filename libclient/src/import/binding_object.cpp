@@ -39,7 +39,6 @@ BindingObject::BindingObject(BindingParts parts)
       owner_(shim::this_process()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {
-  (void)shim::ticks_per_microsecond();  // measure now, not in the first call
   shim::prepare_to_close_aside();
   quarantined_.reserve(records_.size());  // put aside without allocating: that path must not fail
   for (std::uint32_t i = 0; i < records_.size(); ++i) {

@@ -48,8 +48,8 @@ bool is_watched(const ImportOptions& options) {
   return options.watcher && options.gate != Gate::trap;  // a sealed process has one thread; the kernel watches
 }
 
-/// What a process needs once for all its bindings, made while others are at work on its first: a tenth of a millisecond.
-/// What fails here fails again when it is needed, and is told then.
+/// Makes what a process needs once for all its bindings while others are at work on its first: it takes a tenth of a
+/// millisecond. What fails here fails again when it is needed, and is told then.
 void get_ready(const ImportOptions& options) {
   (void)shim::ticks_per_microsecond();
   try {

@@ -41,8 +41,8 @@ struct SealedOptions {
   /// System calls, by name, that the program may make beyond the filter's own, with any arguments. Each is a hole: one
   /// that makes descriptors or processes undoes the sealing.
   std::vector<std::string> allow{};
-  /// Its environment beyond PATH, HOME, LANG, LC_*, TERM and TZ: "NAME" passes this process's variable on, if it is set,
-  /// "NAME=VALUE" sets one, also one of those. Nothing else of this process's environment reaches the program.
+  /// Its environment beyond PATH, HOME, LANG, LC_*, TERM and TZ: "NAME" passes this process's variable on, if it is
+  /// set, "NAME=VALUE" sets one, also one of those. Nothing else of this process's environment reaches the program.
   std::vector<std::string> environment{};
   /// Kill the program at the first refused system call, instead of letting it fail with EPERM.
   bool kill_on_refusal = false;
@@ -90,8 +90,8 @@ struct SealOptions {
 };
 
 /// Seals the calling process for good: from now on `binding` is its only way out. The binding must have been imported
-/// with Gate::trap, and the process must have one thread (no import before had a watcher). Irrevocable, also if the offer
-/// to the server then fails (peer_gone).
+/// with Gate::trap, and the process must have one thread (no import before had a watcher). Irrevocable, also if the
+/// offer to the server then fails (peer_gone).
 /// Errors: invalid_argument, not_supported, system_error, peer_gone.
 Status seal(Binding& binding, const SealOptions& options = {});
 

@@ -75,7 +75,7 @@ class HostileServer {
     auto fd = shim::create_region(testing_lrpc::conformance_layout());
     auto bells = shim::make_socket_pair();
     require(fd && bells, "there are a region and a bell");
-    shim::BinderMessage answer = testing_lrpc::bound_answer((*received)->request);
+    shim::BinderMessage answer = testing_lrpc::conformance_answer((*received)->request);
     answer.fds.push_back(testing_lrpc::duplicate(fd->get()));
     answer.fds.push_back(std::move(bells->second));
     auto region = shim::Region::map(*std::move(fd), testing_lrpc::conformance_layout());
