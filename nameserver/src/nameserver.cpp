@@ -1,8 +1,8 @@
 #include "lrpc/nameserver.h"
 
+#include "core.h"
 #include "lrpc/shim/system/thread.h"
 #include "options.h"
-#include "registry/core.h"
 
 namespace lrpc::nameserver {
 

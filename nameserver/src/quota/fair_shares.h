@@ -14,7 +14,7 @@ struct Supply {
   std::uint64_t total = kNoLimit;
   std::uint64_t reserved = 0;  ///< Of that only root and the nameserver's own user can have: the privileged.
   /// Kept for users who have no more than `least`: as many of them as this divided by `least` get that, whatever the
-  /// others have. Both 0 where a user's part can be taken back for another (Core::take_connection_back).
+  /// others have. Both 0 where a user's part can be taken back for another (Peers::take_connection_back).
   std::uint64_t newcomers = 0;
   std::uint64_t least = 0;
 };

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core.h"
 #include "input.h"
 #include "lrpc/shim/binder/binder_protocol.h"
-#include "registry/core.h"
 
 namespace lrpc::nameserver {
 

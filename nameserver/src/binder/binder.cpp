@@ -1,12 +1,12 @@
-// Binding (LRPC §3.1): the importer waits while the exporter's clerk is asked; then the two are introduced.
+#include "binder.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-
-#include "registry/core.h"
+#include <utility>
 
 namespace lrpc::nameserver {
 
@@ -23,33 +23,41 @@ constexpr std::chrono::milliseconds kLongestAskAgain{1000};
 
 }  // namespace
 
+Status Binder::may_import(const Connection& client, const std::string& name, const Connection* server) {
+  Status may = policy_->may_import(WholePeer(client).get(), name, server != nullptr ? &server->peer : nullptr);
+  if (!may) peers_.log_refusal(client.peer, may.error());
+  return may;
+}
+
 // 1. An import arrives, and is put in line for its name.
-void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
+void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest body) {
   if (body.name.find('@') != std::string::npos) {
-    return fail(
+    return peers_.fail(
         peer, request,
         {Errc::remote_unavailable,
          "'" + body.name + "' is on another host: the network domain is to be asked for it, not the nameserver"});
   }
   if (!shim::valid_name(body.name)) {
-    return fail(peer, request, {Errc::invalid_argument, "'" + body.name + "' is no name that could be exported"});
+    return peers_.fail(peer, request,
+                       {Errc::invalid_argument, "'" + body.name + "' is no name that could be exported"});
   }
   if (peer.imports.size() >= options_.limits.max_imports_per_connection) {
-    return fail(peer, request, {Errc::limit_reached, "this connection has too many imports under way"});
+    return peers_.fail(peer, request, {Errc::limit_reached, "this connection has too many imports under way"});
   }
-  if (auto room = accounts_.room(peer.peer.uid, Quota::imports); !room) return fail(peer, request, room.error());
+  if (auto room = peers_.accounts().room(peer.peer.uid, Quota::imports); !room)
+    return peers_.fail(peer, request, room.error());
   if (body.principal && !is_network_domain(peer)) {
     // After a start the network domain may ask before it has said that it is one: that is no refusal for good.
-    if (!exports_.contains(shim::kNetworkName))
-      return fail(peer, request, {Errc::name_unknown, "nobody speaks for other hosts here, at present"});
-    return fail(peer, request, {Errc::not_permitted, "only this machine's network domain speaks for other hosts"});
+    if (registry_.find(shim::kNetworkName) == nullptr)
+      return peers_.fail(peer, request, {Errc::name_unknown, "nobody speaks for other hosts here, at present"});
+    return peers_.fail(peer, request,
+                       {Errc::not_permitted, "only this machine's network domain speaks for other hosts"});
   }
   // Before anything is told about the name.
-  const auto exported = exports_.find(body.name);
-  const Connection* const server = exported != exports_.end() ? exported->second.server : nullptr;
-  if (auto may = may_import(peer, body.name, server); !may) return fail(peer, request, may.error());
+  const Connection* const server = registry_.server_of(body.name);
+  if (auto may = may_import(peer, body.name, server); !may) return peers_.fail(peer, request, may.error());
   if (body.timeout_ms == 0 && server == nullptr) {
-    return fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
+    return peers_.fail(peer, request, {Errc::name_unknown, "nobody exports '" + body.name + "'"});
   }
 
   const ImportId id = ++last_import_;
@@ -61,45 +69,45 @@ void Core::on(Connection& peer, std::uint32_t request, shim::ImportRequest body)
     import.deadline = Clock::now() + std::chrono::milliseconds(import.wanted.timeout_ms);
   }
   peer.imports.insert(id);
-  accounts_.take(peer.peer.uid, Quota::imports);
+  peers_.accounts().take(peer.peer.uid, Quota::imports);
   wait_for_name(id, import);
   serve_waiting(std::string(import.wanted.name));
 }
 
 /// Whether `peer` is the process that exports kNetworkName, and lives: only then nobody else can have its pid.
-bool Core::is_network_domain(const Connection& peer) const {
-  const auto found = exports_.find(shim::kNetworkName);
-  if (found == exports_.end()) return false;
-  const Connection& network = *found->second.server;
+bool Binder::is_network_domain(const Connection& peer) const {
+  const Connection* const found = registry_.server_of(shim::kNetworkName);
+  if (found == nullptr) return false;
+  const Connection& network = *found;
   if (network.closing || network.peer.pid != peer.peer.pid || network.peer.uid != peer.peer.uid) return false;
   pollfd alive{network.pidfd.get(), POLLIN, 0};
   return ::poll(&alive, 1, 0) == 0;
 }
 
 // B8
-void Core::wait_for_name(ImportId id, Import& import) {
+void Binder::wait_for_name(ImportId id, Import& import) {
   waiting_[import.wanted.name].insert(id);
   loop_.cancel(import.timer);
   if (!import.deadline) return;
   auto wait = *import.deadline - Clock::now();
   // Where the name is there it is only a matter of turns, each of which is bounded.
-  if (exports_.contains(import.wanted.name)) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
+  if (registry_.find(import.wanted.name) != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
   const auto time_over = [this, id] { on_time_over(id); };
   import.timer = loop_.after(wait, time_over);
 }
 
 // 2. Whenever the name is there and its server can be asked once more, the first in line has its turn.
-void Core::serve_waiting(const std::string& name) {
+void Binder::serve_waiting(const std::string& name) {
   for (;;) {
-    const auto exported = exports_.find(name);
+    const Export* const exported = registry_.find(name);
     const auto waiting = waiting_.find(name);
-    if (exported == exports_.end() || waiting == waiting_.end()) return;
-    Connection& server = *exported->second.server;
+    if (exported == nullptr || waiting == waiting_.end()) return;
+    Connection& server = *exported->server;
     if (server.closing || server.binds.size() >= options_.limits.max_binds_per_server) return;
 
     const ImportId id = *waiting->second.begin();
     Import& import = imports_.at(id);
-    const auto asked = ask_clerk(id, import, exported->second);
+    const auto asked = ask_clerk(id, import, *exported);
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
     if (!asked) {
@@ -112,23 +120,23 @@ void Core::serve_waiting(const std::string& name) {
   }
 }
 
-void Core::serve_waiting_of(const Connection& server) {
+void Binder::serve_waiting_of(const Connection& server) {
   // Being served can remove nothing from the list of exports, and answers go out without touching it.
   for (const auto& [id, name] : server.exports) serve_waiting(name);
 }
 
 /// For a server that has more to read than fits, and owes no answer.
-void Core::ask_again_soon(Connection& server) {
+void Binder::ask_again_soon(Connection& server) {
   loop_.cancel(server.ask_again);
   server.ask_again_pause = std::clamp(server.ask_again_pause * 2, kFirstAskAgain, kLongestAskAgain);
   server.ask_again = loop_.after(server.ask_again_pause, [this, serial = server.serial] {
-    if (const auto found = connections_.find(serial); found != connections_.end()) serve_waiting_of(*found->second);
-    reap();
+    if (const Connection* const found = peers_.find(serial); found != nullptr) serve_waiting_of(*found);
+    peers_.reap();
   });
 }
 
 // 3. B9: the kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
-Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exported) {
+Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Export& exported) {
   Connection& server = *exported.server;
   const std::string& name = import.wanted.name;
   if (auto fits = shim::compatible(import.wanted.interface.view(), exported.interface.view()); !fits)
@@ -136,11 +144,11 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   if (auto may = may_import(*import.client, name, &server); !may) return may.error();
 
   // As far as can be told it has not read what it was sent before. That is a matter of turns, not a refusal.
-  if (!server.outbox.empty() || !room_in_flight(server, kBindFds)) return Asked::not_now;
+  if (!server.outbox.empty() || !peers_.room_in_flight(server, kBindFds)) return Asked::not_now;
 
   const uid_t user = import.client->peer.uid;
-  if (auto room = accounts_.room(user, Quota::region_bytes, exported.layout.size()); !room) return room.error();
-  if (auto room = accounts_.room(user, Quota::binds); !room) return room.error();
+  if (auto room = peers_.accounts().room(user, Quota::region_bytes, exported.layout.size()); !room) return room.error();
+  if (auto room = peers_.accounts().room(user, Quota::binds); !room) return room.error();
   auto region = shim::create_region(exported.layout);
   if (!region) return region.error();
   auto bell = shim::make_socket_pair();
@@ -164,15 +172,15 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
   ask.fds.push_back(std::move(*region));
   ask.fds.push_back(std::move(*client_pidfd));
   ask.fds.push_back(std::move(bell->second));
-  if (auto sent = send_with_fds(server, ask); !sent) {
+  if (auto sent = peers_.send_with_fds(server, ask); !sent) {
     if (sent.code() == Errc::limit_reached) return Asked::not_now;
     return Error{sent.code(), "the server of '" + name + "' cannot be asked: " + sent.error().message()};
   }
   server.ask_again_pause = {};
   bind.region = std::move(ask.fds.front());
   bind.region_bytes = exported.layout.size();
-  accounts_.take(user, Quota::region_bytes, bind.region_bytes);
-  accounts_.take(user, Quota::binds);
+  peers_.accounts().take(user, Quota::region_bytes, bind.region_bytes);
+  peers_.accounts().take(user, Quota::binds);
 
   waiting_.find(name)->second.erase(id);
   if (waiting_.find(name)->second.empty()) waiting_.erase(name);
@@ -186,14 +194,14 @@ Result<Core::Asked> Core::ask_clerk(ImportId id, Import& import, Export& exporte
 }
 
 // 4. The clerk has decided.
-void Core::on(Connection& peer, std::uint32_t request, const shim::BindReply& body) {
+void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& body) {
   const auto pending = binds_.find(body.binding_id);
   Import* import = pending != binds_.end() ? &imports_.at(pending->second) : nullptr;
   if (import == nullptr || import->bind->server != &peer) {
     // Late, because the client left or its time was over: no harm. Never asked of this peer: a forgery.
     const bool was_asked = body.binding_id >> 32 == peer.serial && (body.binding_id & 0xffff'ffff) != 0 &&
                            (body.binding_id & 0xffff'ffff) <= peer.bindings_issued;
-    if (!was_asked) protocol_error(peer, request, "BindReply: this peer was not asked about such a binding");
+    if (!was_asked) peers_.protocol_error(peer, request, "BindReply: this peer was not asked about such a binding");
     return;
   }
   const ImportId id = pending->second;
@@ -212,9 +220,9 @@ void Core::on(Connection& peer, std::uint32_t request, const shim::BindReply& bo
   serve_waiting_of(peer);
 }
 
-/// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a name
-/// waits on for the next who exports it.
-void Core::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
+/// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a
+/// name waits on for the next who exports it.
+void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
   end_bind(id, import);
   const std::string name = import.wanted.name;
   if (import.deadline && *import.deadline <= Clock::now()) {
@@ -227,7 +235,7 @@ void Core::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& serve
 }
 
 // 5. B12: the client gets its half. With the end of this function the nameserver holds nothing of the binding.
-void Core::introduce(ImportId id, Import& import) {
+void Binder::introduce(ImportId id, Import& import) {
   Connection& client = *import.client;
   PendingBind& bind = *import.bind;
   // A copy of the server's pidfd travels; the original goes on watching the server.
@@ -240,52 +248,53 @@ void Core::introduce(ImportId id, Import& import) {
   bound.fds.push_back(std::move(bind.region));
   bound.fds.push_back(std::move(server_pidfd));
   bound.fds.push_back(std::move(bind.client_bell));
-  log_about(client.peer, LogLevel::debug, describe_peer(client.peer) + " is bound to '" + import.wanted.name + "'");
+  peers_.log_about(client.peer, LogLevel::debug,
+                   describe_peer(client.peer) + " is bound to '" + import.wanted.name + "'");
   // On failure the bell's end is closed with `bound`: so the server learns that nobody comes.
-  if (auto sent = send_with_fds(client, bound); !sent) return answer_import(id, sent.error());
+  if (auto sent = peers_.send_with_fds(client, bound); !sent) return answer_import(id, sent.error());
   erase_import(id);
 }
 
 /// B10: an import's time is over: of waiting for its name, or its clerk's to answer.
-void Core::on_time_over(ImportId id) {
+void Binder::on_time_over(ImportId id) {
   const auto found = imports_.find(id);
   if (found == imports_.end()) return;
   Import& import = found->second;
   const std::string name = import.wanted.name;
   if (import.bind) {
     Connection& server = *import.bind->server;
-    log_about(import.client->peer, LogLevel::warning,
-              "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
+    peers_.log_about(import.client->peer, LogLevel::warning,
+                     "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
     answer_import(id, {Errc::timed_out, "the server of '" + name + "' did not answer"});
     serve_waiting_of(server);
-  } else if (exports_.contains(name)) {
+  } else if (registry_.find(name) != nullptr) {
     answer_import(id, {Errc::timed_out, "the server of '" + name + "' has too many imports to answer"});
   } else {
     answer_import(id, {Errc::name_unknown,
                        "nobody exported '" + name + "' within " + std::to_string(import.wanted.timeout_ms) + " ms"});
   }
-  reap();
+  peers_.reap();
 }
 
 /// B14: the clerk's answer does not matter any more; region and bell are closed.
-void Core::end_bind(ImportId id, Import& import) {
+void Binder::end_bind(ImportId id, Import& import) {
   if (!import.bind) return;
   binds_.erase(import.bind->id);
   import.bind->server->binds.erase(id);
-  accounts_.give(import.client->peer.uid, Quota::region_bytes, import.bind->region_bytes);
-  accounts_.give(import.client->peer.uid, Quota::binds);
+  peers_.accounts().give(import.client->peer.uid, Quota::region_bytes, import.bind->region_bytes);
+  peers_.accounts().give(import.client->peer.uid, Quota::binds);
   import.bind.reset();
 }
 
-void Core::answer_import(ImportId id, const Error& error) {
+void Binder::answer_import(ImportId id, const Error& error) {
   Import& import = imports_.at(id);
   Connection& client = *import.client;
   const std::uint32_t request = import.request;
   erase_import(id);
-  fail(client, request, error);
+  peers_.fail(client, request, error);
 }
 
-void Core::erase_import(ImportId id) {
+void Binder::erase_import(ImportId id) {
   Import& import = imports_.at(id);
   end_bind(id, import);
   loop_.cancel(import.timer);
@@ -294,12 +303,43 @@ void Core::erase_import(ImportId id) {
     if (waiting->second.empty()) waiting_.erase(waiting);
   }
   import.client->imports.erase(id);
-  accounts_.give(import.client->peer.uid, Quota::imports);
+  peers_.accounts().give(import.client->peer.uid, Quota::imports);
   imports_.erase(id);
 }
 
+void Binder::on_withdrawn(const std::string& name) {
+  const auto waiting = waiting_.find(name);
+  if (waiting == waiting_.end()) return;
+  const auto now = Clock::now();
+  const std::set<ImportId> ids = waiting->second;
+  for (const ImportId id : ids) {
+    Import& import = imports_.at(id);
+    if (import.deadline && *import.deadline <= now) {
+      answer_import(id, {Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"});
+    } else {
+      wait_for_name(id, import);
+    }
+  }
+}
+
+void Binder::on_new_policy() {
+  std::vector<std::pair<ImportId, Error>> refused;
+  for (const auto& [name, ids] : waiting_) {
+    const Connection* const server = registry_.server_of(name);
+    for (const ImportId id : ids) {
+      if (auto may = may_import(*imports_.at(id).client, name, server); !may) refused.emplace_back(id, may.error());
+    }
+  }
+  for (const auto& [id, why] : refused) answer_import(id, why);
+}
+
+void Binder::on_end(Connection& peer) {
+  orphan_binds(peer);
+  drop_imports(peer);
+}
+
 /// B15: the client is gone: nobody waits for these any more. Their servers may be asked by others instead.
-void Core::drop_imports(Connection& client) {
+void Binder::drop_imports(Connection& client) {
   while (!client.imports.empty()) {
     const ImportId id = *client.imports.begin();
     const auto& bind = imports_.at(id).bind;
@@ -310,7 +350,7 @@ void Core::drop_imports(Connection& client) {
 }
 
 /// B13: the server is gone while its clerk was being asked: the import waits for the name again if it has time left.
-void Core::orphan_binds(Connection& server) {
+void Binder::orphan_binds(Connection& server) {
   const std::set<ImportId> ids = server.binds;
   for (const ImportId id : ids) {
     Import& import = imports_.at(id);

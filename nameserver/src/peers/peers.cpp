@@ -1,78 +1,72 @@
-// Connections: how peers come, are heard, are answered, and go.
-#include "core.h"
+#include "peers.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <tuple>
+#include <utility>
 
 namespace lrpc::nameserver {
 
 using shim::BinderMessage;
+using std::chrono::milliseconds;
 
 namespace {
 
 constexpr int kPeersPerEvent = 32;  ///< Accepted before other events get their turn.
-constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr milliseconds kAcceptPause{100};
+/// Between two looks for messages that are not read. There are looks only while there are such messages.
+constexpr milliseconds kLongestLook{1000};
 
-/// The messages that a nameserver answers.
-template <class Body, class... Others>
-constexpr bool kOneOf = (std::is_same_v<Body, Others> || ...);
-template <class Body>
-constexpr bool kForNameserver = kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ImportRequest,
-                                       shim::BindReply, shim::ListRequest, shim::DescribeRequest, shim::WakeAllocator>;
+/// What the loss of a connection costs its user, the least first: one that is not read, an idle one, one with imports,
+/// a server. Of those that cost the same the youngest.
+auto cost(const Connection& one) {
+  int kind = 3;
+  if (one.unread.any()) {
+    kind = 0;
+  } else if (one.exports.empty()) {
+    kind = one.imports.empty() ? 1 : 2;
+  }
+  return std::tuple(kind, ~one.serial);
+}
 
 }  // namespace
 
-Core::Core(EventLoop& loop, ListenSocket listener, const NameserverOptions& options)
+Peers::Peers(EventLoop& loop, ListenSocket listener, const NameserverOptions& options,
+             UserAccounts::QuotaSource quota_of, Owner& owner)
     : loop_(loop),
       listener_(std::move(listener)),
       options_(options),
-      policy_(options.policy),
-      accounts_([this](uid_t user) { return policy_->quota(user, options_.limits.user); }, supplies_of(options_.limits),
-                ::geteuid()),
+      owner_(owner),
+      accounts_(std::move(quota_of), supplies_of(options.limits), ::geteuid()),
       user_log_(options.log) {}
 
-Core::~Core() {
-  for (const auto& [serial, peer] : connections_) {
-    loop_.forget(peer->watch);
-    loop_.forget(peer->death_watch);
-    loop_.cancel(peer->ask_again);
-  }
+Peers::~Peers() {
+  for (const auto& [serial, peer] : connections_) leave_alone(*peer);
   loop_.cancel(unread_look_);
-  for (const EventLoop::WatchId extra : extra_watches_) loop_.forget(extra);
-  loop_.forget(new_policy_watch_);
   loop_.forget(listen_watch_);
 }
 
-Status Core::begin() {
+Status Peers::begin() {
   auto listening = loop_.watch(listener_.fd(), {.readable = true}, [this](Readiness) {
     accept_peers();
     reap();
   });
   if (!listening) return listening.error();
   listen_watch_ = *listening;
-  begin_allocator();
-  if (auto begun = begin_policy(); !begun) return begun;
-  if (options_.stop_fd < 0) return {};
-  auto stopping = loop_.watch(options_.stop_fd, {.readable = true}, [this](Readiness) { loop_.stop(); });
-  if (!stopping) return stopping.error();
   return {};
 }
 
-void Core::begin_allocator() {
-  if (options_.allocator_tick == kNoLimit) return;
-  MachineLoadSource load = options_.machine_load;
-  if (!load) {
-    auto proc = proc_machine_load();
-    if (!proc) return log(LogLevel::warning, "no processors are allocated: " + proc.error().message());
-    load = *std::move(proc);
-  }
-  allocator_.emplace(loop_, options_.allocator_tick, options_.allocator_rules_always, std::move(load));
+Connection* Peers::find(std::uint32_t serial) const noexcept {
+  const auto found = connections_.find(serial);
+  return found != connections_.end() ? found->second.get() : nullptr;
 }
 
-void Core::accept_peers() {
+// ---- They come ----
+
+void Peers::accept_peers() {
   for (int i = 0; i < kPeersPerEvent; ++i) {
     UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
@@ -89,21 +83,19 @@ void Core::accept_peers() {
 }
 
 /// Without this a peer that cannot be accepted (no descriptors, no memory) would keep the loop spinning.
-void Core::pause_accepting() {
+void Peers::pause_accepting() {
   if (!loop_.change(listen_watch_, {})) return;
   accept_pause_ = loop_.after(kAcceptPause, [this] {
     if (!loop_.change(listen_watch_, {.readable = true})) pause_accepting();
   });
 }
 
-void Core::admit(UniqueFd socket) {
+void Peers::admit(UniqueFd socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
-  give_back_closed();
+  ended_.give_back_closed();
   if (short_of_memory()) return;
-  Status room = accounts_.room(who->uid, Quota::connections);
-  if (!room && take_connection_back(*who)) room = accounts_.room(who->uid, Quota::connections);
-  if (!room) {
+  if (Status room = room_for_one_more(*who); !room) {
     log_about(*who, LogLevel::warning, "turned away " + describe_peer(*who) + ": " + room.error().message());
     const shim::Failed failed{Errc::limit_reached, room.error().message()};
     // Only a courtesy; the peer learns as much from the end of file.
@@ -135,19 +127,43 @@ void Core::admit(UniqueFd socket) {
   on_ready(serial, {.readable = true});
 }
 
-void Core::on_ready(std::uint32_t serial, Readiness readiness) {
-  const auto found = connections_.find(serial);
-  if (found == connections_.end()) return;
-  Connection& peer = *found->second;
+Status Peers::room_for_one_more(const shim::Credentials& who) {
+  Status room = accounts_.room(who.uid, Quota::connections);
+  return room || !take_connection_back(who) ? room : accounts_.room(who.uid, Quota::connections);
+}
+
+/// A newcomer whose user has less than its share gets a connection of the user who has the most. Libraries connect
+/// again by themselves, so that little is lost; names may be, to whoever may export them and is faster.
+bool Peers::take_connection_back(const shim::Credentials& newcomer) {
+  const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
+  if (!user) return false;
+  Connection* found = nullptr;
+  for (const auto& [serial, one] : connections_) {
+    if (one->peer.uid == *user && !one->closing && (found == nullptr || cost(*one) < cost(*found))) found = one.get();
+  }
+  if (found == nullptr) return false;
+  log_about(found->peer, LogLevel::warning,
+            "disconnected " + describe_peer(found->peer) + ": its user has more connections than its share");
+  doom(*found);
+  reap();
+  return true;
+}
+
+// ---- They are heard ----
+
+void Peers::on_ready(std::uint32_t serial, Readiness readiness) {
+  Connection* const found = find(serial);
+  if (found == nullptr) return;
+  Connection& peer = *found;
   if (readiness.writable || readiness.hung_up) flush(peer);
   // Who will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
 
   // One message an event: the others get their turn, and to look in vain for a second costs as much as the event.
   if (!peer.closing && peer.outbox.empty()) {
-    auto message = shim::receive_message(peer.socket.get(), std::chrono::milliseconds(0), shim::Attachments::none);
+    auto message = shim::receive_message(peer.socket.get(), milliseconds(0), shim::Attachments::none);
     if (message && *message) {
-      on_message(peer, std::move(**message));
+      owner_.on_message(peer, std::move(**message));
     } else if (message.code() == Errc::bad_message) {
       protocol_error(peer, 0, message.error().text);
     } else if (!message) {
@@ -157,26 +173,9 @@ void Core::on_ready(std::uint32_t serial, Readiness readiness) {
   reap();
 }
 
-void Core::on_message(Connection& peer, BinderMessage message) {
-  std::visit(
-      [&](auto&& body) {
-        using Body = std::remove_cvref_t<decltype(body)>;
-        constexpr bool kStays = kOneOf<Body, shim::ExportRequest, shim::ImportRequest>;
-        if constexpr (kStays) {
-          if (short_of_memory()) {
-            return fail(peer, message.request, {Errc::limit_reached, "the nameserver is short of memory"});
-          }
-        }
-        if constexpr (kForNameserver<Body>) {
-          on(peer, message.request, std::forward<decltype(body)>(body));
-        } else {
-          protocol_error(peer, message.request, "only a nameserver sends this message");
-        }
-      },
-      std::move(message.body));
-}
+// ---- They are answered ----
 
-void Core::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
+void Peers::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
   if (peer.closing) return;
   look_for_unread_soon();
   BinderMessage message{request, std::move(body), {}, {}};
@@ -194,7 +193,7 @@ void Core::send(Connection& peer, std::uint32_t request, shim::BinderBody body) 
   if (!loop_.change(peer.watch, {.writable = true})) doom(peer);
 }
 
-void Core::flush(Connection& peer) {
+void Peers::flush(Connection& peer) {
   while (!peer.closing && !peer.outbox.empty()) {
     const auto sent = shim::send_message(peer.socket.get(), peer.outbox.front(), false);
     if (!sent && sent.code() == Errc::limit_reached) return;
@@ -204,13 +203,12 @@ void Core::flush(Connection& peer) {
   if (!peer.closing && !loop_.change(peer.watch, {.readable = true})) doom(peer);
 }
 
-void Core::fail(Connection& peer, std::uint32_t request, const Error& error) {
+void Peers::fail(Connection& peer, std::uint32_t request, const Error& error) {
   const std::string text = error.message();
   send(peer, request, shim::Failed{error.code, text});
 }
 
-/// Sends now or not at all: descriptors never wait in an outbox.
-Status Core::send_with_fds(Connection& peer, const BinderMessage& message) {
+Status Peers::send_with_fds(Connection& peer, const BinderMessage& message) {
   if (peer.closing) return Errc::peer_gone;
   if (!peer.outbox.empty() || !room_in_flight(peer, message.fds.size())) {
     if (auto room = accounts_.room(peer.peer.uid, Quota::descriptors_in_flight, message.fds.size()); !room) return room;
@@ -227,59 +225,97 @@ Status Core::send_with_fds(Connection& peer, const BinderMessage& message) {
   return sent;
 }
 
-void Core::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
+void Peers::refresh_in_flight(Connection& peer) {
+  if (peer.fds_in_flight == 0 || unread_bytes(peer.socket.get()) > 0) return;
+  accounts_.give(peer.peer.uid, Quota::descriptors_in_flight, peer.fds_in_flight);
+  peer.fds_in_flight = 0;
+}
+
+bool Peers::room_in_flight(Connection& peer, std::size_t fds) {
+  refresh_in_flight(peer);
+  if (peer.fds_in_flight + fds > options_.limits.max_fds_in_flight_per_connection) return false;
+  const auto room = [&] { return accounts_.room(peer.peer.uid, Quota::descriptors_in_flight, fds).has_value(); };
+  if (room()) return true;
+  for (const auto& [serial, one] : connections_) refresh_in_flight(*one);
+  ended_.give_back_read();
+  return room();
+}
+
+void Peers::look_for_unread_soon() {
+  if (unread_look_.serial != 0) return;
+  const milliseconds pause = std::min(kLongestLook, options_.unread_timeout / 4);
+  unread_look_ = loop_.after(std::max(pause, milliseconds(1)), [this] {
+    unread_look_ = {};
+    look_for_unread();
+    reap();
+  });
+}
+
+void Peers::look_for_unread() {
+  ended_.give_back_read();
+  bool any = ended_.any_unread();
+  const auto now = Unread::Clock::now();
+  const auto patience = options_.unread_timeout == kNoLimit ? Unread::Clock::duration::max()
+                                                            : Unread::Clock::duration(options_.unread_timeout);
+  for (const auto& [serial, one] : connections_) {
+    if (one->closing) continue;
+    const bool stays = one->unread.stays(unread_bytes(one->socket.get()), now, patience);
+    any = any || one->unread.any();
+    if (!stays || options_.unread_timeout == kNoLimit) continue;
+    log_about(one->peer, LogLevel::warning,
+              "disconnected " + describe_peer(one->peer) + ": it does not read its messages");
+    doom(*one);
+  }
+  if (any) look_for_unread_soon();
+}
+
+// ---- They go ----
+
+void Peers::protocol_error(Connection& peer, std::uint32_t request, std::string what) {
   if (peer.closing) return;
   log_about(peer.peer, LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": " + sanitized(what));
   fail(peer, request, {Errc::bad_message, std::move(what)});
   doom(peer);
 }
 
-/// Ends a connection. It is freed by reap() at the end of the event, so that whoever is at work on it can finish.
-void Core::doom(Connection& peer) {
+void Peers::doom(Connection& peer) {
   if (peer.closing) return;
   peer.closing = true;
-  loop_.forget(peer.watch);
-  loop_.forget(peer.death_watch);
-  loop_.cancel(peer.ask_again);
+  leave_alone(peer);
   doomed_.push_back(&peer);
 }
 
-void Core::reap() {
+/// Nothing of the loop's comes to it any more.
+void Peers::leave_alone(Connection& peer) {
+  loop_.forget(peer.watch);
+  loop_.forget(peer.death_watch);
+  loop_.cancel(peer.ask_again);
+}
+
+void Peers::reap() {
   // Freeing one connection answers others' imports, which can doom more of them.
   while (!doomed_.empty()) {
     Connection& peer = *doomed_.back();
     doomed_.pop_back();
-    remove_exports(peer);
-    orphan_binds(peer);
-    drop_imports(peer);
-    if (allocator_) allocator_->remove(peer.serial);
-    leave_unread(peer);
-    if (peer.socket) {
-      closing_.emplace_back(peer.peer.uid, peer.open);
-    } else {
-      accounts_.give(peer.peer.uid, Quota::connections);
-    }
+    owner_.on_end(peer);
+    refresh_in_flight(peer);
+    ended_.take(peer);
+    if (ended_.any_unread()) look_for_unread_soon();
     connections_.erase(peer.serial);
-    give_back_closed();
+    ended_.give_back_closed();
   }
 }
 
-/// A connection counts until its socket is closed, which can wait for its peer, on another thread.
-void Core::give_back_closed() {
-  std::erase_if(closing_, [this](const auto& one) {
-    if (!one.second.expired()) return false;
-    accounts_.give(one.first, Quota::connections);
-    return true;
-  });
-}
-
-void Core::log(LogLevel level, std::string_view line) const {
+void Peers::log(LogLevel level, std::string_view line) const {
   if (options_.log) options_.log(level, line);
 }
 
-/// What a peer can bring about as often as it likes.
-void Core::log_about(const shim::Credentials& peer, LogLevel level, std::string_view line) {
+void Peers::log_about(const shim::Credentials& peer, LogLevel level, std::string_view line) {
   user_log_.write(level, peer.uid, line);
+}
+
+void Peers::log_refusal(const shim::Credentials& peer, const Error& why) {
+  log_about(peer, LogLevel::info, describe_peer(peer) + " was refused: " + sanitized(why.message()));
 }
 
 std::string sanitized(std::string_view text) {

@@ -1,0 +1,91 @@
+// Binding (LRPC §3.1): the importer waits while the exporter's clerk is asked; then the two are introduced.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "loop/event_loop.h"
+#include "lrpc/nameserver.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "peers/peers.h"
+#include "policy/policy_in_force.h"
+#include "registry/registry.h"
+
+namespace lrpc::nameserver {
+
+/// What the nameserver holds of a binding between its BindRequest and its BindReply. Then it holds nothing.
+struct PendingBind {
+  BindingId id = 0;
+  Connection* server = nullptr;
+  shim::Nonce nonce{};
+  std::vector<AStackClass> classes;
+  UniqueFd region;
+  std::uint64_t region_bytes = 0;  ///< Charged to the client's user.
+  UniqueFd client_bell;
+};
+
+/// A request of a client to be bound: waits for its name (in Binder::waiting_), or for a clerk (`bind`).
+struct Import {
+  Connection* client = nullptr;
+  std::uint32_t request = 0;
+  shim::ImportRequest wanted;
+  std::optional<EventLoop::Clock::time_point> deadline;  ///< Of waiting for the name; none: for ever.
+  EventLoop::TimerId timer;
+  std::optional<PendingBind> bind;
+};
+
+/// On the event loop's thread.
+class Binder {
+ public:
+  Binder(EventLoop& loop, Peers& peers, const Registry& registry, const PolicyInForce& policy,
+         const NameserverOptions& options) noexcept
+      : loop_(loop), peers_(peers), registry_(registry), policy_(policy), options_(options) {}
+  Binder(const Binder&) = delete;
+  Binder& operator=(const Binder&) = delete;
+
+  // Each `on` answers one message.
+  void on(Connection& peer, std::uint32_t request, shim::ImportRequest body);
+  void on(Connection& peer, std::uint32_t request, const shim::BindReply& body);
+  /// Whenever the name is there and its server can be asked once more, the first in line has its turn.
+  void serve_waiting(const std::string& name);
+  /// Who still waits, behind others, came for a name that was there: now its own time counts, and not its turn.
+  void on_withdrawn(const std::string& name);
+  /// Its imports go, and those that its clerk was being asked about wait again.
+  void on_end(Connection& peer);
+  /// What is still to be decided the new policy decides at once.
+  void on_new_policy();
+
+ private:
+  Status may_import(const Connection& client, const std::string& name, const Connection* server);
+  void serve_waiting_of(const Connection& server);
+  [[nodiscard]] bool is_network_domain(const Connection& peer) const;
+  enum class Asked : std::uint8_t { yes, not_now };
+  Result<Asked> ask_clerk(ImportId id, Import& import, const Export& exported);
+  void ask_again_soon(Connection& server);
+  void on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server);
+  void introduce(ImportId id, Import& import);
+  void wait_for_name(ImportId id, Import& import);
+  void on_time_over(ImportId id);
+  void end_bind(ImportId id, Import& import);
+  void answer_import(ImportId id, const Error& error);
+  void erase_import(ImportId id);
+  void drop_imports(Connection& client);
+  void orphan_binds(Connection& server);
+
+  EventLoop& loop_;
+  Peers& peers_;
+  const Registry& registry_;
+  const PolicyInForce& policy_;
+  const NameserverOptions& options_;
+  ImportId last_import_ = 0;
+  std::unordered_map<ImportId, Import> imports_;
+  std::map<std::string, std::set<ImportId>, std::less<>> waiting_;  ///< By name, in order of arrival.
+  std::unordered_map<BindingId, ImportId> binds_;
+};
+
+}  // namespace lrpc::nameserver

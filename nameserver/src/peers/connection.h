@@ -1,0 +1,79 @@
+// One connection to the nameserver: a client, a server, or both.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "loop/event_loop.h"
+#include "lrpc/nameserver/policy.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "quota/unread.h"
+
+namespace lrpc::nameserver {
+
+using ExportId = std::uint64_t;
+using ImportId = std::uint64_t;   ///< Ascending: the order of ids is the order of arrival.
+using BindingId = std::uint64_t;  ///< The serial of the server's connection, and a count within it.
+
+struct Connection {
+  // Those of Peers.
+  std::uint32_t serial = 0;
+  shim::PeerSocket socket;
+  std::weak_ptr<const void> open;  ///< Expired when the socket is closed.
+  Peer peer;                       ///< Of its groups kMostGroupsKept at most: a policy gets a WholePeer.
+  EventLoop::WatchId watch = 0;
+  std::deque<shim::BinderMessage> outbox;  ///< Never with descriptors. While it is not empty nothing is read.
+  std::size_t fds_in_flight = 0;           ///< Of those sent, at most so many has the peer not read yet.
+  Unread unread;
+  bool closing = false;  ///< Nothing is sent or heard any more; Peers::reap() frees it.
+
+  // As a server, those of Registry. The pidfd is there from the first export on: a socket lives on in a forked child, a
+  // name must not.
+  UniqueFd pidfd;
+  EventLoop::WatchId death_watch = 0;
+  std::map<ExportId, std::string> exports;
+  std::size_t export_bytes = 0;
+
+  // As a server, those of Binder.
+  std::set<ImportId> binds;      ///< Imports that its clerk is being asked about.
+  EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
+  std::chrono::milliseconds ask_again_pause{0};
+  std::uint32_t bindings_issued = 0;
+
+  // As a client, that of Binder.
+  std::set<ImportId> imports;  ///< Those that have no answer yet.
+};
+
+/// As many as servers are told of, and one more: so that those are told that there are more.
+inline constexpr std::size_t kMostGroupsKept = shim::ClientCredentials::kMostGroups + 1;
+
+/// A connection's peer with all its groups. Those of who has many (up to 65,536, 256 KiB) are not kept for each
+/// connection, which no quota would count: the kernel, who keeps them with the socket, is asked again. Throws
+/// std::bad_alloc.
+class WholePeer {
+ public:
+  explicit WholePeer(const Connection& connection) : kept_(connection.peer) {
+    if (kept_.groups && kept_.groups->size() >= kMostGroupsKept)
+      whole_ = Peer{kept_, shim::peer_groups(connection.socket.get())};
+  }
+  [[nodiscard]] const Peer& get() const noexcept { return whole_ ? *whole_ : kept_; }
+
+ private:
+  const Peer& kept_;
+  std::optional<Peer> whole_;
+};
+
+/// `text` as it may be shown to somebody else: printable ASCII, at most shim::kMaxReasonLength bytes.
+std::string sanitized(std::string_view text);
+
+/// "process 12 (user 3)".
+std::string describe_peer(const shim::Credentials& peer);
+
+}  // namespace lrpc::nameserver

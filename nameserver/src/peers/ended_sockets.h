@@ -1,0 +1,50 @@
+// The sockets of connections that have ended, as long as they count against their users.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/binder/peer_socket.h"
+#include "peers/connection.h"
+#include "quota/user_accounts.h"
+
+namespace lrpc::nameserver {
+
+/// Bytes that the peer has not read yet; as good as none if the kernel does not say.
+std::uint64_t unread_bytes(int socket) noexcept;
+
+/// A connection counts until its socket is closed, which can wait for its peer, on another thread. Descriptors that the
+/// peer has not read count until they are read, or the peer's end is closed: so does Linux. Not thread-safe: the event
+/// loop's.
+class EndedSockets {
+ public:
+  explicit EndedSockets(UserAccounts& accounts) noexcept : accounts_(accounts) {}
+
+  /// The connection ends: takes what is in its accounts, and the socket if something lies in it unread. What is left of
+  /// the socket is closed with the connection.
+  void take(Connection& peer);
+  /// Some may have been closed since.
+  void give_back_closed();
+  /// Some may have been read since.
+  void give_back_read();
+  [[nodiscard]] bool any_unread() const noexcept { return !unread_.empty(); }
+
+ private:
+  struct LeftUnread {
+    shim::PeerSocket socket;
+    std::weak_ptr<const void> open;
+    uid_t user;
+    std::size_t fds;
+  };
+
+  UserAccounts& accounts_;
+  std::vector<LeftUnread> unread_;
+  std::vector<std::pair<uid_t, std::weak_ptr<const void>>> closing_;  ///< Not closed yet, and whose.
+};
+
+}  // namespace lrpc::nameserver

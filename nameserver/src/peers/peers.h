@@ -1,0 +1,96 @@
+// Connections: how peers come, are heard, are answered, and go.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "loop/event_loop.h"
+#include "loop/listen_socket.h"
+#include "lrpc/nameserver.h"
+#include "peers/connection.h"
+#include "peers/ended_sockets.h"
+#include "quota/user_accounts.h"
+#include "quota/user_log.h"
+
+namespace lrpc::nameserver {
+
+/// All connections, and what they and their users have. Everything is on the event loop's thread.
+class Peers {
+ public:
+  /// Who makes something of what peers say.
+  class Owner {
+   public:
+    virtual void on_message(Connection& peer, shim::BinderMessage message) = 0;
+    /// The connection is about to be freed: nothing may point to it afterwards. May answer and doom others.
+    virtual void on_end(Connection& peer) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  /// The loop, the options and the owner must outlive it, and the loop not run any more when it is destroyed.
+  Peers(EventLoop& loop, ListenSocket listener, const NameserverOptions& options, UserAccounts::QuotaSource quota_of,
+        Owner& owner);
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  /// Begins to listen.
+  Status begin();
+  [[nodiscard]] const std::string& socket_path() const noexcept { return listener_.path(); }
+  /// Null: it is gone.
+  [[nodiscard]] Connection* find(std::uint32_t serial) const noexcept;
+  [[nodiscard]] UserAccounts& accounts() noexcept { return accounts_; }
+
+  /// Queues what does not fit the socket. A peer that does not read its answers is doomed.
+  void send(Connection& peer, std::uint32_t request, shim::BinderBody body);
+  void fail(Connection& peer, std::uint32_t request, const Error& error);
+  /// Sends now or not at all: descriptors never wait in an outbox.
+  Status send_with_fds(Connection& peer, const shim::BinderMessage& message);
+  /// Whether so many descriptors can be sent to it: the kernel counts those in flight per user, over all of the
+  /// nameserver's peers. No peer may use that up, nor may all the peers of one user.
+  [[nodiscard]] bool room_in_flight(Connection& peer, std::size_t fds);
+  void protocol_error(Connection& peer, std::uint32_t request, std::string what);
+  /// Ends a connection. It is freed by reap() at the end of the event, so that whoever is at work on it can finish.
+  void doom(Connection& peer);
+  void reap();
+
+  [[nodiscard]] bool short_of_memory() const { return options_.short_of_memory && options_.short_of_memory(); }
+  void log(LogLevel level, std::string_view line) const;
+  /// What a peer can bring about as often as it likes.
+  void log_about(const shim::Credentials& peer, LogLevel level, std::string_view line);
+  void log_refusal(const shim::Credentials& peer, const Error& why);
+
+ private:
+  void accept_peers();
+  void pause_accepting();
+  void admit(UniqueFd socket);
+  [[nodiscard]] Status room_for_one_more(const shim::Credentials& who);
+  bool take_connection_back(const shim::Credentials& newcomer);
+  void on_ready(std::uint32_t serial, Readiness readiness);
+  void flush(Connection& peer);
+  void refresh_in_flight(Connection& peer);
+  void look_for_unread_soon();
+  void look_for_unread();
+  void leave_alone(Connection& peer);
+
+  EventLoop& loop_;
+  ListenSocket listener_;
+  const NameserverOptions& options_;
+  Owner& owner_;
+  EventLoop::WatchId listen_watch_ = 0;
+  EventLoop::TimerId accept_pause_;
+  std::uint32_t last_serial_ = 0;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;
+  std::vector<Connection*> doomed_;
+  UserAccounts accounts_;
+  UserLog user_log_;
+  EndedSockets ended_{accounts_};
+  EventLoop::TimerId unread_look_;  ///< Set while there may be something that is not read.
+};
+
+}  // namespace lrpc::nameserver

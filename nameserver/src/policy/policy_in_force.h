@@ -1,0 +1,39 @@
+// The policy in force, and the change to another one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "loop/event_loop.h"
+#include "lrpc/nameserver/policy.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::nameserver {
+
+class PolicyInForce {
+ public:
+  PolicyInForce(EventLoop& loop, std::shared_ptr<Policy> first) noexcept : loop_(loop), policy_(std::move(first)) {}
+  ~PolicyInForce() { loop_.forget(watch_); }
+  PolicyInForce(const PolicyInForce&) = delete;
+  PolicyInForce& operator=(const PolicyInForce&) = delete;
+
+  /// From now on set() is heard. `changed` is called on the loop's thread when another policy is in force.
+  Status begin(std::function<void()> changed);
+  /// Nameserver::set_policy(). Any thread.
+  void set(std::shared_ptr<Policy> policy);
+  /// On the loop's thread.
+  [[nodiscard]] Policy* operator->() const noexcept { return policy_.get(); }
+
+ private:
+  [[nodiscard]] bool take_new();
+
+  EventLoop& loop_;
+  std::shared_ptr<Policy> policy_;
+  std::mutex mutex_;
+  std::shared_ptr<Policy> new_policy_;  ///< Under the mutex: to be taken when the event is.
+  UniqueFd event_;
+  EventLoop::WatchId watch_ = 0;
+};
+
+}  // namespace lrpc::nameserver
