@@ -55,7 +55,7 @@ class WholeCall final : public Bound<WholeCall> {
 class ServerStub final : public RoundTrips<ServerStub> {
  public:
   void round_trip() noexcept {
-    EntryStub stub = ::Bench::Entry<Procedures>::kStubs[0];
+    EntryStub stub = ::Bench::Entry_<Procedures>::kStubs_[0];
     asm volatile("" : "+r"(stub));  // as in the call path, the compiler does not know which stub it is
     status_ = stub(&procedures_, context_);
     barrier();

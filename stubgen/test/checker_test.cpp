@@ -52,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"procedure A(A_outcome: int8);", "needs the name 'A_outcome'"},
         Mistake{"procedure A(AResults: int8) -> (b: int8, c: int8);", "needs the name 'AResults'"},
         Mistake{"procedure A(raised_ranges: bytes<4>);", "needs the name 'kA_raised_ranges'"},
-        Mistake{"procedure A(Impl: int8);", "the generated code uses itself"},
-        Mistake{"procedure Entry();", "the generated code uses itself"},
+        Mistake{"procedure A(std: int8);", "the generated code uses itself"},
+        Mistake{"procedure Implementation();", "the generated code uses itself"},
         Mistake{"procedure T();", "'T' is declared twice"},
         Mistake{"procedure A(T: int8);", "has the name of the interface"},
         Mistake{"record int8 { x: bool; }", "'int8' is a built-in type"},
@@ -134,14 +134,17 @@ TEST(Checker, the_order_of_declarations_does_not_matter) {
 }
 
 /// Words of the generated code that are free all the same.
-TEST(Checker, types_may_be_named_like_the_locals_of_stubs) {
-  for (const std::string name : {"impl", "context", "image", "call", "status", "get_bool"}) {
+TEST(Checker, types_may_be_named_like_what_only_stubs_use) {
+  for (const std::string name :
+       {"impl", "context", "image", "call", "status", "get_bool", "Entry", "Impl", "Starter", "signature", "kStubs"}) {
     for (const std::string& body :
          {"record " + name + " { a: int8; }", "enum " + name + " : uint8 { A }", "error " + name + " { a: int8; }",
           "handle " + name + ";", "type " + name + " = int8;"}) {
       const auto compiled = compile_body("procedure P(); " + body);
       EXPECT_TRUE(compiled.interface) << body << "\n" << compiled.diagnostics;
     }
+    const auto compiled = compile_body("record R { " + name + ": int8; } procedure " + name + "(" + name + ": int8);");
+    EXPECT_TRUE(compiled.interface) << name << "\n" << compiled.diagnostics;
   }
 }
 

@@ -20,7 +20,7 @@ TEST_P(CompiledName, that_is_a_macro_is_refused_with_a_note_or_compiles) {
 TEST_P(CompiledName, that_stands_in_the_generated_code_is_refused_with_a_note_or_compiles) {
   Names all = generated_identifiers();
   ASSERT_GT(all.size(), 200U);
-  for (const char* name : {"impl", "image", "Code", "lrpc", "std", "kStubs", "get_bool"})
+  for (const char* name : {"impl", "image", "Code", "lrpc", "std", "kPdl", "get_bool"})
     EXPECT_TRUE(all.contains(name)) << name;
   all.insert({"final", "override", "import", "module"});  // words of C++ in some places only
   expect_refused_or_compiled(GetParam(), all);

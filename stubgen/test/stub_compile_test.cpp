@@ -63,8 +63,8 @@ static_assert(Names::Implementation<NamesServer>);
 struct WrongSignature : NamesServer {
   std::int32_t raise(lrpc::CallContext& context);
 };
-static_assert(!Names::signature::raise<WrongSignature> && !Names::Implementation<WrongSignature>);
-static_assert(Names::signature::procedure<WrongSignature>);
+static_assert(!Names::signature_::raise<WrongSignature> && !Names::Implementation<WrongSignature>);
+static_assert(Names::signature_::procedure<WrongSignature>);
 
 static_assert(a::b::Options::kPdl.procedures.size() == 6);
 static_assert(std::is_nothrow_move_constructible_v<Minimal::Client>);

@@ -44,7 +44,7 @@ class Callbacks : public testing::Test {
   lrpc::Status listen() { return client_->serve_callbacks(*own_, listener_); }
   lrpc::Status serve_on(lrpc::UniqueFd socket) {
     return own_->serve_over(std::move(socket), Chatter::Callback::kPdl,
-                            Chatter::Callback::Entry<ChatterListener>::kStubs, &listener_);
+                            Chatter::Callback::Entry_<ChatterListener>::kStubs_, &listener_);
   }
   lrpc::Status offer(int fd) {
     return shim::offer_on_bell(client_->binding().object().bell(), shim::BellMessage::callback, fd);

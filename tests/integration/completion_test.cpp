@@ -15,7 +15,7 @@ namespace {
 using lrpc::CompletionQueue;
 using lrpc::Errc;
 using namespace std::chrono_literals;
-using Nap = decltype(std::declval<Tasks::Starter>().NapFor(0));
+using Nap = decltype(std::declval<Tasks::Client&>().start().NapFor(0));
 
 std::unique_ptr<CompletionQueue> make_queue() {
   auto queue = CompletionQueue::create();

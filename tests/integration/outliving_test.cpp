@@ -21,8 +21,8 @@ using lrpc::Errc;
 using lrpc::Gate;
 using namespace std::chrono_literals;
 
-using Sum = decltype(std::declval<Tasks::Starter>().Add(0, 0));
-using Nap = decltype(std::declval<Tasks::Starter>().NapFor(0));
+using Sum = decltype(std::declval<Tasks::Client&>().start().Add(0, 0));
+using Nap = decltype(std::declval<Tasks::Client&>().start().NapFor(0));
 
 /// The server stays; the client goes while calls are under way.
 class OutlivingCalls : public testing::TestWithParam<Gate> {

@@ -91,7 +91,7 @@ int serve(int socket) {
   ChatterListener listener;
   lrpc::Server own;
   const auto served = own.serve_over(lrpc::UniqueFd(socket), Chatter::Callback::kPdl,
-                                     Chatter::Callback::Entry<ChatterListener>::kStubs, &listener);
+                                     Chatter::Callback::Entry_<ChatterListener>::kStubs_, &listener);
   if (!served) return 1;
   stay();
 }

@@ -38,7 +38,7 @@ class CallStub {
   void emit_procedure();
   /// `lrpc::Result<...> Add(...)` of class Client.
   void emit_call();
-  /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter.
+  /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter_.
   void emit_start();
 
  private:

@@ -31,7 +31,7 @@ void emit_binding(Code& code, const Interface& interface) {
   code.line("explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}");
   code.line();
   code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.");
-  code.line("[[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }");
+  code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }");
   code.line();
   code.line("/// The binding that the calls go through. Owned by this Client.");
   code.line("[[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }");
@@ -45,21 +45,21 @@ void emit_serve_callbacks(Code& code) {
         "/// binding; again only when an earlier `server` is gone.",
         "/// Errors: those of Binding::offer_callback() and Server::serve_over()."})
     code.line(line);
-  code.line("template <Callback::Implementation Impl>");
+  code.line("template <Callback::Implementation Impl_>");
   code.list("[[nodiscard]] lrpc::Status serve_callbacks(",
-            {"lrpc::Server& server", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+            {"lrpc::Server& server", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
   code.indent();
   code.line("auto offered = binding_.offer_callback();");
   code.line("if (!offered) return offered.error();");
   code.list("return server.serve_over(",
-            {"std::move(*offered)", "Callback::kPdl", "Callback::Entry<Impl>::kStubs", "std::addressof(impl)",
+            {"std::move(*offered)", "Callback::kPdl", "Callback::Entry_<Impl_>::kStubs_", "std::addressof(impl)",
              "std::move(options)"},
             ");");
   code.close();
   code.line();
 }
 
-/// class Starter, without one-way procedures.
+/// class Starter_, without one-way procedures.
 void emit_starter(Code& code, const Interface& interface) {
   code.line(
       "/// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what "
@@ -67,9 +67,9 @@ void emit_starter(Code& code, const Interface& interface) {
   code.line(
       "/// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until "
       "then.");
-  code.line("class Starter {");
+  code.line("class Starter_ {");
   code.open(" public:");
-  code.line("explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
+  code.line("explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
   code.line();
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     if (!interface.procedures[i].one_way) CallStub(code, interface, i).emit_start();

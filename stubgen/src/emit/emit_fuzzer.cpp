@@ -172,7 +172,7 @@ std::string emit_fuzzer(const Interface& interface, std::string_view stem) {
   code.line();
   code.open("static void fuzz_(std::span<const std::byte> input) {");
   code.line("Fuzzed_ implementation;");
-  code.line("lrpc::fuzz::EntryFuzzer fuzzer(kPdl, Entry<Fuzzed_>::kStubs, &implementation, kHandles_);");
+  code.line("lrpc::fuzz::EntryFuzzer fuzzer(kPdl, Entry_<Fuzzed_>::kStubs_, &implementation, kHandles_);");
   code.line("fuzzer.run(input);");
   code.close();
   code.line();

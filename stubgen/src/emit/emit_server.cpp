@@ -160,7 +160,7 @@ void EntryStub::open_handles() {
     for (const Parameter* parameter : procedure_.arguments()) {
       if (!parameter->is_handle() || parameter->closes != closes) continue;
       const std::string object = closes ? parameter->name : local_(parameter->name + "_object");
-      code_.line("{}auto {} = {}.{}<typename Impl::{}>({});", closes ? "" : "const ", object, context_,
+      code_.line("{}auto {} = {}.{}<typename Impl_::{}>({});", closes ? "" : "const ", object, context_,
                  closes ? "close" : "resolve", parameter->type->name, handle(*parameter));
       code_.guard(fmt::format("{} == nullptr", object), kBadHandle);
     }
@@ -191,7 +191,7 @@ void EntryStub::run() {
   code_.line("// e: run the procedure.");
   code_.line("using {} = {};", type, result_type(procedure_));
   code_.open(fmt::format("const {0} {1} = lrpc::server::run<{0}>([&] {{", type, outcome_));
-  code_.list(fmt::format("return static_cast<Impl*>({})->{}(", impl_, procedure_.name), arguments, ");");
+  code_.list(fmt::format("return static_cast<Impl_*>({})->{}(", impl_, procedure_.name), arguments, ");");
   code_.close("});");
 }
 
@@ -272,7 +272,7 @@ void emit_table(Code& code, const Interface& interface) {
   for (const Procedure& procedure : interface.procedures)
     stubs.push_back("lrpc::server::kEntry<&" + procedure.name + ">");
   code.line("/// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).");
-  code.list(fmt::format("static constexpr std::array<lrpc::EntryStub, {}> kStubs = {{", stubs.size()), stubs, "};");
+  code.list(fmt::format("static constexpr std::array<lrpc::EntryStub, {}> kStubs_ = {{", stubs.size()), stubs, "};");
 }
 
 void emit_export(Code& code, const Interface& interface) {
@@ -280,21 +280,21 @@ void emit_export(Code& code, const Interface& interface) {
       "/// Exports {} as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several",
       interface.name);
   code.line("/// at once; it stays the caller's and must outlive the export.");
-  code.line("template <Implementation Impl>");
+  code.line("template <Implementation Impl_>");
   code.list("[[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(",
-            {"lrpc::Server& server", "std::string name", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+            {"lrpc::Server& server", "std::string name", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
   code.indent();
   code.list("return server.export_interface(",
-            {"std::move(name)", "kPdl", "Entry<Impl>::kStubs", "std::addressof(impl)", "std::move(options)"}, ");");
+            {"std::move(name)", "kPdl", "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"}, ");");
   code.close();
   code.line();
   code.line("/// Serves {} to the process at the other end of `socket`; no name, no nameserver.", interface.name);
-  code.line("template <Implementation Impl>");
+  code.line("template <Implementation Impl_>");
   code.list("[[nodiscard]] lrpc::Status serve_over(",
-            {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl& impl", "lrpc::ExportOptions options = {}"}, ") {");
+            {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
   code.indent();
   code.list("return server.serve_over(",
-            {"std::move(socket)", "kPdl", "Entry<Impl>::kStubs", "std::addressof(impl)", "std::move(options)"}, ");");
+            {"std::move(socket)", "kPdl", "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"}, ");");
   code.close();
   code.line();
 }
@@ -328,8 +328,8 @@ void emit_entry(Code& code, const Interface& interface) {
   code.line(
       "/// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is");
   code.line("/// hostile: a stub loads each value once, and looks only at its copy.");
-  code.line("template <class Impl>");
-  code.open("struct Entry {");
+  code.line("template <class Impl_>");
+  code.open("struct Entry_ {");
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) EntryStub(code, interface.procedures[i], i).emit();
   emit_table(code, interface);
   code.close("};");

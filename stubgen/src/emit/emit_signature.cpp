@@ -36,15 +36,15 @@ void emit_signature(Code& code, const Procedure& procedure) {
   const Locals local = locals_of(procedure);
   const std::string impl = local("impl");
   const std::string context = local("context");
-  std::vector<std::string> parameters = {fmt::format("Impl& {}", impl), fmt::format("lrpc::CallContext& {}", context)};
+  std::vector<std::string> parameters = {fmt::format("Impl_& {}", impl), fmt::format("lrpc::CallContext& {}", context)};
   std::vector<std::string> arguments = {context};
   for (const Parameter* parameter : received_parameters(procedure)) {
-    parameters.push_back(received_declaration(*parameter, "Impl"));
+    parameters.push_back(received_declaration(*parameter, "Impl_"));
     arguments.push_back(parameter->closes ? fmt::format("std::move({})", parameter->name) : parameter->name);
   }
   const std::string result = result_type(procedure);
   code.doc(procedure_doc(procedure));
-  code.line("template <class Impl>");
+  code.line("template <class Impl_>");
   code.list(fmt::format("concept {} = requires(", procedure.name), parameters, ") {");
   code.indent();
   if (procedure.results().empty()) {
@@ -64,17 +64,17 @@ void emit_signatures(Code& code, const Interface& interface) {
       "One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its "
       "call's context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it "
       "declares.");
-  code.line("namespace signature {");
+  code.line("namespace signature_ {");
   code.line();
   for (const Procedure& procedure : interface.procedures) emit_signature(code, procedure);
-  code.line("}  // namespace signature");
+  code.line("}  // namespace signature_");
   code.line();
   code.line("/// A class that can serve {}. For each handle it names the type of the objects behind it.",
             interface.name);
-  code.line("template <class Impl>");
+  code.line("template <class Impl_>");
   std::string all = "concept Implementation =";
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
-    const std::string term = fmt::format(" signature::{}<Impl>{}", interface.procedures[i].name,
+    const std::string term = fmt::format(" signature_::{}<Impl_>{}", interface.procedures[i].name,
                                          i + 1 == interface.procedures.size() ? ";" : " &&");
     if (all.size() + term.size() > Code::kWidth) {
       code.line(all);

@@ -107,12 +107,11 @@ constexpr std::string_view kKeywords[] = {"alignas",
                                           "xor",
                                           "xor_eq"};
 
-// What the generated code names itself, beside types and procedures; and what its stubs look up where a parameter or
-// field of the same name would hide it.
-constexpr std::string_view kGenerated[] = {
-    "Client", "Entry", "Impl",        "Implementation", "Starter", "binding",    "kPdl",      "kStubs",
-    "layout", "lrpc",  "import_over", "export_to",      "std",     "serve_over", "signature", "start"};
-constexpr std::string_view kHidden[] = {"Impl", "lrpc", "std"};
+// What the generated code names itself for its users, beside types and procedures: its other names end with '_', as no
+// declared one does. And what its stubs look up where a parameter or field of the same name would hide it.
+constexpr std::string_view kGenerated[] = {"Client", "Implementation", "binding",    "export_to", "import_over", "kPdl",
+                                           "layout", "lrpc",           "serve_over", "start",     "std"};
+constexpr std::string_view kHidden[] = {"lrpc", "std"};
 constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
                                          "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",
                                          "string", "uint16", "uint32", "uint64", "uint8"};

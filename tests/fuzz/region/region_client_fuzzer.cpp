@@ -54,14 +54,14 @@ std::uint16_t counted(void* impl, CallContext& context) {
     std::lock_guard lock(ledger().mutex);
     if (context.binding_id() == ledger().binding) ++ledger().executed;
   }
-  return Conformance::Entry<WatchfulService>::kStubs[kIndex](impl, context);
+  return Conformance::Entry_<WatchfulService>::kStubs_[kIndex](impl, context);
 }
 template <std::size_t... kIndexes>
 constexpr auto counted_stubs(std::index_sequence<kIndexes...> /*of all*/) {
   return std::array<EntryStub, sizeof...(kIndexes)>{&counted<kIndexes>...};
 }
 constexpr auto kCounted =
-    counted_stubs(std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry<WatchfulService>::kStubs)>>());
+    counted_stubs(std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry_<WatchfulService>::kStubs_)>>());
 
 std::size_t open_descriptors() {
   std::size_t count = 0;

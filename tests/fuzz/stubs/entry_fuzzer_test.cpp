@@ -56,7 +56,7 @@ TEST(EntryFuzzer, calls_procedures_with_handles_that_were_given_out) {
   const std::array<HandlePlace, 2> handles = {HandlePlace{procedure("Open"), 8, 1, true},
                                               HandlePlace{procedure("Shut"), 0, 1, false}};
   FuzzedConformance service;
-  EntryFuzzer fuzzer(Conformance::kPdl, Conformance::Entry<FuzzedConformance>::kStubs, &service, handles);
+  EntryFuzzer fuzzer(Conformance::kPdl, Conformance::Entry_<FuzzedConformance>::kStubs_, &service, handles);
   fuzzer.run(calls({{"Open", 0}, {"Shut", kKnownHandles}}));
   EXPECT_EQ(fuzzer.returned(), 2U);
   fuzzer.run(calls({{"Shut", kKnownHandles}, {"Shut", 0}}));
@@ -67,7 +67,7 @@ TEST(EntryFuzzer, runs_down_the_handles_of_a_binding_that_it_is_done_with) {
   const std::array<HandlePlace, 1> handles = {HandlePlace{procedure("Open"), 8, 1, true}};
   FuzzedConformance service;
   {
-    EntryFuzzer fuzzer(Conformance::kPdl, Conformance::Entry<FuzzedConformance>::kStubs, &service, handles);
+    EntryFuzzer fuzzer(Conformance::kPdl, Conformance::Entry_<FuzzedConformance>::kStubs_, &service, handles);
     fuzzer.run(calls({{"Open", 0}, {"Open", 0}}));
     lrpc::CallContext unused;
     EXPECT_EQ(service.LiveObjects(unused), 2U);
@@ -78,7 +78,7 @@ TEST(EntryFuzzer, runs_down_the_handles_of_a_binding_that_it_is_done_with) {
 
 /// Runs one call of Fill, whose stub is `stub`.
 void run_with(lrpc::EntryStub stub) {
-  auto stubs = Conformance::Entry<FuzzedConformance>::kStubs;
+  auto stubs = Conformance::Entry_<FuzzedConformance>::kStubs_;
   stubs[procedure("Fill")] = stub;
   FuzzedConformance service;
   EntryFuzzer fuzzer(Conformance::kPdl, stubs, &service, {});
@@ -103,7 +103,7 @@ TEST(EntryFuzzerDeathTest, ends_for_a_result_of_bytes_that_breaks_its_bound) {
     return 0;
   };
   const auto run = [] {
-    auto stubs = Conformance::Entry<FuzzedConformance>::kStubs;
+    auto stubs = Conformance::Entry_<FuzzedConformance>::kStubs_;
     stubs[procedure("SmallBytes")] = kTooLong;
     FuzzedConformance service;
     EntryFuzzer fuzzer(Conformance::kPdl, stubs, &service, {});

@@ -103,9 +103,9 @@ struct InPlace_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-class Starter {
+class Starter_ {
  public:
-  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Turn_outcome> Turn(
       const std::array<std::int32_t, 4>& a, std::array<std::array<std::uint16_t, 3>, 2>& b,
@@ -145,7 +145,7 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

@@ -23,33 +23,33 @@ namespace Arrays {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
+template <class Impl_>
 concept Turn = requires(
-    Impl& impl, lrpc::CallContext& context, const std::array<std::int32_t, 4>& a,
+    Impl_& impl, lrpc::CallContext& context, const std::array<std::int32_t, 4>& a,
     std::array<std::array<std::uint16_t, 3>, 2>& b, const std::array<std::array<Small, 2>, 2>& c,
     const std::array<Label, 2>& d) {
   { impl.Turn(context, a, b, c, d) } -> std::convertible_to<lrpc::Result<TurnResults>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept InPlace = requires(
-    Impl& impl, lrpc::CallContext& context, const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) {
+    Impl_& impl, lrpc::CallContext& context, const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) {
   { impl.InPlace(context, a, b) } -> std::convertible_to<lrpc::Result<std::uint32_t>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Arrays. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Turn<Impl> && signature::InPlace<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Turn<Impl_> && signature_::InPlace<Impl_>;
 
 /// The entry stubs of Arrays for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -76,7 +76,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<TurnResults>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Turn(context, a, b, c, d);
+      return static_cast<Impl_*>(impl)->Turn(context, a, b, c, d);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -105,7 +105,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::uint32_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->InPlace(context, a, b);
+      return static_cast<Impl_*>(impl)->InPlace(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -115,23 +115,24 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 2> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 2> kStubs_ = {
       lrpc::server::kEntry<&Turn>, lrpc::server::kEntry<&InPlace>};
 };
 
 /// Exports Arrays as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Arrays to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Arrays

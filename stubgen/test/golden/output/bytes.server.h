@@ -23,36 +23,36 @@ namespace Bytes {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
+template <class Impl_>
 concept Turn = requires(
-    Impl& impl, lrpc::CallContext& context, std::span<const std::byte> a, std::span<const std::byte> b, lrpc::Buffer& c,
-    lrpc::Buffer& d) {
+    Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> a, std::span<const std::byte> b,
+    lrpc::Buffer& c, lrpc::Buffer& d) {
   { impl.Turn(context, a, b, c, d) } -> std::convertible_to<lrpc::Result<std::uint64_t>>;
 };
 
-template <class Impl>
-concept InPlace = requires(Impl& impl, lrpc::CallContext& context, std::span<const std::byte> a, lrpc::Buffer& b) {
+template <class Impl_>
+concept InPlace = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> a, lrpc::Buffer& b) {
   impl.InPlace(context, a, b);
 };
 
-template <class Impl>
-concept OutParameter = requires(Impl& impl, lrpc::CallContext& context, std::int32_t a, lrpc::Buffer& b) {
+template <class Impl_>
+concept OutParameter = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a, lrpc::Buffer& b) {
   impl.OutParameter(context, a, b);
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Bytes. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Turn<Impl> && signature::InPlace<Impl> && signature::OutParameter<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Turn<Impl_> && signature_::InPlace<Impl_> && signature_::OutParameter<Impl_>;
 
 /// The entry stubs of Bytes for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Turn.
   static std::uint16_t Turn(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -89,7 +89,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::uint64_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Turn(context, a, b, c, d);
+      return static_cast<Impl_*>(impl)->Turn(context, a, b, c, d);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -123,7 +123,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->InPlace(context, a, b);
+      return static_cast<Impl_*>(impl)->InPlace(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -144,7 +144,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->OutParameter(context, a, b);
+      return static_cast<Impl_*>(impl)->OutParameter(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -156,23 +156,24 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 3> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 3> kStubs_ = {
       lrpc::server::kEntry<&Turn>, lrpc::server::kEntry<&InPlace>, lrpc::server::kEntry<&OutParameter>};
 };
 
 /// Exports Bytes as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Bytes to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Bytes

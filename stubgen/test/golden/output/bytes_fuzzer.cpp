@@ -65,7 +65,7 @@ using Fuzzed_ = Default_<Objects_>;
 
 static void fuzz_(std::span<const std::byte> input) {
   Fuzzed_ implementation;
-  lrpc::fuzz::EntryFuzzer fuzzer(kPdl, Entry<Fuzzed_>::kStubs, &implementation, kHandles_);
+  lrpc::fuzz::EntryFuzzer fuzzer(kPdl, Entry_<Fuzzed_>::kStubs_, &implementation, kHandles_);
   fuzzer.run(input);
 }
 

@@ -30,37 +30,37 @@ namespace Callback {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
 /// How far it is; the client may cancel.
-template <class Impl>
-concept Progress = requires(Impl& impl, lrpc::CallContext& context, const Step& step) {
+template <class Impl_>
+concept Progress = requires(Impl_& impl, lrpc::CallContext& context, const Step& step) {
   impl.Progress(context, step);
 };
 
-template <class Impl>
+template <class Impl_>
 concept Confirm = requires(
-    Impl& impl, lrpc::CallContext& context, const lrpc::String<200>& question, const std::array<bool, 3>& flags) {
+    Impl_& impl, lrpc::CallContext& context, const lrpc::String<200>& question, const std::array<bool, 3>& flags) {
   { impl.Confirm(context, question, flags) } -> std::convertible_to<lrpc::Result<ConfirmResults>>;
 };
 
 /// A name that the interface itself uses, too.
-template <class Impl>
-concept Stop = requires(Impl& impl, lrpc::CallContext& context, const std::array<lrpc::String<10>, 2>& reasons) {
+template <class Impl_>
+concept Stop = requires(Impl_& impl, lrpc::CallContext& context, const std::array<lrpc::String<10>, 2>& reasons) {
   impl.Stop(context, reasons);
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Callbacks_Callback. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Progress<Impl> && signature::Confirm<Impl> && signature::Stop<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Progress<Impl_> && signature_::Confirm<Impl_> && signature_::Stop<Impl_>;
 
 /// The entry stubs of Callbacks_Callback for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Progress.
   static std::uint16_t Progress(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -72,7 +72,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void, Cancelled>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Progress(context, step);
+      return static_cast<Impl_*>(impl)->Progress(context, step);
     });
     if (!outcome) [[unlikely]] {
       if (const auto* raised = outcome.raised<Cancelled>()) {
@@ -103,7 +103,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<ConfirmResults>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Confirm(context, question, flags);
+      return static_cast<Impl_*>(impl)->Confirm(context, question, flags);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -129,14 +129,14 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Stop(context, reasons);
+      return static_cast<Impl_*>(impl)->Stop(context, reasons);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 3> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 3> kStubs_ = {
       lrpc::server::kEntry<&Progress>, lrpc::server::kEntry<&Confirm>, lrpc::server::kEntry<&Stop>};
 };
 
@@ -184,9 +184,9 @@ struct Stop_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-class Starter {
+class Starter_ {
  public:
-  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Copy_outcome> Copy(std::string_view name) const noexcept {
     return lrpc::client::start(object_, Copy_outcome{}, name);
@@ -225,7 +225,7 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -234,12 +234,13 @@ class Client {
   /// several at once, and must outlive it. Blocks until the other side has accepted, at most 10 s. Once a
   /// binding; again only when an earlier `server` is gone.
   /// Errors: those of Binding::offer_callback() and Server::serve_over().
-  template <Callback::Implementation Impl>
-  [[nodiscard]] lrpc::Status serve_callbacks(lrpc::Server& server, Impl& impl, lrpc::ExportOptions options = {}) {
+  template <Callback::Implementation Impl_>
+  [[nodiscard]] lrpc::Status serve_callbacks(lrpc::Server& server, Impl_& impl, lrpc::ExportOptions options = {}) {
     auto offered = binding_.offer_callback();
     if (!offered) return offered.error();
     return server.serve_over(
-        std::move(*offered), Callback::kPdl, Callback::Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+        std::move(*offered), Callback::kPdl, Callback::Entry_<Impl_>::kStubs_, std::addressof(impl),
+        std::move(options));
   }
 
   /// Raises Cancelled.

@@ -99,9 +99,9 @@ struct Stop_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-class Starter {
+class Starter_ {
  public:
-  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Progress_outcome> Progress(const Step& step) const noexcept {
     return lrpc::client::start(object_, Progress_outcome{}, step);
@@ -145,7 +145,7 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }
@@ -174,29 +174,29 @@ class Client {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
-concept Copy = requires(Impl& impl, lrpc::CallContext& context, const lrpc::String<64>& name) {
+template <class Impl_>
+concept Copy = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<64>& name) {
   { impl.Copy(context, name) } -> std::convertible_to<lrpc::Result<std::uint64_t, Cancelled>>;
 };
 
-template <class Impl>
-concept Stop = requires(Impl& impl, lrpc::CallContext& context) {
+template <class Impl_>
+concept Stop = requires(Impl_& impl, lrpc::CallContext& context) {
   impl.Stop(context);
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Callbacks. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Copy<Impl> && signature::Stop<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Copy<Impl_> && signature_::Stop<Impl_>;
 
 /// The entry stubs of Callbacks for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Copy.
   static std::uint16_t Copy(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -210,7 +210,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::uint64_t, Cancelled>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Copy(context, name);
+      return static_cast<Impl_*>(impl)->Copy(context, name);
     });
     if (!outcome) [[unlikely]] {
       if (const auto* raised = outcome.raised<Cancelled>()) {
@@ -230,14 +230,14 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Stop(context);
+      return static_cast<Impl_*>(impl)->Stop(context);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 2> kStubs = {lrpc::server::kEntry<&Copy>, lrpc::server::kEntry<&Stop>};
+  static constexpr std::array<lrpc::EntryStub, 2> kStubs_ = {lrpc::server::kEntry<&Copy>, lrpc::server::kEntry<&Stop>};
 };
 
 /// The client whose call `context` is, to be called back now, or later from any thread. The first time this
@@ -254,17 +254,18 @@ struct Entry {
 
 /// Exports Callbacks as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Callbacks to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace c::d::Callbacks

@@ -23,29 +23,29 @@ namespace Enums {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
-concept Enumerations = requires(Impl& impl, lrpc::CallContext& context, Small a, Sparse& b) {
+template <class Impl_>
+concept Enumerations = requires(Impl_& impl, lrpc::CallContext& context, Small a, Sparse& b) {
   { impl.Enumerations(context, a, b) } -> std::convertible_to<lrpc::Result<Wide>>;
 };
 
-template <class Impl>
-concept Ranges = requires(Impl& impl, lrpc::CallContext& context, Month a, Below& b) {
+template <class Impl_>
+concept Ranges = requires(Impl_& impl, lrpc::CallContext& context, Month a, Below& b) {
   { impl.Ranges(context, a, b) } -> std::convertible_to<lrpc::Result<RangesResults>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Enums. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Enumerations<Impl> && signature::Ranges<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Enumerations<Impl_> && signature_::Ranges<Impl_>;
 
 /// The entry stubs of Enums for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Enumerations.
   static std::uint16_t Enumerations(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -57,7 +57,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<Wide>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Enumerations(context, a, b);
+      return static_cast<Impl_*>(impl)->Enumerations(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -80,7 +80,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<RangesResults>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Ranges(context, a, b);
+      return static_cast<Impl_*>(impl)->Ranges(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -94,23 +94,24 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 2> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 2> kStubs_ = {
       lrpc::server::kEntry<&Enumerations>, lrpc::server::kEntry<&Ranges>};
 };
 
 /// Exports Enums as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Enums to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Enums

@@ -23,71 +23,71 @@ namespace Files {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
-concept Null = requires(Impl& impl, lrpc::CallContext& context) {
+template <class Impl_>
+concept Null = requires(Impl_& impl, lrpc::CallContext& context) {
   impl.Null(context);
 };
 
-template <class Impl>
-concept Add = requires(Impl& impl, lrpc::CallContext& context, std::int32_t a, std::int32_t b) {
+template <class Impl_>
+concept Add = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a, std::int32_t b) {
   { impl.Add(context, a, b) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
 };
 
-template <class Impl>
-concept BigIn = requires(Impl& impl, lrpc::CallContext& context, const std::array<std::byte, 200>& data) {
+template <class Impl_>
+concept BigIn = requires(Impl_& impl, lrpc::CallContext& context, const std::array<std::byte, 200>& data) {
   impl.BigIn(context, data);
 };
 
-template <class Impl>
-concept BigInOut = requires(Impl& impl, lrpc::CallContext& context, std::array<std::byte, 200>& data) {
+template <class Impl_>
+concept BigInOut = requires(Impl_& impl, lrpc::CallContext& context, std::array<std::byte, 200>& data) {
   impl.BigInOut(context, data);
 };
 
 /// Opens a file.
 /// name: relative to the server's root
-template <class Impl>
-concept Open = requires(Impl& impl, lrpc::CallContext& context, const lrpc::String<255>& name, Mode mode) {
+template <class Impl_>
+concept Open = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<255>& name, Mode mode) {
   { impl.Open(context, name, mode) } -> std::convertible_to<lrpc::Result<OpenResults, NotFound>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept Write = requires(
-    Impl& impl, lrpc::CallContext& context, typename Impl::File& file, std::span<const std::byte> data) {
+    Impl_& impl, lrpc::CallContext& context, typename Impl_::File& file, std::span<const std::byte> data) {
   { impl.Write(context, file, data) } -> std::convertible_to<lrpc::Result<Cardinal>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept Read = requires(
-    Impl& impl, lrpc::CallContext& context, typename Impl::File& file, std::uint32_t count, lrpc::Buffer& data) {
+    Impl_& impl, lrpc::CallContext& context, typename Impl_::File& file, std::uint32_t count, lrpc::Buffer& data) {
   impl.Read(context, file, count, data);
 };
 
-template <class Impl>
-concept Close = requires(Impl& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl::File> file) {
+template <class Impl_>
+concept Close = requires(Impl_& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl_::File> file) {
   impl.Close(context, std::move(file));
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Files. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Null<Impl> && signature::Add<Impl> && signature::BigIn<Impl> &&
-    signature::BigInOut<Impl> && signature::Open<Impl> && signature::Write<Impl> && signature::Read<Impl> &&
-    signature::Close<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Null<Impl_> && signature_::Add<Impl_> && signature_::BigIn<Impl_> &&
+    signature_::BigInOut<Impl_> && signature_::Open<Impl_> && signature_::Write<Impl_> && signature_::Read<Impl_> &&
+    signature_::Close<Impl_>;
 
 /// The entry stubs of Files for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Null.
   static std::uint16_t Null(void* impl, lrpc::CallContext& context) {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Null(context);
+      return static_cast<Impl_*>(impl)->Null(context);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -102,7 +102,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::int32_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Add(context, a, b);
+      return static_cast<Impl_*>(impl)->Add(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -122,7 +122,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->BigIn(context, data);
+      return static_cast<Impl_*>(impl)->BigIn(context, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -139,7 +139,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->BigInOut(context, data);
+      return static_cast<Impl_*>(impl)->BigInOut(context, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -162,7 +162,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<OpenResults, NotFound>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Open(context, name, mode);
+      return static_cast<Impl_*>(impl)->Open(context, name, mode);
     });
     if (!outcome) [[unlikely]] {
       if (const auto* raised = outcome.raised<NotFound>()) {
@@ -189,12 +189,12 @@ struct Entry {
     if (!data_found) [[unlikely]] return lrpc::server::failed(lrpc::Errc::argument_too_long);
     // data is uninterpreted: used where it lies, and the caller may change it meanwhile.
     const std::span<const std::byte> data = *data_found;
-    const auto file_object = context.resolve<typename Impl::File>(file_handle);
+    const auto file_object = context.resolve<typename Impl_::File>(file_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     // e: run the procedure.
     using Outcome = lrpc::Result<Cardinal>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Write(context, *file_object, data);
+      return static_cast<Impl_*>(impl)->Write(context, *file_object, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -211,14 +211,14 @@ struct Entry {
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const auto count = lrpc::get_scalar<lrpc::CopyCode::E, std::uint32_t>(image + 8);
-    const auto file_object = context.resolve<typename Impl::File>(file_handle);
+    const auto file_object = context.resolve<typename Impl_::File>(file_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     std::byte* const data_window = lrpc::result_window(image, tail, layout::kRead_data);
     lrpc::Buffer data(std::span(data_window, layout::kRead_data.bound));
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Read(context, *file_object, count, data);
+      return static_cast<Impl_*>(impl)->Read(context, *file_object, count, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -234,19 +234,19 @@ struct Entry {
     std::byte* const image = context.image();
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const File file_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
-    auto file = context.close<typename Impl::File>(file_handle);
+    auto file = context.close<typename Impl_::File>(file_handle);
     if (file == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Close(context, std::move(file));
+      return static_cast<Impl_*>(impl)->Close(context, std::move(file));
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 8> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 8> kStubs_ = {
       lrpc::server::kEntry<&Null>, lrpc::server::kEntry<&Add>, lrpc::server::kEntry<&BigIn>,
       lrpc::server::kEntry<&BigInOut>, lrpc::server::kEntry<&Open>, lrpc::server::kEntry<&Write>,
       lrpc::server::kEntry<&Read>, lrpc::server::kEntry<&Close>};
@@ -254,17 +254,18 @@ struct Entry {
 
 /// Exports Files as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Files to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Files

@@ -23,36 +23,36 @@ namespace Handles {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
-concept Start = requires(Impl& impl, lrpc::CallContext& context, std::uint32_t limit) {
+template <class Impl_>
+concept Start = requires(Impl_& impl, lrpc::CallContext& context, std::uint32_t limit) {
   { impl.Start(context, limit) } -> std::convertible_to<lrpc::Result<Session, Busy, Refused>>;
 };
 
-template <class Impl>
-concept MakeCursor = requires(Impl& impl, lrpc::CallContext& context, typename Impl::Session& session) {
+template <class Impl_>
+concept MakeCursor = requires(Impl_& impl, lrpc::CallContext& context, typename Impl_::Session& session) {
   { impl.MakeCursor(context, session) } -> std::convertible_to<lrpc::Result<Cursor>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept Swap = requires(
-    Impl& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl::Session> from,
-    typename Impl::Cursor& cursor) {
+    Impl_& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl_::Session> from,
+    typename Impl_::Cursor& cursor) {
   { impl.Swap(context, std::move(from), cursor) } -> std::convertible_to<lrpc::Result<Session>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Handles. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Start<Impl> && signature::MakeCursor<Impl> && signature::Swap<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Start<Impl_> && signature_::MakeCursor<Impl_> && signature_::Swap<Impl_>;
 
 /// The entry stubs of Handles for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Start.
   static std::uint16_t Start(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -61,7 +61,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<Session, Busy, Refused>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Start(context, limit);
+      return static_cast<Impl_*>(impl)->Start(context, limit);
     });
     if (!outcome) [[unlikely]] {
       if (outcome.raised<Busy>() != nullptr) return 1;
@@ -82,12 +82,12 @@ struct Entry {
     std::byte* const image = context.image();
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const Session session_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
-    const auto session_object = context.resolve<typename Impl::Session>(session_handle);
+    const auto session_object = context.resolve<typename Impl_::Session>(session_handle);
     if (session_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     // e: run the procedure.
     using Outcome = lrpc::Result<Cursor>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->MakeCursor(context, *session_object);
+      return static_cast<Impl_*>(impl)->MakeCursor(context, *session_object);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -102,14 +102,14 @@ struct Entry {
     // e: copy the arguments into private memory, checking them in the same move (§3.5).
     const Session from_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 0)};
     const Cursor cursor_handle{lrpc::get_scalar<lrpc::CopyCode::E, std::uint64_t>(image + 8)};
-    const auto cursor_object = context.resolve<typename Impl::Cursor>(cursor_handle);
+    const auto cursor_object = context.resolve<typename Impl_::Cursor>(cursor_handle);
     if (cursor_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    auto from = context.close<typename Impl::Session>(from_handle);
+    auto from = context.close<typename Impl_::Session>(from_handle);
     if (from == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     // e: run the procedure.
     using Outcome = lrpc::Result<Session>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Swap(context, std::move(from), *cursor_object);
+      return static_cast<Impl_*>(impl)->Swap(context, std::move(from), *cursor_object);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -119,23 +119,24 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 3> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 3> kStubs_ = {
       lrpc::server::kEntry<&Start>, lrpc::server::kEntry<&MakeCursor>, lrpc::server::kEntry<&Swap>};
 };
 
 /// Exports Handles as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Handles to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Handles

@@ -32,9 +32,9 @@ struct Null_outcome {
 
 /// Starts calls: each function rings and returns at once (it waits at most for an A-stack); finish() of what it returns
 /// waits and gives the results. `in` arguments are copied here. What is passed by reference must stay until then.
-class Starter {
+class Starter_ {
  public:
-  explicit Starter(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+  explicit Starter_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
 
   [[nodiscard]] lrpc::Pending<Null_outcome> Null() const noexcept {
     return lrpc::client::start(object_, Null_outcome{});
@@ -67,7 +67,7 @@ class Client {
   explicit Client(lrpc::Binding binding) noexcept : binding_(std::move(binding)) {}
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
-  [[nodiscard]] Starter start() noexcept { return Starter(binding_.object()); }
+  [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

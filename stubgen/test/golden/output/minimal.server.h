@@ -23,52 +23,53 @@ namespace Minimal {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
-concept Null = requires(Impl& impl, lrpc::CallContext& context) {
+template <class Impl_>
+concept Null = requires(Impl_& impl, lrpc::CallContext& context) {
   impl.Null(context);
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Minimal. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Null<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Null<Impl_>;
 
 /// The entry stubs of Minimal for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Null.
   static std::uint16_t Null(void* impl, lrpc::CallContext& context) {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Null(context);
+      return static_cast<Impl_*>(impl)->Null(context);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 1> kStubs = {lrpc::server::kEntry<&Null>};
+  static constexpr std::array<lrpc::EntryStub, 1> kStubs_ = {lrpc::server::kEntry<&Null>};
 };
 
 /// Exports Minimal as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Minimal to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Minimal

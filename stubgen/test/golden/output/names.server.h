@@ -23,68 +23,68 @@ namespace Names {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
+template <class Impl_>
 concept Locals = requires(
-    Impl& impl_, lrpc::CallContext& context_, std::int32_t image, std::int32_t& call, std::span<const std::byte> status,
-    const lrpc::String<10>& binding, typename Impl::option& context, const std::array<std::byte, 4>& impl, type layout,
-    const version& signature, lrpc::Buffer& raised) {
+    Impl_& impl_, lrpc::CallContext& context_, std::int32_t image, std::int32_t& call,
+    std::span<const std::byte> status, const lrpc::String<10>& binding, typename Impl_::option& context,
+    const std::array<std::byte, 4>& impl, type layout, const version& signature, lrpc::Buffer& raised) {
   { impl_.Locals(
       context_, image, call, status, binding, context, impl, layout, signature,
       raised) } -> std::convertible_to<lrpc::Result<LocalsResults, error>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept Derived = requires(
-    Impl& impl, lrpc::CallContext& context, std::span<const std::byte> data, std::int32_t data_copy,
+    Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data, std::int32_t data_copy,
     std::int32_t data_found, std::int32_t data_window, std::int32_t& x, std::int32_t x_copy,
     const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>& k,
-    std::int32_t in, std::int32_t out, std::int32_t inout, typename Impl::option& file, std::int32_t file_handle,
-    std::shared_ptr<typename Impl::option> file_object, const lrpc::String<9>& text, lrpc::String<9>& text_copy,
+    std::int32_t in, std::int32_t out, std::int32_t inout, typename Impl_::option& file, std::int32_t file_handle,
+    std::shared_ptr<typename Impl_::option> file_object, const lrpc::String<9>& text, lrpc::String<9>& text_copy,
     lrpc::Buffer& copied, lrpc::Buffer& second) {
   { impl.Derived(
       context, data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, file, file_handle,
       std::move(file_object), text, text_copy, copied, second) } -> std::convertible_to<lrpc::Result<DerivedResults>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept export_name = requires(
-    Impl& impl, lrpc::CallContext& context, std::int32_t server, const lrpc::String<5>& name, std::int32_t options,
+    Impl_& impl, lrpc::CallContext& context, std::int32_t server, const lrpc::String<5>& name, std::int32_t options,
     std::int32_t socket) {
   { impl.export_name(context, server, name, options, socket) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
 };
 
-template <class Impl>
-concept raise = requires(Impl& impl, lrpc::CallContext& context, std::int32_t move) {
+template <class Impl_>
+concept raise = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t move) {
   { impl.raise(context, move) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
 };
 
-template <class Impl>
-concept Errc = requires(Impl& impl, lrpc::CallContext& context) {
+template <class Impl_>
+concept Errc = requires(Impl_& impl, lrpc::CallContext& context) {
   { impl.Errc(context) } -> std::convertible_to<lrpc::Result<std::int32_t, error>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept procedure = requires(
-    Impl& impl, lrpc::CallContext& context, std::int32_t record, std::int32_t handle, std::int32_t may_block,
+    Impl_& impl, lrpc::CallContext& context, std::int32_t record, std::int32_t handle, std::int32_t may_block,
     std::int32_t raises) {
   { impl.procedure(
       context, record, handle, may_block, raises) } -> std::convertible_to<lrpc::Result<std::int32_t, error>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Names. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Locals<Impl> && signature::Derived<Impl> && signature::export_name<Impl> &&
-    signature::raise<Impl> && signature::Errc<Impl> && signature::procedure<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Locals<Impl_> && signature_::Derived<Impl_> && signature_::export_name<Impl_> &&
+    signature_::raise<Impl_> && signature_::Errc<Impl_> && signature_::procedure<Impl_>;
 
 /// The entry stubs of Names for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Locals.
   static std::uint16_t Locals(void* impl_, lrpc::CallContext& context_) {
     std::byte* const image_ = context_.image();
@@ -115,14 +115,14 @@ struct Entry {
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const auto context_object = context_.resolve<typename Impl::option>(context_handle);
+    const auto context_object = context_.resolve<typename Impl_::option>(context_handle);
     if (context_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     std::byte* const raised_window = lrpc::result_window(image_, tail_, layout::kLocals_raised);
     lrpc::Buffer raised(std::span(raised_window, layout::kLocals_raised.bound));
     // e: run the procedure.
     using Outcome = lrpc::Result<LocalsResults, error>;
     const Outcome outcome_ = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl_)->Locals(
+      return static_cast<Impl_*>(impl_)->Locals(
           context_, image, call, status, binding, *context_object, impl, layout, signature, raised);
     });
     if (!outcome_) [[unlikely]] {
@@ -198,9 +198,9 @@ struct Entry {
     }
     // The copies are made here, once: the compiler must not read the shared image again later.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const auto file_object_ = context.resolve<typename Impl::option>(file_handle_);
+    const auto file_object_ = context.resolve<typename Impl_::option>(file_handle_);
     if (file_object_ == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
-    auto file_object = context.close<typename Impl::option>(file_object_handle);
+    auto file_object = context.close<typename Impl_::option>(file_object_handle);
     if (file_object == nullptr) [[unlikely]] return lrpc::server::failed(lrpc::Errc::bad_handle);
     std::byte* const copied_window = lrpc::result_window(image, nullptr, layout::kDerived_copied);
     lrpc::Buffer copied(std::span(copied_window, layout::kDerived_copied.bound));
@@ -209,7 +209,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome_ = lrpc::Result<DerivedResults>;
     const Outcome_ outcome = lrpc::server::run<Outcome_>([&] {
-      return static_cast<Impl*>(impl)->Derived(
+      return static_cast<Impl_*>(impl)->Derived(
           context, data, data_copy, data_found, data_window, x, x_copy, i, j, k, in, out, inout, *file_object_,
           file_handle, std::move(file_object), text, text_copy, copied, second);
     });
@@ -249,7 +249,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::int32_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->export_name(context, server, name, options, socket);
+      return static_cast<Impl_*>(impl)->export_name(context, server, name, options, socket);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -266,7 +266,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::int32_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->raise(context, move);
+      return static_cast<Impl_*>(impl)->raise(context, move);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -281,7 +281,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::int32_t, error>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Errc(context);
+      return static_cast<Impl_*>(impl)->Errc(context);
     });
     if (!outcome) [[unlikely]] {
       if (const auto* raised = outcome.raised<error>()) {
@@ -308,7 +308,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::int32_t, error>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->procedure(context, record, handle, may_block, raises);
+      return static_cast<Impl_*>(impl)->procedure(context, record, handle, may_block, raises);
     });
     if (!outcome) [[unlikely]] {
       if (const auto* raised = outcome.raised<error>()) {
@@ -325,24 +325,25 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 6> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 6> kStubs_ = {
       lrpc::server::kEntry<&Locals>, lrpc::server::kEntry<&Derived>, lrpc::server::kEntry<&export_name>,
       lrpc::server::kEntry<&raise>, lrpc::server::kEntry<&Errc>, lrpc::server::kEntry<&procedure>};
 };
 
 /// Exports Names as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Names to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Names

@@ -23,42 +23,42 @@ namespace Numbers {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
+template <class Impl_>
 concept Integers = requires(
-    Impl& impl, lrpc::CallContext& context, std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d,
+    Impl_& impl, lrpc::CallContext& context, std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d,
     std::uint8_t e, std::uint16_t f, std::uint32_t g, std::uint64_t h) {
   { impl.Integers(context, a, b, c, d, e, f, g, h) } -> std::convertible_to<lrpc::Result<IntegersResults>>;
 };
 
-template <class Impl>
-concept Floats = requires(Impl& impl, lrpc::CallContext& context, float a, double& b) {
+template <class Impl_>
+concept Floats = requires(Impl_& impl, lrpc::CallContext& context, float a, double& b) {
   { impl.Floats(context, a, b) } -> std::convertible_to<lrpc::Result<float>>;
 };
 
-template <class Impl>
-concept Bits = requires(Impl& impl, lrpc::CallContext& context, bool a, bool& b, std::byte c) {
+template <class Impl_>
+concept Bits = requires(Impl_& impl, lrpc::CallContext& context, bool a, bool& b, std::byte c) {
   { impl.Bits(context, a, b, c) } -> std::convertible_to<lrpc::Result<BitsResults>>;
 };
 
-template <class Impl>
-concept OutParameters = requires(Impl& impl, lrpc::CallContext& context, std::int32_t a) {
+template <class Impl_>
+concept OutParameters = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a) {
   { impl.OutParameters(context, a) } -> std::convertible_to<lrpc::Result<OutParametersResults>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Numbers. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Integers<Impl> && signature::Floats<Impl> && signature::Bits<Impl> &&
-    signature::OutParameters<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Integers<Impl_> && signature_::Floats<Impl_> && signature_::Bits<Impl_> &&
+    signature_::OutParameters<Impl_>;
 
 /// The entry stubs of Numbers for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Integers.
   static std::uint16_t Integers(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -74,7 +74,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<IntegersResults>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Integers(context, a, b, c, d, e, f, g, h);
+      return static_cast<Impl_*>(impl)->Integers(context, a, b, c, d, e, f, g, h);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -99,7 +99,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<float>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Floats(context, a, b);
+      return static_cast<Impl_*>(impl)->Floats(context, a, b);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -125,7 +125,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<BitsResults>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Bits(context, a, b, c);
+      return static_cast<Impl_*>(impl)->Bits(context, a, b, c);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -144,7 +144,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<OutParametersResults>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->OutParameters(context, a);
+      return static_cast<Impl_*>(impl)->OutParameters(context, a);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -155,24 +155,25 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 4> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 4> kStubs_ = {
       lrpc::server::kEntry<&Integers>, lrpc::server::kEntry<&Floats>, lrpc::server::kEntry<&Bits>,
       lrpc::server::kEntry<&OutParameters>};
 };
 
 /// Exports Numbers as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Numbers to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Numbers

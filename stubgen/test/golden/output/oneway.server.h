@@ -23,42 +23,42 @@ namespace Oneway {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
 /// Writes a line.
-template <class Impl>
-concept Log = requires(Impl& impl, lrpc::CallContext& context, Level level, const lrpc::String<200>& text) {
+template <class Impl_>
+concept Log = requires(Impl_& impl, lrpc::CallContext& context, Level level, const lrpc::String<200>& text) {
   impl.Log(context, level, text);
 };
 
-template <class Impl>
-concept Store = requires(Impl& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
+template <class Impl_>
+concept Store = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
   impl.Store(context, data);
 };
 
-template <class Impl>
-concept Tick = requires(Impl& impl, lrpc::CallContext& context) {
+template <class Impl_>
+concept Tick = requires(Impl_& impl, lrpc::CallContext& context) {
   impl.Tick(context);
 };
 
 /// How many lines there are.
-template <class Impl>
-concept Count = requires(Impl& impl, lrpc::CallContext& context) {
+template <class Impl_>
+concept Count = requires(Impl_& impl, lrpc::CallContext& context) {
   { impl.Count(context) } -> std::convertible_to<lrpc::Result<std::uint64_t>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Oneway. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Log<Impl> && signature::Store<Impl> && signature::Tick<Impl> &&
-    signature::Count<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Log<Impl_> && signature_::Store<Impl_> && signature_::Tick<Impl_> &&
+    signature_::Count<Impl_>;
 
 /// The entry stubs of Oneway for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Log.
   static std::uint16_t Log(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -74,7 +74,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Log(context, level, text);
+      return static_cast<Impl_*>(impl)->Log(context, level, text);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -92,7 +92,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Store(context, data);
+      return static_cast<Impl_*>(impl)->Store(context, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -103,7 +103,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Tick(context);
+      return static_cast<Impl_*>(impl)->Tick(context);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -115,7 +115,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::uint64_t>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Count(context);
+      return static_cast<Impl_*>(impl)->Count(context);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -125,24 +125,25 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 4> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 4> kStubs_ = {
       lrpc::server::kEntry<&Log>, lrpc::server::kEntry<&Store>, lrpc::server::kEntry<&Tick>,
       lrpc::server::kEntry<&Count>};
 };
 
 /// Exports Oneway as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Oneway to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace Oneway

@@ -23,54 +23,54 @@ namespace a::b::Options {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
 // context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
-namespace signature {
+namespace signature_ {
 
-template <class Impl>
-concept Default = requires(Impl& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
+template <class Impl_>
+concept Default = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
   impl.Default(context, data);
 };
 
-template <class Impl>
-concept Larger = requires(Impl& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
+template <class Impl_>
+concept Larger = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
   impl.Larger(context, data);
 };
 
-template <class Impl>
+template <class Impl_>
 concept Smaller = requires(
-    Impl& impl, lrpc::CallContext& context, std::span<const std::byte> data, const lrpc::String<300>& name,
+    Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data, const lrpc::String<300>& name,
     const lrpc::String<7>& tiny) {
   impl.Smaller(context, data, name, tiny);
 };
 
-template <class Impl>
-concept Small = requires(Impl& impl, lrpc::CallContext& context, const lrpc::String<16>& text) {
+template <class Impl_>
+concept Small = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<16>& text) {
   impl.Small(context, text);
 };
 
-template <class Impl>
-concept Fixed = requires(Impl& impl, lrpc::CallContext& context, const std::array<std::byte, 9000>& block) {
+template <class Impl_>
+concept Fixed = requires(Impl_& impl, lrpc::CallContext& context, const std::array<std::byte, 9000>& block) {
   { impl.Fixed(context, block) } -> std::convertible_to<lrpc::Result<std::array<std::byte, 9000>>>;
 };
 
-template <class Impl>
+template <class Impl_>
 concept Shared = requires(
-    Impl& impl, lrpc::CallContext& context, std::span<const std::byte> large, std::span<const std::byte> larger,
+    Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> large, std::span<const std::byte> larger,
     lrpc::Buffer& result, lrpc::Buffer& fits) {
   { impl.Shared(context, large, larger, result, fits) } -> std::convertible_to<lrpc::Result<lrpc::String<8000>>>;
 };
 
-}  // namespace signature
+}  // namespace signature_
 
 /// A class that can serve Options. For each handle it names the type of the objects behind it.
-template <class Impl>
-concept Implementation = signature::Default<Impl> && signature::Larger<Impl> && signature::Smaller<Impl> &&
-    signature::Small<Impl> && signature::Fixed<Impl> && signature::Shared<Impl>;
+template <class Impl_>
+concept Implementation = signature_::Default<Impl_> && signature_::Larger<Impl_> && signature_::Smaller<Impl_> &&
+    signature_::Small<Impl_> && signature_::Fixed<Impl_> && signature_::Shared<Impl_>;
 
 /// The entry stubs of Options for one implementation. The runtime enters them directly, on an E-stack, after
 /// it has claimed the call: there is no dispatch (LRPC §3.3). Each returns the call's status. The image is
 /// hostile: a stub loads each value once, and looks only at its copy.
-template <class Impl>
-struct Entry {
+template <class Impl_>
+struct Entry_ {
   /// Entry stub of procedure 0, Default.
   static std::uint16_t Default(void* impl, lrpc::CallContext& context) {
     std::byte* const image = context.image();
@@ -89,7 +89,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Default(context, data);
+      return static_cast<Impl_*>(impl)->Default(context, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -113,7 +113,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Larger(context, data);
+      return static_cast<Impl_*>(impl)->Larger(context, data);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -145,7 +145,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Smaller(context, data, name, tiny);
+      return static_cast<Impl_*>(impl)->Smaller(context, data, name, tiny);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -164,7 +164,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<void>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Small(context, text);
+      return static_cast<Impl_*>(impl)->Small(context, text);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     return 0;
@@ -181,7 +181,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<std::array<std::byte, 9000>>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Fixed(context, block);
+      return static_cast<Impl_*>(impl)->Fixed(context, block);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -220,7 +220,7 @@ struct Entry {
     // e: run the procedure.
     using Outcome = lrpc::Result<lrpc::String<8000>>;
     const Outcome outcome = lrpc::server::run<Outcome>([&] {
-      return static_cast<Impl*>(impl)->Shared(context, large, larger, result, fits);
+      return static_cast<Impl_*>(impl)->Shared(context, large, larger, result, fits);
     });
     if (!outcome) [[unlikely]] return lrpc::server::failed(context, outcome.code(), lrpc::detail::text_of(outcome));
     // e: write the results; one that breaks its own declaration goes nowhere.
@@ -238,24 +238,25 @@ struct Entry {
   }
 
   /// Indexed by procedure identifier; the addresses of the procedure descriptors (LRPC §3.1).
-  static constexpr std::array<lrpc::EntryStub, 6> kStubs = {
+  static constexpr std::array<lrpc::EntryStub, 6> kStubs_ = {
       lrpc::server::kEntry<&Default>, lrpc::server::kEntry<&Larger>, lrpc::server::kEntry<&Smaller>,
       lrpc::server::kEntry<&Small>, lrpc::server::kEntry<&Fixed>, lrpc::server::kEntry<&Shared>};
 };
 
 /// Exports Options as `name` on `server` (LRPC §3.1). `impl` is called from the server's E-stacks, from several
 /// at once; it stays the caller's and must outlive the export.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Result<lrpc::ExportId> export_to(
-    lrpc::Server& server, std::string name, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.export_interface(std::move(name), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, std::string name, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.export_interface(
+      std::move(name), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 /// Serves Options to the process at the other end of `socket`; no name, no nameserver.
-template <Implementation Impl>
+template <Implementation Impl_>
 [[nodiscard]] lrpc::Status serve_over(
-    lrpc::Server& server, lrpc::UniqueFd socket, Impl& impl, lrpc::ExportOptions options = {}) {
-  return server.serve_over(std::move(socket), kPdl, Entry<Impl>::kStubs, std::addressof(impl), std::move(options));
+    lrpc::Server& server, lrpc::UniqueFd socket, Impl_& impl, lrpc::ExportOptions options = {}) {
+  return server.serve_over(std::move(socket), kPdl, Entry_<Impl_>::kStubs_, std::addressof(impl), std::move(options));
 }
 
 }  // namespace a::b::Options
