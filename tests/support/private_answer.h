@@ -32,7 +32,7 @@ inline lrpc::shim::BinderMessage bound_answer(std::span<const lrpc::AStackClass>
   return message;
 }
 
-/// A pair of which the first end is to be imported over, and has been sent `packet` with copies of `fds`.
+/// A socket pair. `packet`, with copies of `fds`, already waits in the first end, which a client imports over.
 inline lrpc::Result<std::pair<lrpc::UniqueFd, lrpc::UniqueFd>> answered_pair(std::span<const std::byte> packet,
                                                                              std::span<const int> fds = {}) {
   auto ends = lrpc::shim::make_socket_pair();

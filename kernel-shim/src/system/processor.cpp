@@ -40,9 +40,9 @@ Reading read_together() noexcept {
   return closest;
 }
 
-/// Whether the readings are so far apart that their errors, together, are at most a five-hundredth of that: each may be
-/// wrong by half of what passed while it was taken, and by a tick. With a counter of GHz that takes some 20 us. A
-/// millisecond is always enough, however slow the counter or the clock is.
+/// Whether the readings are so far apart that their errors, together, are at most a five-hundredth of the time between
+/// them: each may be wrong by half of what passed while it was taken, and by a tick. With a counter of GHz that takes
+/// some 20 us. A millisecond is always enough, however slow the counter or the clock is.
 bool long_enough(const Reading& first, const Reading& last) noexcept {
   constexpr std::uint64_t kParts = 500;
   return last.time - first.time >= std::chrono::milliseconds(1) ||

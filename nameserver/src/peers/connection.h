@@ -23,7 +23,7 @@ using ImportId = std::uint64_t;   ///< Ascending: the order of ids is the order 
 using BindingId = std::uint64_t;  ///< The serial of the server's connection, and a count within it.
 
 struct Connection {
-  // Those of Peers.
+  // Used by Peers.
   std::uint32_t serial = 0;
   shim::PeerSocket socket;
   std::weak_ptr<const void> open;  ///< Expired when the socket is closed.
@@ -34,20 +34,20 @@ struct Connection {
   Unread unread;
   bool closing = false;  ///< Nothing is sent or heard any more; Peers::reap() frees it.
 
-  // As a server, those of Registry. The pidfd is there from the first export on: a socket lives on in a forked child, a
+  // As a server, used by Registry. The pidfd is there from the first export on: a socket lives on in a forked child, a
   // name must not.
   UniqueFd pidfd;
   EventLoop::WatchId death_watch = 0;
   std::map<ExportId, std::string> exports;
   std::size_t export_bytes = 0;
 
-  // As a server, those of Binder.
+  // As a server, used by Binder.
   std::set<ImportId> binds;      ///< Imports that its clerk is being asked about.
   EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
   std::chrono::milliseconds ask_again_pause{0};
   std::uint32_t bindings_issued = 0;
 
-  // As a client, that of Binder.
+  // As a client, used by Binder.
   std::set<ImportId> imports;  ///< Those that have no answer yet.
 };
 

@@ -18,15 +18,15 @@ namespace lrpc::nameserver {
 /// Bytes that the peer has not read yet; as good as none if the kernel does not say.
 std::uint64_t unread_bytes(int socket) noexcept;
 
-/// A connection counts until its socket is closed, which can wait for its peer, on another thread. Descriptors that the
-/// peer has not read count until they are read, or the peer's end is closed: so does Linux. Not thread-safe: the event
-/// loop's.
+/// A connection counts until its socket is closed, which can wait for its peer, on another thread. If its peer has not
+/// read all descriptors, the socket is kept, and those count in place of the connection until they are read or the
+/// peer's end is closed, as Linux counts them. Not thread-safe: the event loop's.
 class EndedSockets {
  public:
   explicit EndedSockets(UserAccounts& accounts) noexcept : accounts_(accounts) {}
 
-  /// The connection ends: takes what is in its accounts, and the socket if something lies in it unread. What is left of
-  /// the socket is closed with the connection.
+  /// The connection ends: takes over what it counts for, and its socket if it has descriptors in flight. Their number
+  /// must be that of now. Else the socket is closed with the connection.
   void take(Connection& peer);
   /// Some may have been closed since.
   void give_back_closed();

@@ -129,7 +129,8 @@ void Peers::admit(UniqueFd socket) {
 
 Status Peers::room_for_one_more(const shim::Credentials& who) {
   Status room = accounts_.room(who.uid, Quota::connections);
-  return room || !take_connection_back(who) ? room : accounts_.room(who.uid, Quota::connections);
+  if (!room && take_connection_back(who)) room = accounts_.room(who.uid, Quota::connections);
+  return room;
 }
 
 /// A newcomer whose user has less than its share gets a connection of the user who has the most. Libraries connect
@@ -285,7 +286,7 @@ void Peers::doom(Connection& peer) {
   doomed_.push_back(&peer);
 }
 
-/// Nothing of the loop's comes to it any more.
+/// The loop calls nobody about it any more.
 void Peers::leave_alone(Connection& peer) {
   loop_.forget(peer.watch);
   loop_.forget(peer.death_watch);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "loop/event_loop.h"
 #include "lrpc/nameserver/policy.h"

@@ -291,10 +291,12 @@ void emit_export(Code& code, const Interface& interface) {
   code.line("/// Serves {} to the process at the other end of `socket`; no name, no nameserver.", interface.name);
   code.line("template <Implementation Impl_>");
   code.list("[[nodiscard]] lrpc::Status serve_over(",
-            {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl_& impl", "lrpc::ExportOptions options = {}"}, ") {");
+            {"lrpc::Server& server", "lrpc::UniqueFd socket", "Impl_& impl", "lrpc::ExportOptions options = {}"},
+            ") {");
   code.indent();
   code.list("return server.serve_over(",
-            {"std::move(socket)", "kPdl", "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"}, ");");
+            {"std::move(socket)", "kPdl", "Entry_<Impl_>::kStubs_", "std::addressof(impl)", "std::move(options)"},
+            ");");
   code.close();
   code.line();
 }
