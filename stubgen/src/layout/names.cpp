@@ -107,8 +107,8 @@ constexpr std::string_view kKeywords[] = {"alignas",
                                           "xor",
                                           "xor_eq"};
 
-// Fixed names of the generated code that declarations may not have; its other fixed names end with '_'. (Scope checks the
-// names that are made from declared ones.) And what its stubs look up where a parameter or field would hide it.
+// Fixed names of the generated code that declarations may not have; its other fixed names end with '_'. (Scope checks
+// the names that are made from declared ones.) And what its stubs look up where a parameter or field would hide it.
 constexpr std::string_view kGenerated[] = {"Client", "Implementation", "binding",    "export_to", "import_over", "kPdl",
                                            "layout", "lrpc",           "serve_over", "start",     "std"};
 constexpr std::string_view kHidden[] = {"lrpc", "std"};
