@@ -60,8 +60,8 @@ template <std::size_t... kIndexes>
 constexpr auto counted_stubs(std::index_sequence<kIndexes...> /*of all*/) {
   return std::array<EntryStub, sizeof...(kIndexes)>{&counted<kIndexes>...};
 }
-constexpr auto kCounted =
-    counted_stubs(std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry_<WatchfulService>::kStubs_)>>());
+constexpr auto kCounted = counted_stubs(
+    std::make_index_sequence<std::tuple_size_v<decltype(Conformance::Entry_<WatchfulService>::kStubs_)>>());
 
 std::size_t open_descriptors() {
   std::size_t count = 0;
