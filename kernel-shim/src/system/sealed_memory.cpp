@@ -20,8 +20,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Huge pages come from a pool that may be empty: a peer that punches a hole would have our next access die of SIGBUS.
 /// Their files say so in their block size. Files of ordinary memory may say so, too, where the administrator has made
-/// huge pages their default; but only the former refuse an offset that is no multiple of their page (mmap(2), "Huge page
-/// (Huge TLB) mappings"). (Where the administrator forbids overcommitment, the commit limit does the same to any memfd.)
+/// huge pages their default; but only the former refuse an offset that is no multiple of their page (mmap(2), "Huge
+/// page (Huge TLB) mappings"). (Where the administrator forbids overcommitment, the commit limit does the same to any
+/// memfd.)
 Status check_page_size(int fd, const struct stat& status, const std::string& what) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (status.st_blksize >= 0 && static_cast<std::size_t>(status.st_blksize) <= page) return {};

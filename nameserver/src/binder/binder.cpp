@@ -96,6 +96,17 @@ void Binder::wait_for_name(ImportId id, Import& import) {
   import.timer = loop_.after(wait, time_over);
 }
 
+/// Its name, or the server of it, has gone. If it has time left it waits for the next who exports the name, and this is
+/// true; else it is answered with `late`.
+bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
+  if (import.deadline && *import.deadline <= Clock::now()) {
+    answer_import(id, late);
+    return false;
+  }
+  wait_for_name(id, import);
+  return true;
+}
+
 // 2. Whenever the name is there and its server can be asked once more, the first in line has its turn.
 void Binder::serve_waiting(const std::string& name) {
   for (;;) {
@@ -224,12 +235,7 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
 /// name waits on for the next who exports it.
 void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
   end_bind(id, import);
-  const std::string name = import.wanted.name;
-  if (import.deadline && *import.deadline <= Clock::now()) {
-    answer_import(id, {Errc::name_unknown, "'" + name + "' was withdrawn"});
-  } else {
-    wait_for_name(id, import);
-  }
+  wait_on(id, import, {Errc::name_unknown, "'" + import.wanted.name + "' was withdrawn"});
   // Not at once: a server that keeps such a name, and says this of it for ever, must not keep us busy.
   ask_again_soon(server);
 }
@@ -310,16 +316,9 @@ void Binder::erase_import(ImportId id) {
 void Binder::on_withdrawn(const std::string& name) {
   const auto waiting = waiting_.find(name);
   if (waiting == waiting_.end()) return;
-  const auto now = Clock::now();
+  const Error late{Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"};
   const std::set<ImportId> ids = waiting->second;
-  for (const ImportId id : ids) {
-    Import& import = imports_.at(id);
-    if (import.deadline && *import.deadline <= now) {
-      answer_import(id, {Errc::name_unknown, "'" + name + "' was withdrawn before its turn came"});
-    } else {
-      wait_for_name(id, import);
-    }
-  }
+  for (const ImportId id : ids) wait_on(id, imports_.at(id), late);
 }
 
 void Binder::on_new_policy() {
@@ -356,12 +355,7 @@ void Binder::orphan_binds(Connection& server) {
     Import& import = imports_.at(id);
     end_bind(id, import);
     const std::string name = import.wanted.name;
-    if (import.deadline && *import.deadline <= Clock::now()) {
-      answer_import(id, {Errc::peer_gone, "the server of '" + name + "' went away"});
-    } else {
-      wait_for_name(id, import);
-      serve_waiting(name);
-    }
+    if (wait_on(id, import, {Errc::peer_gone, "the server of '" + name + "' went away"})) serve_waiting(name);
   }
 }
 

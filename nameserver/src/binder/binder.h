@@ -70,6 +70,7 @@ class Binder {
   void on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server);
   void introduce(ImportId id, Import& import);
   void wait_for_name(ImportId id, Import& import);
+  bool wait_on(ImportId id, Import& import, const Error& late);
   void on_time_over(ImportId id);
   void end_bind(ImportId id, Import& import);
   void answer_import(ImportId id, const Error& error);
