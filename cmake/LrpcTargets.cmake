@@ -1,5 +1,14 @@
 # One way to make a library, a program or a test of this project: warnings private, sanitizers in one place, aliases.
 
+# The tests' programs are many: lld links them in a fifth of the time.
+if(LRPC_BUILD_TESTS)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=lld LRPC_HAVE_LLD)
+  if(LRPC_HAVE_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
+endif()
+
 # lrpc_options(target): warnings and sanitizers, never seen by users of the target.
 function(lrpc_options target)
   # The sanitizers' builds compile what the plain one has warned of already.
