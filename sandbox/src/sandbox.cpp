@@ -16,7 +16,7 @@
 #include "lrpc/shim/system/processor.h"
 #include "system_calls.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(LRPC_COUNTING_ENDS)  // the last: coverage
 #define LRPC_SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -32,7 +32,7 @@ constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
 #endif
-constexpr const char* kNotWithSanitizer = "not in a build with a sanitizer, whose runtime opens files and traces";
+constexpr const char* kNotWithSanitizer = "not in a build whose runtime (a sanitizer, coverage) opens files";
 
 /// Of this process; 1 where /proc is not there to say it.
 std::size_t count_threads() noexcept {

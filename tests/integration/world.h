@@ -19,6 +19,13 @@
 
 namespace testing_lrpc {
 
+/// The signal at which a process of `./do coverage` writes down what it has counted, and ends; 0: none counts.
+#ifdef LRPC_COUNTING_ENDS
+inline constexpr int kCountingEnds = LRPC_COUNTING_ENDS;
+#else
+inline constexpr int kCountingEnds = 0;
+#endif
+
 /// A child process that is killed at the latest when this goes.
 class Process {
  public:
@@ -33,7 +40,10 @@ class Process {
     }
     return *this;
   }
-  ~Process() { kill_and_wait(); }
+  ~Process() {
+    if constexpr (kCountingEnds != 0) end_counting();
+    kill_and_wait();
+  }
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void send(int signal) const { ::kill(pid_, signal); }
   void kill_and_wait(int signal = SIGKILL) {
@@ -44,6 +54,9 @@ class Process {
   }
 
  private:
+  /// For some seconds: one that is stopped, or stuck, does not.
+  void end_counting() const;
+
   pid_t pid_ = -1;
 };
 
