@@ -49,7 +49,7 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
     ++counted.refused;
     return session.finish(SelectHeader::kLoop, Message(host().pool()));
   }
-  Result<ChannelPool*> pool = pool_to(route->second);
+  Result<ChannelPool*> pool = pools().to(route->second);
   if (!pool) return session.finish(SelectHeader::kUnreachable, Message(host().pool()));
   std::byte* const to = request.push(SelectHeader::kSize);
   if (to == nullptr) return session.finish(SelectHeader::kBusy, Message(host().pool()));
@@ -107,15 +107,10 @@ ProtocolKind forwarding_select_kind() {
   kind.options.push_back({"hops", OptionType::number, "hosts that may forward one request, 1 to 255; default 4"});
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     ForwardingSelectOptions options;
-    options.select.channels = parts.options.number("channels", options.select.channels);
-    options.select.idle = parts.options.duration("idle", options.select.idle);
+    Result<ChannelPoolOptions> select = channel_pool_options(parts.options);
+    if (!select) return select.error();
+    options.select = *select;
     const std::uint64_t hops = parts.options.number("hops", options.hops);
-    options.select.queue = parts.options.number("queue", options.select.queue);
-    if (options.select.queue < 1) return Error{Errc::invalid_argument, "queue must be at least 1"};
-    if (options.select.channels < 1 || options.select.channels > 1024)
-      return Error{Errc::invalid_argument, "channels must be from 1 to 1024"};
-    if (options.select.idle < std::chrono::milliseconds(1))
-      return Error{Errc::invalid_argument, "idle must be at least 1ms"};
     if (hops < 1 || hops > 255) return Error{Errc::invalid_argument, "hops must be from 1 to 255"};
     options.hops = static_cast<std::uint8_t>(hops);
     auto routes = parse_routes(parts.options.text("routes"));

@@ -11,7 +11,7 @@
 namespace lrpc::netrpc {
 
 struct ForwardingSelectOptions {
-  SelectOptions select;
+  ChannelPoolOptions select;
   std::map<std::uint16_t, HostAddress> routes;  ///< Which host serves a command that nobody serves here.
   std::uint8_t hops =
       4;  ///< A request that so many hosts have forwarded is not forwarded any more: they forward in a circle.

@@ -1,7 +1,6 @@
 #include "netrpc/protocols/select/select_protocol.h"
 
-#include <cstdlib>
-#include <new>
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
@@ -37,18 +36,7 @@ Errc unwrap(Message& reply) noexcept {
   return header.type == SelectHeader::kReply ? select_outcome(header.status) : Errc::call_failed;
 }
 
-void less_header(control::Request& request) noexcept {
-  const auto less = [](std::size_t& size) { size -= std::min(size, SelectHeader::kSize); };
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) less(maximum->size);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) less(optimum->size);
-}
-
 }  // namespace
-
-union SelectProtocol::Cell {
-  Cell* next;
-  alignas(SelectServerSession) std::byte session[sizeof(SelectServerSession)];
-};
 
 // ---- the client's end ----
 
@@ -79,9 +67,7 @@ void SelectSession::call(Message request, Transaction& transaction, Duration tim
 
 Errc SelectSession::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
-  const Errc outcome = pool_.control(request);
-  if (outcome == Errc::ok) less_header(request);
-  return outcome;
+  return through_header(pool_.control(request), request, SelectHeader::kSize);
 }
 
 // ---- the server's end ----
@@ -100,9 +86,7 @@ void SelectServerSession::finish(SelectHeader::Status status, Message&& message)
 }
 
 Errc SelectServerSession::control(control::Request& request) noexcept {
-  const Errc outcome = lower_->control(request);
-  if (outcome == Errc::ok) less_header(request);
-  return outcome;
+  return through_header(lower_->control(request), request, SelectHeader::kSize);
 }
 
 void SelectServerSession::unreferenced() noexcept {
@@ -114,16 +98,14 @@ void SelectServerSession::unreferenced() noexcept {
       SelectHeader{SelectHeader::kReply, command_, SelectHeader::kFailed}.encode(to);
     lower_->reply(std::move(message));
   }
-  auto& select = static_cast<SelectProtocol&>(protocol());
-  this->~SelectServerSession();
-  select.put_cell(this);
+  static_cast<SelectProtocol&>(protocol()).requests_.destroy(*this);
 }
 
 // ---- the protocol ----
 
-SelectProtocol::SelectProtocol(Host& host, std::string name, Protocol& below, const SelectOptions& options,
+SelectProtocol::SelectProtocol(Host& host, std::string name, Protocol& below, const ChannelPoolOptions& options,
                                ProtocolNumber number)
-    : Protocol(host, std::move(name)), options_(options), below_(below), number_(number), sweep_([this] { sweep(); }) {}
+    : Protocol(host, std::move(name)), below_(below), number_(number), pools_(*this, below, number, options, unwrap) {}
 
 SelectProtocol::~SelectProtocol() {
   if (enabled_below_) {
@@ -131,45 +113,13 @@ SelectProtocol::~SelectProtocol() {
     participants.protocol = number_;
     below_.open_disable(*this, participants);
   }
-  while (free_cells_ != nullptr) std::free(std::exchange(free_cells_, free_cells_->next));
-}
-
-void* SelectProtocol::take_cell() noexcept {
-  if (free_cells_ == nullptr) {
-    void* const memory = std::malloc(sizeof(Cell));  // kept for good: not to come from a daemon's reserve
-    if (memory == nullptr) return nullptr;
-    free_cells_ = ::new (memory) Cell{nullptr};
-  }
-  ++cells_in_use_;
-  return std::exchange(free_cells_, free_cells_->next);
-}
-
-void SelectProtocol::put_cell(void* memory) noexcept {
-  Cell* const cell = ::new (memory) Cell;
-  cell->next = free_cells_;
-  free_cells_ = cell;
-  --cells_in_use_;
-}
-
-Result<ChannelPool*> SelectProtocol::pool_to(HostAddress to, std::uint16_t port) {
-  const HostKey key{host().hash_seed(), to, port};
-  if (auto* const known = pools_.resolve(key)) return known->get();
-  ParticipantSet participants;
-  participants.protocol = number_;
-  participants.local.host = host().address();
-  participants.remote.host = to;
-  participants.remote.port = port;
-  auto pool = std::make_unique<ChannelPool>(*this, below_, participants, options_.channels, options_.queue, unwrap);
-  if (Status status = pool->open_first(); !status) return status.error();
-  if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
-  return pools_.bind(key, std::move(pool)).get();
 }
 
 Result<SessionRef> SelectProtocol::open(Protocol& high, const ParticipantSet& participants) {
   const CommandSessionKey key{participants.remote.host, participants.remote.command, &high, participants.remote.port};
   if (!key.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
   if (SelectSession** const known = sessions_.resolve(key)) return SessionRef(*known);
-  Result<ChannelPool*> pool = pool_to(key.host, key.port);
+  Result<ChannelPool*> pool = pools_.to(key.host, key.port);
   if (!pool) return pool.error();
   auto* const session = new SelectSession(*this, high, participants, **pool);
   SessionRef made(session);
@@ -213,17 +163,16 @@ void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
   Protocol** server = servers_.resolve({header.command});
   if (server == nullptr) [[unlikely]]
     server = servers_.resolve({0});
-  void* const memory = take_cell();
-  if (memory == nullptr) [[unlikely]] {
+  ParticipantSet participants = lower.participants();
+  participants.local.command = header.command;
+  Protocol& high = server != nullptr ? **server : *this;
+  SelectServerSession* const session = requests_.make(*this, high, participants, lower, header.command);
+  if (session == nullptr) [[unlikely]] {
     ++counted.refused;
     request.clear();
     lower.reply(Message(host().pool()));
     return;
   }
-  ParticipantSet participants = lower.participants();
-  participants.local.command = header.command;
-  Protocol& high = server != nullptr ? **server : *this;
-  auto* const session = ::new (memory) SelectServerSession(*this, high, participants, lower, header.command);
   const SessionRef keep(session);
   if (server == nullptr) [[unlikely]]
     return unserved(*session, header, std::move(request));
@@ -238,36 +187,22 @@ void SelectProtocol::unserved(SelectServerSession& session, const SelectHeader& 
   session.finish(SelectHeader::kNoSuchCommand, Message(host().pool()));
 }
 
-void SelectProtocol::sweep() noexcept {
-  drop_unused_pools(false);
-  if (!pools_.empty()) host().events().schedule(sweep_, options_.idle);
-}
-
-void SelectProtocol::drop_unused_pools(bool at_once) noexcept {
-  pools_.unbind_if([at_once](const HostKey&, std::unique_ptr<ChannelPool>& pool) {
-    const bool unused = pool->users == 0 && !pool->busy();
-    const bool unused_before = std::exchange(pool->unused_before, unused);
-    return unused && (unused_before || at_once);
-  });
-}
-
 Errc SelectProtocol::control(control::Request& request) noexcept {
   if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
     *statistics = counted;
-    statistics->sessions = sessions_.size() + cells_in_use_;
+    statistics->sessions = sessions_.size() + requests_.in_use();
     statistics->state = pools_.size();
     return Errc::ok;
   }
   if (std::holds_alternative<control::DropIdle>(request)) {
-    drop_unused_pools(true);
+    pools_.drop_unused(true);
     return below_.control(request);
   }
-  const Errc outcome = below_.control(request);
-  if (outcome == Errc::ok) less_header(request);
-  return outcome;
+  return through_header(below_.control(request), request, SelectHeader::kSize);
 }
 
-std::unique_ptr<Protocol> make_select(Host& host, std::string name, Protocol& below, const SelectOptions& options) {
+std::unique_ptr<Protocol> make_select(Host& host, std::string name, Protocol& below,
+                                      const ChannelPoolOptions& options) {
   return std::make_unique<SelectProtocol>(host, std::move(name), below, options);
 }
 

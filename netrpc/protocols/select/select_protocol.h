@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "netrpc/protocols/select/channel_pool.h"
 #include "netrpc/protocols/select/select.h"
 #include "netrpc/protocols/select/select_header.h"
+#include "netrpc/src/cells.h"
 #include "netrpc/src/command_keys.h"
 
 namespace lrpc::netrpc {
@@ -28,7 +28,7 @@ class SelectSession final : public Session {
   ChannelPool& pool_;
 };
 
-/// The server's end: one request, from its arrival to its reply. Its memory is used again.
+/// The server's end: one request, from its arrival to its reply.
 class SelectServerSession final : public Session {
  public:
   SelectServerSession(SelectProtocol& protocol, Protocol& high, const ParticipantSet& participants, Session& lower,
@@ -51,7 +51,7 @@ class SelectServerSession final : public Session {
 class SelectProtocol : public Protocol {
  public:
   /// `number`: by which it identifies itself to the protocol below.
-  SelectProtocol(Host& host, std::string name, Protocol& below, const SelectOptions& options,
+  SelectProtocol(Host& host, std::string name, Protocol& below, const ChannelPoolOptions& options,
                  ProtocolNumber number = protocol_numbers::kSelect);
   ~SelectProtocol() override;
 
@@ -64,33 +64,20 @@ class SelectProtocol : public Protocol {
  protected:
   /// A request for a command that nobody serves here: answers that.
   virtual void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept;
-  /// The channels to a host; lives while it is busy, has users, or until the next sweep but one.
-  /// `port`: of the host, 0 for the one that all have.
-  [[nodiscard]] Result<ChannelPool*> pool_to(HostAddress host, std::uint16_t port = 0);
+  [[nodiscard]] ChannelPools& pools() noexcept { return pools_; }
   /// Enables the protocol at the layer below, once.
   [[nodiscard]] Status enable_below();
 
  private:
   friend class SelectSession;
   friend class SelectServerSession;
-  /// Memory of a server session that is not in use.
-  union Cell;
-
-  [[nodiscard]] void* take_cell() noexcept;
-  void put_cell(void* memory) noexcept;
-  void sweep() noexcept;
-  void drop_unused_pools(bool at_once) noexcept;
-
-  const SelectOptions options_;
   Protocol& below_;
   const ProtocolNumber number_;
   bool enabled_below_ = false;
   Map<CommandSessionKey, SelectSession*> sessions_;
-  Map<HostKey, std::unique_ptr<ChannelPool>> pools_;
+  ChannelPools pools_;
   Map<CommandKey, Protocol*> servers_;  ///< Command 0: for all others.
-  Cell* free_cells_ = nullptr;
-  std::size_t cells_in_use_ = 0;
-  Event sweep_;
+  Cells<SelectServerSession> requests_;
 };
 
 /// The status of a reply for an outcome, and the reverse. A peer may send any number.

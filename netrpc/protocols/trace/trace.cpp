@@ -7,10 +7,9 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "lrpc/netrpc/host.h"
-#include "transparent_layer.h"
+#include "reply_layer.h"
 
 namespace lrpc::netrpc {
 
@@ -56,10 +55,10 @@ class Line {
   std::size_t size_ = 0;
 };
 
-class Trace final : public TransparentProtocol {
+class Trace final : public ReplyLayer {
  public:
   Trace(const InstanceParts& parts, TraceSink sink)
-      : TransparentProtocol(parts.host, parts.name, *parts.below.front()),
+      : ReplyLayer(parts.host, parts.name, *parts.below.front()),
         sink_(std::move(sink)),
         bytes_(std::min<std::uint64_t>(parts.options.number("bytes", 16), kMostBytes)),
         lines_(parts.options.number("lines", 1000)) {}
@@ -104,74 +103,36 @@ class Trace final : public TransparentProtocol {
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override {
     moved("call", session, request);
-    Call& call = take_call();
-    call.begin(session, transaction);
-    calls_.bind({&transaction}, &call);
-    TransparentProtocol::pass_call(session, std::move(request), call, timeout);
+    begun_.bind({&transaction}, host().now());
+    ReplyLayer::pass_call(session, std::move(request), transaction, timeout);
   }
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
-    Call** const found = calls_.resolve({&transaction});
-    if (found == nullptr || (*found)->session() != &session) return;
-    Call& call = **found;
-    TransparentProtocol::pass_cancel(session, call);
+    if (!outstanding(session, transaction)) return;
+    begun_.unbind({&transaction});
     event("cancel", session.participants(), Errc::ok);
-    release(call, transaction);
+    ReplyLayer::pass_cancel(session, transaction);
   }
 
  private:
-  /// Stands between the layer below and the caller's transaction.
-  class Call final : public Transaction {
-   public:
-    explicit Call(Trace& trace) : trace_(trace) {}
-    void begin(TransparentSession& session, Transaction& transaction) noexcept {
-      session_ = SessionRef(&session);
-      transaction_ = &transaction;
-      since_ = trace_.host().now();
-    }
-    void completed(Errc outcome, Message reply) noexcept override {
-      trace_.completed(*this, outcome, std::move(reply));
-    }
-    [[nodiscard]] Session* session() const noexcept { return session_.get(); }
-
-    Call* next_free = nullptr;
-
-   private:
-    friend class Trace;
-    Trace& trace_;
-    SessionRef session_;
-    Transaction* transaction_ = nullptr;
-    Time since_{};
-  };
   struct CallKey {
     const Transaction* transaction = nullptr;
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(transaction)); }
     friend bool operator==(CallKey, CallKey) = default;
   };
 
-  Call& take_call() {
-    if (free_ == nullptr) {
-      all_.push_back(std::make_unique<Call>(*this));
-      all_.back()->next_free = std::exchange(free_, all_.back().get());
-    }
-    return *std::exchange(free_, free_->next_free);
-  }
-  /// Lets go of the session last: its end may come back here.
-  void release(Call& call, const Transaction& transaction) noexcept {
-    calls_.unbind({&transaction});
-    const SessionRef session = std::exchange(call.session_, {});
-    call.next_free = std::exchange(free_, &call);
-  }
-  void completed(Call& call, Errc outcome, Message reply) noexcept {
+  Errc pass_completed(TransparentSession& session, const Transaction& transaction, Errc outcome,
+                      Message& reply) noexcept override {
+    const Time* const begun = begun_.resolve({&transaction});
+    const Duration took = begun == nullptr ? Duration(0) : host().now() - *begun;
+    begun_.unbind({&transaction});
     Line line;
     if (begin(line, "completed")) {
-      line.add_participants(call.session()->participants());
-      line.add(" after {} ns: {}", (host().now() - call.since_).count(), describe(outcome));
+      line.add_participants(session.participants());
+      line.add(" after {} ns: {}", took.count(), describe(outcome));
       if (outcome == Errc::ok) line.add_message(reply, bytes_);
       show(line);
     }
-    Transaction& transaction = *call.transaction_;
-    release(call, transaction);
-    transaction.completed(outcome, std::move(reply));
+    return outcome;
   }
 
   void event(std::string_view what, const ParticipantSet& participants, Errc outcome) noexcept {
@@ -228,9 +189,7 @@ class Trace final : public TransparentProtocol {
   Time second_ = Time(-1'000'000'000);
   std::uint64_t shown_ = 0;
   std::uint64_t left_out_ = 0;
-  Map<CallKey, Call*> calls_;
-  std::vector<std::unique_ptr<Call>> all_;
-  Call* free_ = nullptr;
+  Map<CallKey, Time> begun_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A program's own layer in the middle of a graph.
-#include <algorithm>
 #include <utility>
 
+#include "header_room.h"
 #include "netrpc/protocols/user/user.h"
 #include "transparent_layer.h"
 
@@ -40,26 +40,16 @@ class UserLayer final : public TransparentProtocol {
     operations_.reply(session.lower(), std::move(message));
   }
   Errc control(control::Request& request) noexcept override {
-    return adapt(request, TransparentProtocol::control(request));
+    return through_header(TransparentProtocol::control(request), request, operations_.header);
   }
   Errc pass_control(TransparentSession& session, control::Request& request) noexcept override {
-    return adapt(request, TransparentProtocol::pass_control(session, request));
+    return through_header(TransparentProtocol::pass_control(session, request), request, operations_.header);
   }
   Errc pass_high_control(Protocol& high, control::Request& request) noexcept override {
-    return adapt(request, TransparentProtocol::pass_high_control(high, request));
+    return through_header(TransparentProtocol::pass_high_control(high, request), request, operations_.header);
   }
 
  private:
-  Errc adapt(control::Request& request, Errc answer) const noexcept {
-    if (answer != Errc::ok) return answer;
-    if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) reduce(maximum->size);
-    if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) reduce(optimum->size);
-    if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request))
-      advertised->size += operations_.header;
-    return answer;
-  }
-  void reduce(std::size_t& size) const noexcept { size -= std::min(size, operations_.header); }
-
   const UserLayerOperations operations_;
 };
 

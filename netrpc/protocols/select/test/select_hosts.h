@@ -22,7 +22,7 @@ struct SelectHosts : SimHosts {
       servers.push_back(std::make_unique<SlowServer>(machine.host()));
     }
   }
-  explicit SelectHosts(std::size_t count, SelectOptions options = {})
+  explicit SelectHosts(std::size_t count, ChannelPoolOptions options = {})
       : SelectHosts(count, [options](Host& host, Protocol& channel, std::size_t /*index*/) {
           return make_select(host, "select", channel, options);
         }) {}

@@ -1,0 +1,50 @@
+// The channels to each host: what a selection layer keeps of the transaction service that it stands on.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "lrpc/netrpc/graph.h"
+#include "netrpc/protocols/select/channel_pool.h"
+
+namespace lrpc::netrpc {
+
+struct ChannelPoolOptions {
+  std::size_t channels = 8;                  ///< Calls under way to one host; more wait, first come first served.
+  std::size_t queue = 4096;                  ///< So many to one host; the next ones are completed with limit_reached.
+  Duration idle = std::chrono::seconds(30);  ///< After that time without sessions a host's channels are closed.
+};
+
+/// Owned by the protocol that calls through them. A pool lives while it is busy, has users, or until the next sweep but
+/// one.
+class ChannelPools {
+ public:
+  /// `number`: by which `high` identifies itself to `below`. `unwrap`: see ChannelPool.
+  ChannelPools(Protocol& high, Protocol& below, ProtocolNumber number, const ChannelPoolOptions& options,
+               ChannelPool::Unwrap unwrap);
+
+  /// The one to a host, and a port of it where the layer below tells ports apart (0: the one that all hosts have).
+  /// Errors: those of opening a channel.
+  [[nodiscard]] Result<ChannelPool*> to(HostAddress host, std::uint16_t port = 0);
+  /// `at_once`: as the sweep would in the end.
+  void drop_unused(bool at_once) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
+
+ private:
+  void sweep() noexcept;
+
+  Protocol& high_;
+  Protocol& below_;
+  const ProtocolNumber number_;
+  const ChannelPoolOptions options_;
+  const ChannelPool::Unwrap unwrap_;
+  Map<HostKey, std::unique_ptr<ChannelPool>> pools_;
+  Event sweep_;
+};
+
+/// The options `channels`, `queue` and `idle` of a kind, and what a graph has given for them. Errors: invalid_argument.
+[[nodiscard]] std::vector<OptionDescription> channel_pool_options();
+[[nodiscard]] Result<ChannelPoolOptions> channel_pool_options(const Options& given);
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,42 @@
+#include "reply_layer.h"
+
+#include <utility>
+
+namespace lrpc::netrpc {
+
+void ReplyLayer::pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                           Duration timeout) noexcept {
+  if (free_ == nullptr) {
+    all_.push_back(std::make_unique<Call>(*this));
+    free_ = all_.back().get();
+  }
+  Call& call = *std::exchange(free_, free_->next_free);
+  call.session = SessionRef(&session);
+  call.user = &transaction;
+  calls_.bind({&transaction}, &call);
+  TransparentProtocol::pass_call(session, std::move(request), call, timeout);
+}
+
+void ReplyLayer::pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
+  if (!outstanding(session, transaction)) return;
+  Call& call = **calls_.resolve({&transaction});
+  TransparentProtocol::pass_cancel(session, call);
+  release(call);
+}
+
+/// Lets go of the session last: its end may come back here.
+void ReplyLayer::release(Call& call) noexcept {
+  calls_.unbind({call.user});
+  const SessionRef session = std::exchange(call.session, {});
+  call.next_free = std::exchange(free_, &call);
+}
+
+void ReplyLayer::completed(Call& call, Errc outcome, Message&& reply) noexcept {
+  Transaction& user = *call.user;
+  outcome = pass_completed(static_cast<TransparentSession&>(*call.session), user, outcome, reply);
+  if (outcome != Errc::ok) reply.clear();
+  release(call);
+  user.completed(outcome, std::move(reply));
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,61 @@
+// A transparent layer that sees the replies, too: its own transactions stand between its users' and the layer below.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lrpc/netrpc/map.h"
+#include "transparent_layer.h"
+
+namespace lrpc::netrpc {
+
+class ReplyLayer : public TransparentProtocol {
+ public:
+  using TransparentProtocol::TransparentProtocol;
+
+  void pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                 Duration timeout) noexcept override;
+  void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
+
+ protected:
+  /// A call through `session` has ended with `outcome`. Returns the outcome that its user is told; may change the
+  /// reply.
+  [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, const Transaction& transaction, Errc outcome,
+                                            Message& reply) noexcept = 0;
+  /// Whether the transaction waits for the end of a call through `session`.
+  [[nodiscard]] bool outstanding(const TransparentSession& session, const Transaction& transaction) noexcept {
+    Call** const found = calls_.resolve({&transaction});
+    return found != nullptr && (*found)->session.get() == &session;
+  }
+
+ private:
+  /// Stands between the layer below and the user's transaction.
+  class Call final : public Transaction {
+   public:
+    explicit Call(ReplyLayer& layer) noexcept : layer_(layer) {}
+    void completed(Errc outcome, Message reply) noexcept override {
+      layer_.completed(*this, outcome, std::move(reply));
+    }
+
+    SessionRef session;
+    Transaction* user = nullptr;
+    Call* next_free = nullptr;
+
+   private:
+    ReplyLayer& layer_;
+  };
+  struct CallKey {
+    const Transaction* user = nullptr;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(user)); }
+    friend bool operator==(CallKey, CallKey) = default;
+  };
+
+  void completed(Call& call, Errc outcome, Message&& reply) noexcept;
+  void release(Call& call) noexcept;
+
+  Map<CallKey, Call*> calls_;
+  std::vector<std::unique_ptr<Call>> all_;  ///< As many as there were at one time: kept, and used again.
+  Call* free_ = nullptr;
+};
+
+}  // namespace lrpc::netrpc
