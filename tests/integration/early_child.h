@@ -10,6 +10,7 @@
 #include <array>
 #include <string>
 
+#include "ended.h"
 #include "lrpc/shim/system/fd.h"
 
 namespace testing_lrpc {
@@ -55,10 +56,7 @@ class EarlyChild {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   /// Whether it has ended; then wait() does not.
-  [[nodiscard]] bool ended() const {
-    siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
-  }
+  [[nodiscard]] bool ended() const { return has_ended(pid_); }
 
  private:
   pid_t pid_ = -1;

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "ended.h"
 #include "eventually.h"
 #include "gates.h"
 #include "mortal_service.h"
@@ -55,12 +56,6 @@ inline void wait_until_stopped(pid_t pid) {
   int status = 0;
   EXPECT_EQ(waitpid(pid, &status, WUNTRACED), pid);
   EXPECT_TRUE(WIFSTOPPED(status));
-}
-
-/// Whether the process has ended, without reaping it.
-[[nodiscard]] inline bool has_ended(pid_t pid) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
 }  // namespace testing_lrpc

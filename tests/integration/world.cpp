@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ended.h"
 #include "eventually.h"
 
 namespace testing_lrpc {
@@ -41,11 +42,7 @@ Process::Process(std::vector<std::string> arguments, const std::vector<int>& kee
 void Process::end_counting() const {
   if (pid_ <= 0) return;
   send(kCountingEnds);
-  siginfo_t ended{};
-  for (int i = 0; i < 500 && ended.si_pid == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return;
-  }
+  for (int i = 0; i < 500 && !has_ended(pid_); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 TemporaryDirectory::TemporaryDirectory() {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "allocation_faults.h"
+#include "ended.h"
 #include "eventually.h"
 #include "holdings.h"
 #include "length.h"
@@ -55,10 +56,7 @@ class FaultyProcess {
   [[nodiscard]] std::uint64_t lives() const { return faults_->lives.load(); }
   [[nodiscard]] std::uint64_t good() const { return faults_->good.load(); }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
-  [[nodiscard]] bool alive() const {
-    siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(pid()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid();
-  }
+  [[nodiscard]] bool alive() const { return !has_ended(pid()); }
 
  private:
   static AllocationFaults* map(const std::string& path) {
