@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lrpc/netrpc/host.h"
+
 namespace lrpc::netrpc {
 
 void ReplyLayer::pass_call(TransparentSession& session, Message request, Transaction& transaction,
@@ -13,15 +15,21 @@ void ReplyLayer::pass_call(TransparentSession& session, Message request, Transac
   Call& call = *std::exchange(free_, free_->next_free);
   call.session = SessionRef(&session);
   call.user = &transaction;
+  call.begun = host().now();
   calls_.bind({&transaction}, &call);
   TransparentProtocol::pass_call(session, std::move(request), call, timeout);
 }
 
+ReplyLayer::Call* ReplyLayer::find(const TransparentSession& session, const Transaction& transaction) noexcept {
+  Call** const found = calls_.resolve({&transaction});
+  return found != nullptr && (*found)->session.get() == &session ? *found : nullptr;
+}
+
 void ReplyLayer::pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
-  if (!outstanding(session, transaction)) return;
-  Call& call = **calls_.resolve({&transaction});
-  TransparentProtocol::pass_cancel(session, call);
-  release(call);
+  Call* const call = find(session, transaction);
+  if (call == nullptr) return;
+  TransparentProtocol::pass_cancel(session, *call);
+  release(*call);
 }
 
 /// Lets go of the session last: its end may come back here.
@@ -33,7 +41,7 @@ void ReplyLayer::release(Call& call) noexcept {
 
 void ReplyLayer::completed(Call& call, Errc outcome, Message&& reply) noexcept {
   Transaction& user = *call.user;
-  outcome = pass_completed(static_cast<TransparentSession&>(*call.session), user, outcome, reply);
+  outcome = pass_completed(static_cast<TransparentSession&>(*call.session), call.begun, outcome, reply);
   if (outcome != Errc::ok) reply.clear();
   release(call);
   user.completed(outcome, std::move(reply));

@@ -18,14 +18,13 @@ class ReplyLayer : public TransparentProtocol {
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
 
  protected:
-  /// A call through `session` has ended with `outcome`. Returns the outcome that its user is told; may change the
-  /// reply.
-  [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, const Transaction& transaction, Errc outcome,
+  /// A call through `session`, which began at `begun`, has ended with `outcome`. Returns the outcome that its user is
+  /// told; may change the reply.
+  [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, Time begun, Errc outcome,
                                             Message& reply) noexcept = 0;
   /// Whether the transaction waits for the end of a call through `session`.
   [[nodiscard]] bool outstanding(const TransparentSession& session, const Transaction& transaction) noexcept {
-    Call** const found = calls_.resolve({&transaction});
-    return found != nullptr && (*found)->session.get() == &session;
+    return find(session, transaction) != nullptr;
   }
 
  private:
@@ -39,6 +38,7 @@ class ReplyLayer : public TransparentProtocol {
 
     SessionRef session;
     Transaction* user = nullptr;
+    Time begun{};
     Call* next_free = nullptr;
 
    private:
@@ -50,6 +50,7 @@ class ReplyLayer : public TransparentProtocol {
     friend bool operator==(CallKey, CallKey) = default;
   };
 
+  [[nodiscard]] Call* find(const TransparentSession& session, const Transaction& transaction) noexcept;
   void completed(Call& call, Errc outcome, Message&& reply) noexcept;
   void release(Call& call) noexcept;
 

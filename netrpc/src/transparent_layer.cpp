@@ -68,9 +68,7 @@ void TransparentPort::demux(Session& lower, Message message) noexcept {
 
 void TransparentPort::call_demux(Session& lower, Message request) noexcept {
   const SessionRef session = wrap(lower);
-  auto& wrapped = static_cast<TransparentSession&>(*session);
-  wrapped.mutable_participants() = lower.participants();  // a session may carry requests to several procedures
-  layer_.pass_call_demux(wrapped, std::move(request));
+  layer_.pass_call_demux(static_cast<TransparentSession&>(*session), std::move(request));
 }
 
 Errc TransparentPort::control(control::Request& request) noexcept { return layer_.pass_high_control(high_, request); }

@@ -31,8 +31,6 @@ class TransparentSession final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
   [[nodiscard]] Session& lower() const noexcept { return *lower_; }
-  /// For a layer that tells those above more than the layer below knows: of the request that is under way.
-  [[nodiscard]] ParticipantSet& own_participants() noexcept { return mutable_participants(); }
 
  protected:
   void unreferenced() noexcept override;
@@ -101,9 +99,9 @@ class TransparentProtocol : public Protocol {
   [[nodiscard]] Protocol& below() const noexcept { return below_; }
   [[nodiscard]] std::size_t sessions() const noexcept;
 
+ private:
   [[nodiscard]] TransparentPort& port_of(Protocol& high);
 
- private:
   Protocol& below_;
   /// As many as there are protocols above: few, and none of a peer's choosing.
   std::vector<std::unique_ptr<TransparentPort>> ports_;

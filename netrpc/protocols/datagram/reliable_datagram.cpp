@@ -4,6 +4,7 @@
 
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/protocols/select/channel_pool.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
@@ -134,12 +135,7 @@ Errc DatagramSession::push(Message message) noexcept {
 
 Errc DatagramSession::control(control::Request& request) noexcept {
   if (pool == nullptr || std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
-  const Errc outcome = pool->control(request);
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
-    maximum->size -= std::min(maximum->size, kHeader);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
-    optimum->size -= std::min(optimum->size, kHeader);
-  return outcome;
+  return less_header(pool->control(request), request, kHeader);
 }
 
 Result<ChannelPool*> ReliableDatagram::pool_to(HostAddress to) {
@@ -261,12 +257,7 @@ Errc ReliableDatagram::control(control::Request& request) noexcept {
     return Errc::ok;
   }
   if (std::holds_alternative<control::DropIdle>(request)) drop_unused(true);
-  const Errc outcome = below_.control(request);
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
-    maximum->size -= std::min(maximum->size, kHeader);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
-    optimum->size -= std::min(optimum->size, kHeader);
-  return outcome;
+  return less_header(below_.control(request), request, kHeader);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void SelectSession::call(Message request, Transaction& transaction, Duration tim
 
 Errc SelectSession::control(control::Request& request) noexcept {
   if (std::holds_alternative<control::PeerHost>(request)) return Session::control(request);
-  return through_header(pool_.control(request), request, SelectHeader::kSize);
+  return less_header(pool_.control(request), request, SelectHeader::kSize);
 }
 
 // ---- the server's end ----
@@ -86,7 +86,7 @@ void SelectServerSession::finish(SelectHeader::Status status, Message&& message)
 }
 
 Errc SelectServerSession::control(control::Request& request) noexcept {
-  return through_header(lower_->control(request), request, SelectHeader::kSize);
+  return less_header(lower_->control(request), request, SelectHeader::kSize);
 }
 
 void SelectServerSession::unreferenced() noexcept {
@@ -198,7 +198,7 @@ Errc SelectProtocol::control(control::Request& request) noexcept {
     pools_.drop_unused(true);
     return below_.control(request);
   }
-  return through_header(below_.control(request), request, SelectHeader::kSize);
+  return less_header(below_.control(request), request, SelectHeader::kSize);
 }
 
 std::unique_ptr<Protocol> make_select(Host& host, std::string name, Protocol& below,

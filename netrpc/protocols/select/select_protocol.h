@@ -71,6 +71,7 @@ class SelectProtocol : public Protocol {
  private:
   friend class SelectSession;
   friend class SelectServerSession;
+
   Protocol& below_;
   const ProtocolNumber number_;
   bool enabled_below_ = false;

@@ -103,32 +103,21 @@ class Trace final : public ReplyLayer {
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override {
     moved("call", session, request);
-    begun_.bind({&transaction}, host().now());
     ReplyLayer::pass_call(session, std::move(request), transaction, timeout);
   }
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
     if (!outstanding(session, transaction)) return;
-    begun_.unbind({&transaction});
-    event("cancel", session.participants(), Errc::ok);
+    const SessionRef keep(&session);
     ReplyLayer::pass_cancel(session, transaction);
+    event("cancel", session.participants(), Errc::ok);
   }
 
  private:
-  struct CallKey {
-    const Transaction* transaction = nullptr;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(transaction)); }
-    friend bool operator==(CallKey, CallKey) = default;
-  };
-
-  Errc pass_completed(TransparentSession& session, const Transaction& transaction, Errc outcome,
-                      Message& reply) noexcept override {
-    const Time* const begun = begun_.resolve({&transaction});
-    const Duration took = begun == nullptr ? Duration(0) : host().now() - *begun;
-    begun_.unbind({&transaction});
+  Errc pass_completed(TransparentSession& session, Time begun, Errc outcome, Message& reply) noexcept override {
     Line line;
     if (begin(line, "completed")) {
       line.add_participants(session.participants());
-      line.add(" after {} ns: {}", took.count(), describe(outcome));
+      line.add(" after {} ns: {}", (host().now() - begun).count(), describe(outcome));
       if (outcome == Errc::ok) line.add_message(reply, bytes_);
       show(line);
     }
@@ -189,7 +178,6 @@ class Trace final : public ReplyLayer {
   Time second_ = Time(-1'000'000'000);
   std::uint64_t shown_ = 0;
   std::uint64_t left_out_ = 0;
-  Map<CallKey, Time> begun_;
 };
 
 }  // namespace
