@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include <list>
+#include <thread>
 
 #include "test_peer.h"
 
@@ -135,6 +136,21 @@ TEST_P(Crowd, of_users_beyond_their_share_loses_idle_connections_first) {
   EXPECT_TRUE(peers_.back().hung_up_on()) << "the youngest";
   EXPECT_TRUE(peers_.front().is_served());
   EXPECT_TRUE(server.is_served());
+  peers_.clear();
+}
+
+TEST_P(Crowd, counts_who_has_read_its_answers_late_as_idle) {
+  options_.limits.max_connections = 16;
+  options_.unread_timeout = kNoLimit;
+  START_NAMESERVER();
+  for (int i = 0; i < 15; ++i) ASSERT_TRUE(is_admitted(peers_.emplace_back(connect(kHostile))));
+  peers_.front().ask(shim::ListRequest{});
+  std::this_thread::sleep_for(milliseconds(1100));  // a look sees that it has not read; without one, nothing is tested
+  ASSERT_TRUE(peers_.front().next_as<shim::Listed>());
+  TestPeer newcomer = connect(kHonestClient);
+  EXPECT_TRUE(newcomer.is_served());
+  EXPECT_TRUE(peers_.front().is_served());
+  EXPECT_TRUE(peers_.back().hung_up_on());
   peers_.clear();
 }
 

@@ -24,7 +24,7 @@ constexpr milliseconds kLongestLook{1000};
 /// a server. Of those that cost the same the youngest.
 auto cost(const Connection& one) {
   int kind = 3;
-  if (one.unread.any()) {
+  if (one.unread.any() && unread_bytes(one.socket.get()) > 0) {  // at the last look, and still
     kind = 0;
   } else if (one.exports.empty()) {
     kind = one.imports.empty() ? 1 : 2;
