@@ -3,6 +3,10 @@
 // x-Kernel.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <span>
+
 #include "alternate.h"
 #include "auth_stack.h"
 #include "core/interrupt.h"
@@ -31,31 +35,50 @@ constexpr LayerRow kRows[] = {
     {"M_RPC-ETH", 0},
     {"M_RPC-VIP", 1},
 };
+/// The differences are also those of one layer exchanged for another.
+constexpr LayerRow kSunRows[] = {
+    {"UDP", -1},
+    {"REQUEST_REPLY-UDP", 0},
+    {"SUN_CALL-REQUEST_REPLY-UDP", 1},
+    {"SUN_SELECT-SUN_CALL-REQUEST_REPLY-UDP", 2},
+    {"AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP", 2},
+    {"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP", 4},
+    {"SUN_SELECT-AUTH_SYS-SUN_CALL-REQUEST_REPLY-UDP", 5},
+    {"SUN_SELECT-SUN_CALL-REQUEST_REPLY-FRAGMENT-UDP", 3},
+    {"SUN_SELECT-SUN_CALL-CHANNEL-FRAGMENT-UDP", 7},
+    {"SELECT-CHANNEL-UDP", -1},
+};
 
-Status measure_layers(Session& session) {
+/// Prints a row a stack. Nothing: it was interrupted.
+Result<std::optional<Alternated>> measure(Session& session, std::span<const LayerRow> rows) {
   std::vector<std::unique_ptr<SimPair>> pairs;
   std::vector<Subject> subjects;
-  for (const LayerRow& row : kRows) {
+  for (const LayerRow& row : rows) {
     auto pair = SimPair::create(stack(row.stack));
     if (!pair) return Error{pair.code(), fmt::format("{}: {}", row.stack, pair.error().message())};
     StackClient& trips = (*pair)->trips();
     subjects.push_back({std::string(row.stack), [&trips] { return trips.once(0) == Errc::ok; }});
     pairs.push_back(std::move(*pair));
   }
-  const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
-  if (interrupted()) return {};
-  const Table table(
-      {{"stack", -30}, {"ns a round trip", 16}, {"layer adds, ns", 15}, {"paper, ms", 10}, {"paper adds", 11}});
+  Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
+  if (interrupted()) return std::optional<Alternated>();
+  std::size_t longest = 30;
+  for (const LayerRow& row : rows) longest = std::max(longest, row.stack.size());
+  const Table table({{"stack", -static_cast<int>(longest)},
+                     {"ns a round trip", 16},
+                     {"layer adds, ns", 15},
+                     {"paper, ms", 10},
+                     {"paper adds", 11}});
   table.print_head();
   for (std::size_t i = 0; i < subjects.size(); ++i) {
-    const LayerRow& layer = kRows[i];
+    const LayerRow& layer = rows[i];
     const PaperStack& paper = stack(layer.stack).paper;
     std::optional<double> adds;
     std::optional<double> paper_adds;
     if (layer.below >= 0) {
       const auto below = static_cast<std::size_t>(layer.below);
       adds = measured.difference(i, below);
-      const PaperStack& paper_below = stack(kRows[below].stack).paper;
+      const PaperStack& paper_below = stack(rows[below].stack).paper;
       if (paper.latency_ms && paper_below.latency_ms) paper_adds = *paper.latency_ms - *paper_below.latency_ms;
     }
     table.print({std::string(layer.stack), number(measured.median_of(i)), number(adds), number(paper.latency_ms),
@@ -65,6 +88,14 @@ Status measure_layers(Session& session) {
     row.figures.over_floor = adds;
     session.emit_json(row);
   }
+  return std::optional(std::move(measured));
+}
+
+Status measure_layers(Session& session) {
+  const Result<std::optional<Alternated>> result = measure(session, kRows);
+  if (!result) return result.error();
+  if (!*result) return {};
+  const Alternated& measured = **result;
   const auto index = [](std::string_view name) {
     std::size_t i = 0;
     while (kRows[i].stack != name) ++i;
@@ -144,6 +175,12 @@ void layers(Session& session) {
       "demultiplexed. \"Adds\" is the median of the paired differences to the row one layer below.");
   fmt::print("\n");
   if (const Status status = measure_layers(session); !status) session.fail(status.error().message());
+  print_title("Sun RPC in layers: the same, and other layers in the places of its own");
+  print_note(
+      "\"Adds\" of a stack in which a layer has another's place is the difference to the one with that: AUTH_SYS for "
+      "AUTH_NONE, CHANNEL (at most once) for REQUEST_REPLY (zero or more).");
+  fmt::print("\n");
+  if (const auto result = measure(session, kSunRows); !result) session.fail(result.error().message());
   print_title(fmt::format("AUTH: a round trip through {} and through {}", AuthStack::kWithout, AuthStack::kName));
   print_note("A request of some bytes, sealed and opened, and a null reply, sealed and opened; the handshake is over.");
   fmt::print("\n");

@@ -12,7 +12,7 @@ Result<std::unique_ptr<SimPair>> SimPair::create(const Stack& stack) {
   pair->server_ = &pair->world_.add_host();
   ProtocolKinds kinds = layer_kinds();
   kinds.add(sim_ethernet_kind("ETH"));
-  kinds.add(sim_ip_kind("IP"));
+  kinds.add(sim_ip_kind("IP")).add(sim_udp_kind("UDP"));
   auto description = GraphDescription::parse(stack.graph, kinds);
   if (!description) return description.error();
   const auto compose = [&](SimHost& machine, std::optional<Graph>& graph) -> Status {

@@ -42,6 +42,33 @@ constexpr std::array kStacks = {
     Stack{"PAIRED-UDP", "udp = UDP; top = PAIRED over udp;", Service::transaction},
     Stack{"SELECT-CHANNEL-UDP", "udp = UDP; channel = CHANNEL over udp; top = SELECT over channel;",
           Service::transaction},
+    // Sun RPC, a layer at a time, and mixed with the layers of Sprite RPC (section 5).
+    Stack{"REQUEST_REPLY-UDP", "udp = UDP; top = REQUEST_REPLY over udp;", Service::transaction},
+    Stack{"SUN_CALL-REQUEST_REPLY-UDP", "udp = UDP; pairs = REQUEST_REPLY over udp; top = SUN_CALL over pairs;",
+          Service::transaction},
+    Stack{"AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP",
+          "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; top = AUTH_NONE over call;",
+          Service::transaction},
+    Stack{"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP",
+          "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; auth = AUTH_NONE over call;"
+          "top = SUN_SELECT(program = 0x20000001) over auth;",
+          Service::transaction},
+    Stack{"SUN_SELECT-AUTH_SYS-SUN_CALL-REQUEST_REPLY-UDP",
+          "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; auth = AUTH_SYS over call;"
+          "top = SUN_SELECT(program = 0x20000001) over auth;",
+          Service::transaction},
+    Stack{"SUN_SELECT-SUN_CALL-REQUEST_REPLY-UDP",
+          "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs;"
+          "top = SUN_SELECT(program = 0x20000001) over call;",
+          Service::transaction},
+    Stack{"SUN_SELECT-SUN_CALL-REQUEST_REPLY-FRAGMENT-UDP",
+          "udp = UDP; fragment = FRAGMENT over udp; pairs = REQUEST_REPLY over fragment; call = SUN_CALL over pairs;"
+          "top = SUN_SELECT(program = 0x20000001) over call;",
+          Service::transaction},
+    Stack{"SUN_SELECT-SUN_CALL-CHANNEL-FRAGMENT-UDP",
+          "udp = UDP; fragment = FRAGMENT over udp; channel = CHANNEL over fragment; call = SUN_CALL over channel;"
+          "top = SUN_SELECT(program = 0x20000001) over call;",
+          Service::transaction},
 };
 
 }  // namespace

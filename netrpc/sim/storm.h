@@ -28,6 +28,7 @@ struct StormOptions {
   std::uint32_t at_once = 4;     ///< Calls that each host has under way.
   SimLink link;                  ///< Every wire's.
   FaultOptions faults;
+  bool repeats = false;  ///< The stack may execute a call several times (REQUEST_REPLY), and that alone is not checked.
   bool finds_corruption =
       false;           ///< The stack drops what has flipped bits (AUTH): everything is checked in spite of them.
   double refused = 0;  ///< The share of calls that the stack is known not to carry, beside those that faults fail.

@@ -42,6 +42,30 @@ udp    = UDP;
 paired = PAIRED over udp;
 select = SELECT over paired;
 )"},
+      // Sun RPC as on the real wire (RFC 5531), and in two other compositions (RPC in the x-Kernel, section 5): with
+      // FRAGMENT in place of IP's fragments, and with CHANNEL in place of REQUEST_REPLY.
+      {"sun-udp", R"(
+udp   = UDP;
+pairs = REQUEST_REPLY(initial_timeout = 100ms, longest_timeout = 1s) over udp;
+call  = SUN_CALL over pairs;
+auth  = AUTH_SYS(machine = sim, uid = 1, gid = 1) over call;
+sun   = SUN_SELECT(program = 0x20000001) over auth;
+)"},
+      {"sun-fragment-ip", R"(
+ip       = IP;
+fragment = FRAGMENT over ip;
+pairs    = REQUEST_REPLY(initial_timeout = 100ms, longest_timeout = 1s) over fragment;
+call     = SUN_CALL over pairs;
+auth     = AUTH_NONE over call;
+sun      = SUN_SELECT(program = 0x20000001) over auth;
+)"},
+      {"sun-channel-fragment-ip", R"(
+ip       = IP;
+fragment = FRAGMENT over ip;
+channel  = CHANNEL over fragment;
+call     = SUN_CALL over channel;
+sun      = SUN_SELECT(program = 0x20000001) over call;
+)"},
       // The parts alone, to find out whose fault it is.
       {"select-channel-ip", R"(
 ip      = IP;
@@ -68,10 +92,21 @@ ProtocolKinds simulated_kinds() {
   return kinds;
 }
 
-Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds) {
-  std::string text(name_or_text);
+namespace {
+std::string_view text_of_stack(std::string_view name_or_text) {
   for (const NamedStack& stack : storm_stacks())
-    if (stack.name == name_or_text) text = stack.text;
+    if (stack.name == name_or_text) return stack.text;
+  return name_or_text;
+}
+}  // namespace
+
+bool repeats_calls(std::string_view name_or_text) {
+  const auto parsed = GraphDescription::parse(text_of_stack(name_or_text), simulated_kinds());
+  return parsed && !parsed->instances().empty() && parsed->instances().back().repeats;
+}
+
+Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds) {
+  const std::string_view text = text_of_stack(name_or_text);
   Result<GraphDescription> parsed = GraphDescription::parse(text, kinds);
   if (!parsed) return parsed.error();
   if (parsed->instances().empty()) return Error{Errc::invalid_argument, "the graph is empty"};

@@ -17,6 +17,9 @@ struct NamedStack {
 /// "select-channel-fragment-vip" and so on. The texts name ETH and IP, as on a real wire.
 [[nodiscard]] const std::vector<NamedStack>& storm_stacks();
 
+/// Whether the stack of that name or text may execute a call several times, as StormOptions::repeats says.
+[[nodiscard]] bool repeats_calls(std::string_view name_or_text);
+
 /// Every kind of protocol that can stand on simulated wires; ETH, IP and UDP are the simulated ones.
 [[nodiscard]] ProtocolKinds simulated_kinds();
 

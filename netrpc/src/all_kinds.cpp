@@ -12,7 +12,11 @@
 #include "netrpc/protocols/mrpc/mrpc.h"
 #include "netrpc/protocols/null/null.h"
 #include "netrpc/protocols/paired/paired.h"
+#include "netrpc/protocols/request_reply/request_reply.h"
 #include "netrpc/protocols/select/select.h"
+#include "netrpc/protocols/sun_auth/sun_auth.h"
+#include "netrpc/protocols/sun_call/sun_call.h"
+#include "netrpc/protocols/sun_select/sun_select.h"
 #include "netrpc/protocols/trace/trace.h"
 #include "netrpc/protocols/vip/vip.h"
 #include "netrpc/protocols/vipaddr/vipaddr.h"
@@ -27,6 +31,8 @@ ProtocolKinds layer_kinds() {
   kinds.add(fragment_kind()).add(auth_kind());
   kinds.add(channel_kind()).add(select_kind()).add(forwarding_select_kind()).add(reliable_datagram_kind());
   kinds.add(mrpc::mrpc_kind()).add(paired_kind());
+  kinds.add(request_reply_kind()).add(sun_call_kind()).add(auth_none_kind()).add(auth_sys_kind());
+  kinds.add(sun_select_kind());
   kinds.add(null_kind()).add(trace_kind()).add(fault_kind());
   return kinds;
 }

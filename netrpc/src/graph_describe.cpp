@@ -73,6 +73,7 @@ class Checker {
     int line = 0;
     std::optional<Service> gives;
     bool many_ports = false;
+    bool repeats = false;
   };
 
   void check(const GraphStatement& statement) {
@@ -88,6 +89,7 @@ class Checker {
       check_options(statement, *kind, instance);
       gives = check_below(statement, *kind);
       instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) || check_ports(statement, *kind);
+      instance.repeats = kind->repeats || stands_on_repeating(statement);
     } else if (!statement.kind.empty()) {
       std::vector<std::string_view> names;
       for (const ProtocolKind& each : kinds_.all()) names.push_back(each.name);
@@ -97,7 +99,7 @@ class Checker {
     }
     for (const GraphStatement::Lower& lower : statement.below) instance.below.push_back(lower.name);
     instance.gives = gives.value_or(Service::datagram);
-    known_.emplace(statement.name, Known{statement.line, gives, instance.many_ports});
+    known_.emplace(statement.name, Known{statement.line, gives, instance.many_ports, instance.repeats});
     instances_.push_back(std::move(instance));
   }
 
@@ -171,6 +173,13 @@ class Checker {
                               lower.name, kind.name, fmt::join(right, ", ")));
     }
     return many;
+  }
+
+  bool stands_on_repeating(const GraphStatement& statement) {
+    return std::ranges::any_of(statement.below, [&](const GraphStatement::Lower& lower) {
+      const auto known = known_.find(lower.name);
+      return known != known_.end() && known->second.repeats;
+    });
   }
 
   const Known* find(const GraphStatement::Lower& lower) {

@@ -28,13 +28,13 @@ ReplyLayer::Call* ReplyLayer::find(const TransparentSession& session, const Tran
 void ReplyLayer::pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
   Call* const call = find(session, transaction);
   if (call == nullptr) return;
+  calls_.unbind({call->user});  // first: what the layer below does may come back here
   TransparentProtocol::pass_cancel(session, *call);
   release(*call);
 }
 
 /// Lets go of the session last: its end may come back here.
 void ReplyLayer::release(Call& call) noexcept {
-  calls_.unbind({call.user});
   const SessionRef session = std::exchange(call.session, {});
   call.next_free = std::exchange(free_, &call);
 }
@@ -43,6 +43,7 @@ void ReplyLayer::completed(Call& call, Errc outcome, Message&& reply) noexcept {
   Transaction& user = *call.user;
   outcome = pass_completed(static_cast<TransparentSession&>(*call.session), call.begun, outcome, reply);
   if (outcome != Errc::ok) reply.clear();
+  calls_.unbind({&user});
   release(call);
   user.completed(outcome, std::move(reply));
 }

@@ -37,7 +37,7 @@ class SmoothedTime {
   Duration deviation_{};
 };
 
-/// How long a caller waits for a reply before it sends again. All callers to a peer share one.
+/// How long a caller waits for a reply before it sends again. Those who call the same peer may share one.
 ///
 /// The timeout is twice the smoothed time, or four deviations more if that is longer. Its floor depends on what was
 /// lost lately. On a fast link that loses packets the wait for lost ones is all that counts: so it is short. Where

@@ -68,7 +68,9 @@ void TransparentPort::demux(Session& lower, Message message) noexcept {
 
 void TransparentPort::call_demux(Session& lower, Message request) noexcept {
   const SessionRef session = wrap(lower);
-  layer_.pass_call_demux(static_cast<TransparentSession&>(*session), std::move(request));
+  auto& wrapped = static_cast<TransparentSession&>(*session);
+  wrapped.own_participants() = lower.participants();
+  layer_.pass_call_demux(wrapped, std::move(request));
 }
 
 Errc TransparentPort::control(control::Request& request) noexcept { return layer_.pass_high_control(high_, request); }

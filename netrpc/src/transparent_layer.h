@@ -31,6 +31,8 @@ class TransparentSession final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
   [[nodiscard]] Session& lower() const noexcept { return *lower_; }
+  /// For a layer that adds what it knows of a request. Made anew from those of the lower session for each request.
+  [[nodiscard]] ParticipantSet& own_participants() noexcept { return mutable_participants(); }
 
  protected:
   void unreferenced() noexcept override;

@@ -2,6 +2,7 @@
 // above it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ class FakeCalls final : public Protocol {
       transaction_ = nullptr;
       ++calls_.cancelled;
       calls_.host().events().cancel(answer_);
+      if (calls_.when_cancelled) calls_.when_cancelled();
     }
     void reply(Message message) noexcept override { calls_.replies.push_back(text_of(message)); }
 
@@ -67,6 +69,7 @@ class FakeCalls final : public Protocol {
   Duration takes{};
   Errc outcome = Errc::ok;
   int cancelled = 0;
+  std::function<void()> when_cancelled;
   Protocol* enabled = nullptr;
   ParticipantSet enabled_for;
   std::vector<std::string> replies;

@@ -79,7 +79,7 @@ class GraphCheck : public ::testing::Test {
   GraphCheck() { std::filesystem::create_directory(directory_); }
   ~GraphCheck() override { std::filesystem::remove_all(directory_); }
   std::string file(std::string_view text) {
-    const std::string path = (directory_ / "graph").string();
+    std::string path = (directory_ / "graph").string();
     std::ofstream(path) << text;
     return path;
   }

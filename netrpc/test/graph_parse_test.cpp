@@ -4,6 +4,7 @@
 
 #include "graph_kinds.h"
 #include "length.h"
+#include "lrpc/netrpc/all_kinds.h"
 
 namespace lrpc::netrpc {
 namespace {
@@ -172,6 +173,18 @@ constexpr Wrong kWrong[] = {
      "4: 'd' is defined in line 3 already, choose another name"},
 };
 INSTANTIATE_TEST_SUITE_P(Wrong, GraphParseErrors, ::testing::ValuesIn(kWrong));
+
+TEST(GraphParse, knows_through_which_instances_a_call_may_be_executed_several_times) {
+  const auto parsed = GraphDescription::parse(
+      "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; seen = TRACE over call;"
+      "sun = SUN_SELECT over seen; channel = CHANNEL over udp; once = SUN_CALL over channel;",
+      all_kinds());
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  std::vector<std::string> repeating;
+  for (const InstanceDescription& instance : parsed->instances())
+    if (instance.repeats) repeating.push_back(instance.name);
+  EXPECT_EQ(repeating, (std::vector<std::string>{"pairs", "call", "seen", "sun"}));
+}
 
 TEST(GraphParse, a_hostile_description_is_bounded) {
   EXPECT_EQ(errors_of(std::string(GraphDescription::kMaxText + 1, ' ')),

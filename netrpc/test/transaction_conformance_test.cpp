@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint16_t kCommand = 7;
 constexpr std::size_t kLargest = 16000;
+constexpr const char* kRepeats = "REQUEST_REPLY sends until it is answered or gives up, and promises no more";
 
 const std::vector<NamedStack>& stacks() {
   static const std::vector<NamedStack> all = [] {
@@ -200,10 +201,13 @@ TEST_P(TransactionConformanceTest, a_timeout_ends_the_call_when_it_said_and_the_
   answer_pending();
   EXPECT_EQ(call("third", reply, 1s), Errc::ok);
   EXPECT_EQ(reply, "third");
-  EXPECT_EQ(record.executions["slow"], 1);
+  if (!repeats_calls(GetParam().text)) {
+    EXPECT_EQ(record.executions["slow"], 1);
+  }
 }
 
 TEST_P(TransactionConformanceTest, a_slow_server_is_waited_for_however_long_it_takes) {
+  if (repeats_calls(GetParam().text)) GTEST_SKIP() << kRepeats;
   record.slow = true;
   TestCall small, large;
   start(small, "small");
@@ -220,6 +224,7 @@ TEST_P(TransactionConformanceTest, a_slow_server_is_waited_for_however_long_it_t
 }
 
 TEST_P(TransactionConformanceTest, a_server_that_crashes_while_it_executes_is_a_failed_call_rebooted_or_not) {
+  if (repeats_calls(GetParam().text)) GTEST_SKIP() << kRepeats;
   record.slow = true;
   for (const bool reboots : {false, true}) {
     TestCall one;
@@ -242,6 +247,7 @@ TEST_P(TransactionConformanceTest, a_server_that_crashes_while_it_executes_is_a_
 
 TEST_P(TransactionConformanceTest,
        a_server_that_rebooted_between_calls_never_executes_one_twice_and_is_soon_called_again) {
+  if (repeats_calls(GetParam().text)) GTEST_SKIP() << kRepeats;
   std::string reply;
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(call("a" + std::to_string(i), reply), Errc::ok);
@@ -255,6 +261,7 @@ TEST_P(TransactionConformanceTest,
 }
 
 TEST_P(TransactionConformanceTest, a_host_that_does_not_answer_is_unreachable_and_nothing_was_executed) {
+  if (repeats_calls(GetParam().text)) GTEST_SKIP() << kRepeats;
   crash(kServer);
   std::string reply;
   EXPECT_EQ(call("x", reply), Errc::host_unreachable);
@@ -318,7 +325,9 @@ TEST_P(TransactionConformanceTest, a_lossy_doubling_reordering_wire_delays_calls
     ASSERT_EQ(reply, request);
   }
   net.world.run_for(10s);
-  EXPECT_EQ(record.executed, 300);
+  if (!repeats_calls(GetParam().text)) {
+    EXPECT_EQ(record.executed, 300);
+  }
 }
 
 TEST_P(TransactionConformanceTest, two_clients_do_not_get_each_others_replies) {

@@ -272,5 +272,29 @@ TEST(TraceLayer, calls_are_shown_with_their_outcome_and_how_long_they_took) {
   }
 }
 
+TEST(ReplyLayer, a_call_that_is_given_up_again_while_it_is_given_up_ends_once) {
+  SimHosts net(1);
+  FakeCalls& calls = net[0].add<FakeCalls>();
+  calls.takes = 1ms;
+  const std::unique_ptr<Protocol> layer = make_layer(trace_kind([](std::string_view) {}), net[0].host(), calls);
+  SinkProtocol high(net[0].host());
+  TestCall given_up, one, two;
+  {
+    const Shepherd inside(net[0].monitor());
+    SessionRef sessions[2];
+    for (SessionRef& session : sessions) session = *layer->open(high, net.to(0));
+    calls.when_cancelled = [&] { sessions[0]->cancel(given_up); };
+    sessions[0]->call(net.message(0, "x"), given_up, {});
+    sessions[0]->cancel(given_up);
+    EXPECT_EQ(calls.cancelled, 1);
+    sessions[0]->call(net.message(0, "one"), one, {});
+    sessions[1]->call(net.message(0, "two"), two, {});
+  }
+  net.world.run_until_idle(1s);
+  EXPECT_FALSE(given_up.done());
+  EXPECT_EQ(one.reply, "one");
+  EXPECT_EQ(two.reply, "two");
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc

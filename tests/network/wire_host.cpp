@@ -74,6 +74,7 @@ std::string text(HostAddress address) {
 
 void Echo::call_demux(Session& lower, Message request) noexcept {
   const HostAddress own = host().address();
+  ports_.insert(lower.participants().remote.port);
   std::uint64_t number = 0;
   if (request.size() >= sizeof number) {
     std::byte scratch[sizeof number];
@@ -127,6 +128,11 @@ WireHost::WireHost(const Namespace& where, HostAddress address, const Stack& sta
 }
 
 WireHost::~WireHost() { end(); }
+
+std::size_t WireHost::calling_ports() {
+  const Shepherd inside(host_->monitor());
+  return echo_->ports().size();
+}
 
 void WireHost::end() {
   engine_->stop();

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,9 +61,12 @@ class Echo final : public lrpc::netrpc::Protocol {
  public:
   Echo(lrpc::netrpc::Host& host, Ledger* ledger) : Protocol(host, "echo"), ledger_(ledger) {}
   void call_demux(lrpc::netrpc::Session& lower, lrpc::netrpc::Message request) noexcept override;
+  /// The ports from which requests came. Under the monitor.
+  [[nodiscard]] const std::set<std::uint16_t>& ports() const noexcept { return ports_; }
 
  private:
   Ledger* const ledger_;
+  std::set<std::uint16_t> ports_;
 };
 
 struct WireHostOptions {
@@ -85,6 +89,8 @@ class WireHost {
   Answer call(HostAddress server, std::size_t size, std::uint64_t number = 0);
   /// What an instance of the graph has counted.
   [[nodiscard]] lrpc::netrpc::control::Statistics counted(std::string_view instance);
+  /// From how many ports its requests came.
+  [[nodiscard]] std::size_t calling_ports();
   [[nodiscard]] lrpc::netrpc::BufferPool& pool() { return host_->pool(); }
   /// The graph and its sessions end; what is left is the host with its pool.
   void end();

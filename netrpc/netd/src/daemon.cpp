@@ -100,6 +100,12 @@ Status Daemon::compose() {
                  fmt::format("{}: '{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: "
                              "take 'peer_ports = any' out",
                              options_.graph_name, top)};
+  if (found->repeats)
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("{}: '{}' may execute a call several times, and lrpc-netd promises at most once: use CHANNEL, "
+                    "PAIRED or M_RPC in the place of REQUEST_REPLY",
+                    options_.graph_name, top)};
   decompose();
   const Shepherd inside(host_->monitor());
   auto graph = netrpc::Graph::compose(*host_, *description, kinds);

@@ -63,6 +63,17 @@ TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
   EXPECT_NE(ran.output.find("'select' has peers at any port"), std::string::npos) << ran.output;
 }
 
+TEST(NetdCommandLine, refuses_a_graph_that_may_execute_a_call_twice) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "graph").string();
+  std::ofstream(file) << "udp = UDP;\npairs = REQUEST_REPLY over udp;\ncall = SUN_CALL over pairs;\n"
+                      << "sun = SUN_SELECT(program = 9) over call;\n";
+  EXPECT_EQ(run(kNetd + " --check --graph " + file).status, 0);  // others may use it
+  const Ran ran = run(kNetd + " --graph " + file);
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find("'sun' may execute a call several times"), std::string::npos) << ran.output;
+}
+
 TEST(NetdCommandLine, its_own_graphs_are_right) {
   for (const std::string options :
        {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1"})

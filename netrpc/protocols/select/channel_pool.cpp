@@ -20,10 +20,17 @@ Status ChannelPool::open_first() {
   if (!slots_.empty()) return {};
   Result<SessionRef> channel = below_.open(high_, participants_);
   if (!channel) return channel.error();
-  slots_.push_back(std::make_unique<Slot>(*this));
-  slots_.back()->channel = std::move(*channel);
-  slots_.back()->next_free = std::exchange(free_, slots_.back().get());
+  Slot& slot = add_slot(std::move(*channel));
+  slot.next_free = std::exchange(free_, &slot);
   return {};
+}
+
+ChannelPool::Slot& ChannelPool::add_slot(SessionRef channel) {
+  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
+  slot.channel = std::move(channel);
+  control::Request ask = control::FreedByCancel{};
+  slot.freed_by_cancel = slot.channel->control(ask) == Errc::ok;
+  return slot;
 }
 
 Errc ChannelPool::control(control::Request& request) noexcept {
@@ -45,7 +52,7 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
     start(*slot, std::move(request), transaction, deadline);
     return;
   }
-  if (outcome == Errc::ok && waiting_ >= queue_) outcome = Errc::limit_reached;
+  if (outcome == Errc::ok && waiting_ >= queue_ + (slots_.size() - in_use_)) outcome = Errc::limit_reached;
   if (outcome != Errc::ok) return transaction.completed(outcome, {});
   transaction.waiting_request = std::move(request);
   transaction.deadline = deadline;
@@ -65,9 +72,7 @@ ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
       if (slots_.empty()) outcome = channel.error().code;
       return nullptr;
     }
-    slots_.push_back(std::make_unique<Slot>(*this));
-    slots_.back()->channel = std::move(*channel);
-    free_ = slots_.back().get();
+    free_ = &add_slot(std::move(*channel));
   }
   Slot* const slot = std::exchange(free_, free_->next_free);
   ++in_use_;
@@ -77,6 +82,15 @@ ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
 void ChannelPool::free_slot(Slot& slot) noexcept {
   --in_use_;
   slot.next_free = std::exchange(free_, &slot);
+}
+
+/// Its user does not wait any more. Returns that.
+Transaction* ChannelPool::abandon(Slot& slot) noexcept {
+  if (slot.freed_by_cancel) {
+    slot.channel->cancel(slot);
+    free_slot(slot);
+  }
+  return std::exchange(slot.user, nullptr);
 }
 
 void ChannelPool::start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept {
@@ -129,7 +143,9 @@ void ChannelPool::unlink_waiting(Transaction* before, Transaction& transaction) 
 void ChannelPool::cancel(Transaction& transaction) noexcept {
   for (const auto& slot : slots_) {
     if (slot->user != &transaction) continue;
-    slot->user = nullptr;
+    (void)abandon(*slot);
+    // Not here: a call that is started may be completed at once, and who is told may cancel again.
+    if (free_ != nullptr && first_waiting_ != nullptr) arm(high_.host().now());
     return;
   }
   Transaction* before = nullptr;
@@ -151,7 +167,7 @@ void ChannelPool::arm(Time deadline) noexcept {
 
 Transaction* ChannelPool::take_expired(Time now) noexcept {
   for (const auto& slot : slots_)
-    if (slot->user != nullptr && slot->user_deadline <= now) return std::exchange(slot->user, nullptr);
+    if (slot->user != nullptr && slot->user_deadline <= now) return abandon(*slot);
   Transaction* before = nullptr;
   for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
     if (at->deadline > now) continue;
@@ -167,6 +183,7 @@ void ChannelPool::expired() noexcept {
   const Time now = high_.host().now();
   // One at a time: those that are told may cancel others.
   while (Transaction* const transaction = take_expired(now)) transaction->completed(Errc::call_aborted, {});
+  if (first_waiting_ != nullptr) serve_waiting();
   Time next = Time::max();
   for (const auto& slot : slots_)
     if (slot->user != nullptr) next = std::min(next, slot->user_deadline);

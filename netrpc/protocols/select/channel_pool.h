@@ -12,6 +12,7 @@ namespace lrpc::netrpc {
 
 /// Owned by the protocol that calls through it. A call whose timeout has passed, or that was cancelled, leaves its
 /// channel taken until the server has answered: the number of requests that a server works on for a host stays fixed.
+/// A channel that knows control::FreedByCancel is free at once; calls that wait for it start soon after, from the timer.
 class ChannelPool {
  public:
   /// Looks at a reply before it goes to who has asked: takes the header off, and says what the status means.
@@ -49,7 +50,8 @@ class ChannelPool {
     void completed(Errc outcome, Message reply) noexcept override { pool_.completed(*this, outcome, std::move(reply)); }
 
     SessionRef channel;
-    Transaction* user = nullptr;  ///< Null while in use: it does not wait any more.
+    bool freed_by_cancel = false;  ///< See control::FreedByCancel.
+    Transaction* user = nullptr;   ///< Null while in use: it does not wait any more.
     Time user_deadline = Time::max();
     Slot* next_free = nullptr;
 
@@ -59,6 +61,8 @@ class ChannelPool {
 
   [[nodiscard]] Slot* take_slot(Errc& outcome) noexcept;
   void free_slot(Slot& slot) noexcept;
+  [[nodiscard]] Slot& add_slot(SessionRef channel);
+  Transaction* abandon(Slot& slot) noexcept;
   void start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept;
   void completed(Slot& slot, Errc outcome, Message&& reply) noexcept;
   void serve_waiting() noexcept;

@@ -194,6 +194,7 @@ Errc SelectProtocol::control(control::Request& request) noexcept {
     statistics->state = pools_.size();
     return Errc::ok;
   }
+  if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;  // asked from below
   if (std::holds_alternative<control::DropIdle>(request)) {
     pools_.drop_unused(true);
     return below_.control(request);

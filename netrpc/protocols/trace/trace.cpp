@@ -39,6 +39,8 @@ class Line {
     add(" -> ");
     add_host(participants.remote.host);
     if (participants.remote.port != 0) add(":{}", participants.remote.port);
+    for (const Participant* const end : {&participants.local, &participants.remote})
+      if (end->program != 0) add(" program {:#x} version {} procedure {}", end->program, end->version, end->procedure);
   }
   void add_message(const Message& message, std::size_t most) {
     std::array<std::byte, kMostBytes> first;

@@ -145,6 +145,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "lrpc-netsim: %s\n", stack.error().message().c_str());
     return 2;
   }
+  storm.repeats = repeats_calls(arguments.stack);
   storm.timeout = milliseconds(arguments.timeout_ms);
   storm.link.reorder_delay = milliseconds(arguments.reorder_ms);
   storm.faults.crash_every = milliseconds(arguments.crash_ms);

@@ -62,7 +62,7 @@ class NaiveRpc final : public Protocol {
         return;
       }
     }
-    const SessionRef session(new ServerSession(*this, *server_, lower, id));
+    const SessionRef session(std::make_unique<ServerSession>(*this, *server_, lower, id).release());
     server_->call_demux(*session, std::move(message));
   }
 

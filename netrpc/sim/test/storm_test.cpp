@@ -42,7 +42,8 @@ StormOptions bad_weather(std::uint64_t seed) {
   options.faults = {.crash_every = 20ms, .pause_every = 50ms, .partition_every = 300ms, .drift_every = 5ms};
   return options;
 }
-StormReport run(const StormOptions& options, std::string_view text) {
+StormReport run(StormOptions options, std::string_view text) {
+  options.repeats = repeats_calls(text);
   const Result<ComposeStack> stack = stack_of(text, simulated_kinds());
   EXPECT_TRUE(stack) << stack.error().message();
   return stack ? run_storm(options, *stack) : StormReport{};
@@ -57,7 +58,7 @@ std::string violations(const StormReport& report, const StormOptions& options, s
 class StormTest : public testing::TestWithParam<NamedStack> {
  protected:
   StormReport passes(const StormOptions& options) {
-    const StormReport report = run(options, GetParam().text);
+    StormReport report = run(options, GetParam().text);
     EXPECT_EQ(report.violation_count, 0U) << violations(report, options, GetParam().name);
     EXPECT_EQ(report.answered + report.failed + report.aborted + report.not_executed + report.abandoned, options.calls);
     return report;

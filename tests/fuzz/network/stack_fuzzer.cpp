@@ -37,12 +37,16 @@ constexpr FuzzedStack kStacks[] = {
      "wire = FUZZ; channel = CHANNEL over wire; top = FORWARDING_SELECT(routes = \"8=10.0.0.4\") over channel;", true},
     {"mrpc", "wire = FUZZ; top = M_RPC over wire;", true},
     {"paired", "wire = FUZZ; paired = PAIRED over wire; top = SELECT over paired;", true},
+    {"sun",
+     "wire = FUZZ; pairs = REQUEST_REPLY over wire; call = SUN_CALL over pairs; auth = AUTH_SYS(machine = x) over call;"
+     "top = SUN_SELECT(program = 9) over auth;",
+     true},
     {"layers",
      "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };
 const FuzzedStack kStack = *std::ranges::find(kStacks, std::string_view(fuzzed_stack), &FuzzedStack::name);
 
-/// Who uses the stack: answers every request, some at once, some later; asks now and then.
+/// Who uses the stack: answers requests, at once or later, refuses them or lets them go; asks now and then.
 class User final : public Protocol {
  public:
   using Protocol::Protocol;
@@ -53,9 +57,14 @@ class User final : public Protocol {
     if (answer_later_) {
       waiting_ = SessionRef(&lower);
       waiting_message_ = std::move(request);
-    } else {
-      lower.reply(std::move(request));
+      return;
     }
+    control::Request user = control::ClaimedUser{};
+    (void)lower.control(user);
+    if (request.size() % 7 == 1) return;  // without an answer
+    control::Request refuse = control::Refuse{request.size() % 2 == 0 ? Errc::bad_procedure : Errc::call_failed};
+    if (request.size() % 5 == 1 && lower.control(refuse) == Errc::ok) return;
+    lower.reply(std::move(request));
   }
   void answer_later(bool later) noexcept { answer_later_ = later; }
   void answer() noexcept {

@@ -50,6 +50,8 @@ inline constexpr ProtocolNumber kAuth = 207;
 inline constexpr ProtocolNumber kVipHosts = 208;     ///< The advertisements of hosts that speak VIP.
 inline constexpr ProtocolNumber kNetworkPath = 209;  ///< lrpc-netd's commands, over SELECT.
 inline constexpr ProtocolNumber kPaired = 210;
+inline constexpr ProtocolNumber kRequestReply = 211;  ///< Sun RPC's. Over UDP(local_ports = N) its port is N + 211.
+inline constexpr ProtocolNumber kSunCall = 212;       ///< Sun RPC's calls over CHANNEL.
 inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, benches and programs of users.
 }  // namespace protocol_numbers
 

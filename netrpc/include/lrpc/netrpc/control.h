@@ -9,6 +9,7 @@
 
 #include "lrpc/netrpc/address.h"
 #include "lrpc/netrpc/clock.h"
+#include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc::control {
 
@@ -74,6 +75,9 @@ struct Statistics {
   std::size_t sessions = 0;           ///< Sessions now.
   std::size_t state = 0;              ///< Records kept for peers or for messages under way, besides sessions.
 };
+/// To a client's session that carries one call at a time. Errc::ok: once a call is cancelled, it carries the next one.
+/// Sessions that keep a cancelled call until the server has answered do not know this request.
+struct FreedByCancel {};
 /// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
 struct DropIdle {};
 
@@ -92,13 +96,25 @@ struct SharesKey {
   bool shown = false;
   bool no_cipher = false;
 };
+/// To a server's session in place of Session::reply(), once: the request is not executed, and its client is told why.
+/// `detail`: what the protocol that tells it has a number for. Sessions that cannot tell it do not know this request.
+struct Refuse {
+  Errc reason = Errc::bad_procedure;
+  std::uint32_t detail = 0;
+};
+/// To a server's session: as whom the client presents itself (AUTH_SYS). Nothing proves it.
+struct ClaimedUser {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::array<char, 64> machine{};  ///< Ends with a zero; longer names are cut.
+};
 /// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
 struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
 };
 
-using Request =
-    std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve, ResolveReverse,
-                 SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, SharesKey, RereadKeys>;
+using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
+                             ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
+                             SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel>;
 
 }  // namespace lrpc::netrpc::control

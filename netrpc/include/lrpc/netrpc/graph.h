@@ -80,6 +80,8 @@ struct ProtocolKind {
   std::function<bool(const Options&)> many_ports{};
   /// Keeps two ports of one host apart. Another kind cannot stand on one of many ports.
   bool tells_ports_apart = false;
+  /// May execute a request several times (zero or more). So may whatever passes calls on to it.
+  bool repeats = false;
   struct Below {
     std::string role{};  ///< For errors: "the protocol for small messages".
     Service needs = Service::datagram;
@@ -111,6 +113,7 @@ struct InstanceDescription {
   int line = 0;
   Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
   bool many_ports = false;            ///< A peer is a host and a port: what uses it must tell these apart.
+  bool repeats = false;               ///< It may execute a request several times.
 };
 
 /// A description that has been parsed and checked. A value.

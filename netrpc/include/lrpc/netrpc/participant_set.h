@@ -16,6 +16,9 @@ struct Participant {
   std::uint16_t port = 0;     ///< UDP's, where it is not the one that all hosts have for the protocol number.
   std::uint16_t channel = 0;  ///< CHANNEL's: a given channel instead of any free one.
   std::uint16_t command = 0;  ///< SELECT's and M_RPC's: the procedure identifier.
+  std::uint32_t program = 0;  ///< Sun RPC's: the interface, its version and the procedure (RFC 5531 §8).
+  std::uint32_t version = 0;
+  std::uint32_t procedure = 0;
   friend bool operator==(const Participant&, const Participant&) = default;
 };
 

@@ -55,8 +55,10 @@ class Transaction {
   virtual ~Transaction() = default;
 
   /// Called once, under the monitor. Errc::ok: `reply` is the answer. Otherwise it is empty:
-  /// call_failed (executed once or not at all: the peer is gone or has rebooted, or its netd refused), call_aborted
-  /// (the timeout passed), host_unreachable, message_too_long, limit_reached (not executed). May start the next call.
+  /// call_failed (executed once or not at all, through a REQUEST_REPLY any number of times: the peer is gone or has
+  /// rebooted, or its netd refused), call_aborted (the timeout passed; else the same), host_unreachable,
+  /// message_too_long, limit_reached (not executed), and what a selection layer is told (bad_procedure; SUN_SELECT's
+  /// are in docs/SUNRPC.md). May start the next call.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;
 
   // The protocol's that has it now: while it waits its turn.

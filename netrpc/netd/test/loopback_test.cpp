@@ -1,4 +1,5 @@
-// Two machines on one, without any privilege: each has an address of the loopback, and calls go by PAIRED over UDP.
+// Two machines on one, without any privilege: each has an address of the loopback, and calls go over UDP by a
+// graph of the test's own.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,9 +19,21 @@ namespace {
 using testing_lrpc::eventually;
 using testing_lrpc::Process;
 
+/// What stands on AUTH.
+struct Upper {
+  const char* name;
+  const char* graph;
+};
+constexpr Upper kUppers[] = {
+    {"Paired", "paired = PAIRED(max_retry = 40) over auth;\nselect = SELECT(channels = 288) over paired;\n"},
+    {"SunRpcOverChannel",
+     "fragment = FRAGMENT over auth;\nchannel = CHANNEL(give_up = 30s, reply_life = 40s) over fragment;\n"
+     "call = SUN_CALL(channels = 288) over channel;\nsun = SUN_SELECT(program = 0x20000001) over call;\n"},
+};
+
 class LoopbackMachine {
  public:
-  explicit LoopbackMachine(std::string address) : address_(std::move(address)) {
+  LoopbackMachine(std::string address, std::string upper) : address_(std::move(address)), upper_(std::move(upper)) {
     lrpcd_ = Process({LRPCD, "--socket", socket(), "--log-level", "off", "--bind-timeout-ms", "240000"});
   }
   [[nodiscard]] std::string socket() const { return file("lrpcd.sock"); }
@@ -33,9 +46,8 @@ class LoopbackMachine {
   void start_netd(const std::vector<std::string>& options = {}) {
     std::ofstream(file("graph")) << "udp    = UDP(address = \"" << address_
                                  << "\", ports = " << 20'000 + getpid() % 40'000 << ");\nauth   = AUTH(keys = \""
-                                 << file("keys")
-                                 << "\") over udp;\npaired = PAIRED(max_retry = 40) over auth;\n"
-                                    "select = SELECT(channels = 288) over paired;\n";
+                                 << file("keys") << "\") over udp;\n"
+                                 << upper_;
     std::vector<std::string> arguments{LRPC_NETD,     "--nameserver", socket(), "--graph",
                                        file("graph"), "--log-level",  "off"};
     arguments.insert(arguments.end(), options.begin(), options.end());
@@ -45,15 +57,17 @@ class LoopbackMachine {
 
  private:
   const std::string address_;
+  const std::string upper_;
   testing_lrpc::TemporaryDirectory directory_;
   Process lrpcd_;
   Process netd_;
 };
 
-TEST(PairedLoopback,
-     a_client_imports_and_calls_over_paired_auth_and_udp_and_again_after_the_other_netd_was_started_anew) {
-  LoopbackMachine here("127.7.0.1");
-  LoopbackMachine there("127.7.0.2");
+class Loopback : public testing::TestWithParam<Upper> {};
+
+TEST_P(Loopback, a_client_imports_and_calls_over_udp_and_again_after_the_other_netd_was_started_anew) {
+  LoopbackMachine here("127.7.0.1", GetParam().graph);
+  LoopbackMachine there("127.7.0.2", GetParam().graph);
   const std::string key = run(std::string(LRPC_NETD) + " --generate-key").output;
   here.share(key);
   there.share(key);
@@ -80,6 +94,9 @@ TEST(PairedLoopback,
     return client && client->Null();
   }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Graphs, Loopback, testing::ValuesIn(kUppers),
+                         [](const auto& upper) { return std::string(upper.param.name); });
 
 }  // namespace
 }  // namespace lrpc::netd::test

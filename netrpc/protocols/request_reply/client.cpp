@@ -1,0 +1,137 @@
+// The client's end.
+#include "netrpc/protocols/request_reply/protocol.h"
+
+namespace lrpc::netrpc::request_reply {
+
+ClientEnd::ClientEnd(RequestReplyProtocol& protocol, Protocol& high, const ParticipantSet& participants,
+                     SessionRef lower)
+    : Session(protocol, high, participants),
+      lower_(std::move(lower)),
+      round_trip_(protocol.options_.initial_timeout, protocol.options_.minimum_timeout,
+                  protocol.options_.minimum_timeout, protocol.options_.longest_timeout),
+      timer_([this] { expired(); }) {
+  ++protocol.clients_;
+}
+
+ClientEnd::~ClientEnd() {
+  let_go();
+  --owner().clients_;
+}
+
+RequestReplyProtocol& ClientEnd::owner() const noexcept { return static_cast<RequestReplyProtocol&>(protocol()); }
+
+void ClientEnd::call(Message request, Transaction& transaction, Duration timeout) noexcept {
+  RequestReplyProtocol& all = owner();
+  if (transaction_ != nullptr) return transaction.completed(Errc::limit_reached, {});
+  if (request.pool() == nullptr) request = Message(all.host().pool());
+  std::byte* const to = request.push(Header::kSize);
+  if (to == nullptr) return transaction.completed(Errc::limit_reached, {});
+  let_go();
+  // After 2^32 calls a number comes again: not one whose call is still under way.
+  while (all.calls_.resolve({++all.last_xid_}) != nullptr) {
+  }
+  xid_ = all.last_xid_;
+  Header{xid_, Type::call}.encode(to);
+  const SessionRef keep(this);  // completed() may let go of it
+  transaction_ = &transaction;
+  request_ = std::move(request);
+  sent_ = 0;
+  sent_at_ = all.host().now();
+  aborts_ = timeout > Duration(0) && timeout < all.options_.give_up;
+  deadline_ = sent_at_ + (aborts_ ? timeout : all.options_.give_up);
+  all.calls_.bind({xid_}, this);
+  repeat_later();
+  const std::uint32_t xid = xid_;
+  const Errc outcome = transmit();
+  // Other errors are as good as a loss on the way: the timer sends the request again. These two would come again, too.
+  if ((outcome == Errc::message_too_long || outcome == Errc::host_unreachable) && transaction_ != nullptr &&
+      xid_ == xid)
+    finish(outcome, {});
+}
+
+Errc ClientEnd::transmit() noexcept {
+  Message copy = request_.share();
+  if (!copy.allocated()) return Errc::limit_reached;
+  ++sent_;
+  ++(sent_ == 1 ? owner().counted.sent : owner().counted.retransmissions);
+  return lower_->push(std::move(copy));
+}
+
+void ClientEnd::repeat_later() noexcept {
+  const Time now = protocol().host().now();
+  due_ = now + RetryTimer::pause_after(sent_, round_trip_.timeout(), owner().options_.longest_timeout);
+  arm(now);
+}
+
+/// The timer is left running when the call is done: calls that follow each other rarely touch it.
+void ClientEnd::arm(Time now) noexcept {
+  const Time next = std::min(due_, deadline_);
+  if (timer_.waiting() && timer_due_ <= next) return;
+  timer_due_ = next;
+  protocol().host().events().schedule(timer_, next - now);
+}
+
+void ClientEnd::expired() noexcept {
+  if (transaction_ == nullptr) return;
+  const SessionRef keep(this);
+  const Time now = protocol().host().now();
+  if (now >= deadline_) return finish(aborts_ ? Errc::call_aborted : Errc::call_failed, {});
+  if (now < due_) return arm(now);
+  repeat_later();
+  (void)transmit();
+}
+
+void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
+  if (&lower != lower_.get()) {  // somebody else's, by chance or by intent
+    ++owner().counted.refused;
+    return;
+  }
+  const Duration took = protocol().host().now() - sent_at_;
+  if (transaction_ == nullptr) {  // the second reply to the last call: none of the two copies had been lost
+    ++owner().counted.duplicates;
+    round_trip_.needless(took_, true);
+    return let_go();
+  }
+  ++owner().counted.received;
+  const SessionRef keep(this);
+  // Which copy was answered is not known (Karn).
+  sent_ == 1 ? round_trip_.sample(took) : round_trip_.ambiguous();
+  took_ = took;
+  if (sent_ == 1) owner().calls_.unbind({xid_});
+  end(Errc::ok, std::move(reply));
+}
+
+/// From now on no reply to the present call is known; nor one to the last call, if a second one was waited for.
+void ClientEnd::let_go() noexcept {
+  if (ClientEnd** const bound = owner().calls_.resolve({xid_}); bound != nullptr && *bound == this)
+    owner().calls_.unbind({xid_});
+}
+
+void ClientEnd::cancel(Transaction& transaction) noexcept {
+  if (transaction_ != &transaction) return;
+  transaction_ = nullptr;
+  request_.clear();
+  let_go();
+}
+
+void ClientEnd::finish(Errc outcome, Message&& reply) noexcept {
+  let_go();
+  end(outcome, std::move(reply));
+}
+
+void ClientEnd::end(Errc outcome, Message&& reply) noexcept {
+  request_.clear();
+  if (outcome == Errc::call_failed || outcome == Errc::call_aborted) ++owner().counted.failed;
+  std::exchange(transaction_, nullptr)->completed(outcome, std::move(reply));
+}
+
+Errc ClientEnd::control(control::Request& request) noexcept {
+  if (auto* const round_trip = std::get_if<control::RoundTrip>(&request)) {
+    if (round_trip_.measured()) *round_trip = {round_trip_.smoothed(), round_trip_.timeout()};
+    return Errc::ok;
+  }
+  if (std::holds_alternative<control::FreedByCancel>(request)) return Errc::ok;
+  return less_header(lower_->control(request), request, Header::kSize);
+}
+
+}  // namespace lrpc::netrpc::request_reply

@@ -1,0 +1,134 @@
+// The protocol object, and the server's end.
+#include "netrpc/protocols/request_reply/protocol.h"
+
+#include "lrpc/netrpc/session_cache.h"
+
+namespace lrpc::netrpc {
+
+std::unique_ptr<Protocol> make_request_reply(Host& host, std::string name, Protocol& below,
+                                             const RequestReplyOptions& options) {
+  return std::make_unique<request_reply::RequestReplyProtocol>(host, std::move(name), below, options);
+}
+
+namespace request_reply {
+
+namespace {
+constexpr ParticipantSet kBelow{protocol_numbers::kRequestReply, {}, {}};
+}
+
+// ---- the server's end ----
+
+ServerEnd::ServerEnd(RequestReplyProtocol& protocol, Protocol& high, const ParticipantSet& participants, Session& lower,
+                     std::uint32_t xid, HostKey of)
+    : Session(protocol, high, participants), lower_(&lower), xid_(xid), of_(of) {}
+
+void ServerEnd::reply(Message message) noexcept {
+  if (std::exchange(answered_, true)) return;
+  if (message.pool() == nullptr) message = Message(protocol().host().pool());
+  std::byte* const to = message.push(Header::kSize);
+  if (to == nullptr) return;  // lost, as on the way: its client sends the request again
+  Header{xid_, Type::reply}.encode(to);
+  ++static_cast<RequestReplyProtocol&>(protocol()).counted.sent;
+  (void)lower_->push(std::move(message));
+}
+
+Errc ServerEnd::control(control::Request& request) noexcept {
+  return less_header(lower_->control(request), request, Header::kSize);
+}
+
+void ServerEnd::unreferenced() noexcept {
+  auto& owner = static_cast<RequestReplyProtocol&>(protocol());
+  if (std::size_t* const count = owner.of_hosts_.resolve(of_); --*count == 0) owner.of_hosts_.unbind(of_);
+  owner.requests_.destroy(*this);
+}
+
+// ---- the protocol ----
+
+RequestReplyProtocol::RequestReplyProtocol(Host& host, std::string name, Protocol& below,
+                                           const RequestReplyOptions& options)
+    : Protocol(host, std::move(name)),
+      options_(options),
+      below_(below),
+      last_xid_(options.first_xid != 0 ? options.first_xid - 1 : static_cast<std::uint32_t>(host.random())) {}
+
+RequestReplyProtocol::~RequestReplyProtocol() {
+  if (server_ != nullptr) below_.open_disable(*this, kBelow);
+}
+
+Result<SessionRef> RequestReplyProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  ParticipantSet whole = participants;
+  whole.protocol = kBelow.protocol;
+  Result<SessionRef> lower = below_.open(*this, whole);
+  if (!lower) return lower;
+  return SessionRef(new ClientEnd(*this, high, participants, std::move(*lower)));
+}
+
+Status RequestReplyProtocol::open_enable(Protocol& high, const ParticipantSet& /*participants*/) {
+  if (server_ != nullptr && server_ != &high)
+    return Error{Errc::name_taken, name() + ": " + server_->name() + " is served already"};
+  if (server_ == nullptr)
+    if (Status status = below_.open_enable(*this, kBelow); !status) return status;
+  server_ = &high;
+  return {};
+}
+
+void RequestReplyProtocol::open_disable(Protocol& high, const ParticipantSet& /*participants*/) noexcept {
+  if (server_ != &high) return;
+  server_ = nullptr;
+  below_.open_disable(*this, kBelow);
+}
+
+void RequestReplyProtocol::demux(Session& lower, Message message) noexcept {
+  Message::Header<Header::kSize> raw;
+  message.pop(raw);
+  const std::optional<Header> header = raw ? Header::decode(raw.bytes) : std::nullopt;
+  if (!header) {
+    ++counted.malformed;
+    return;
+  }
+  if (header->type == Type::call) return serve(lower, header->xid, std::move(message));
+  ClientEnd** const call = calls_.resolve({header->xid});
+  if (call == nullptr) {  // a second reply, or one too late
+    ++counted.duplicates;
+    return;
+  }
+  (*call)->pop(lower, std::move(message));
+}
+
+void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& request) noexcept {
+  if (server_ == nullptr) {
+    ++counted.no_session;
+    return;
+  }
+  ParticipantSet participants{kBelow.protocol, {}, lower.participants().remote};
+  participants.local.host = host().address();
+  participants.remote.host = peer_host(lower, lower.participants());
+  const HostKey of{host().hash_seed(), participants.remote.host};
+  std::size_t* count = of_hosts_.resolve(of);
+  const bool too_many = requests_.in_use() >= options_.calls || (count != nullptr && *count >= options_.calls_per_host);
+  ServerEnd* const end =
+      too_many || host().short_of_memory() ? nullptr : requests_.make(*this, *server_, participants, lower, xid, of);
+  if (end == nullptr) {
+    ++counted.refused;
+    return;
+  }
+  ++(count != nullptr ? *count : of_hosts_.bind(of, 0));
+  ++counted.received;
+  const SessionRef keep(end);
+  server_->call_demux(*end, std::move(request));
+}
+
+Errc RequestReplyProtocol::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = clients_ + requests_.in_use();
+    statistics->state = calls_.size();
+    return Errc::ok;
+  }
+  // Asked from below. (The layer below, asked the same, would ask here again.)
+  if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;
+  return less_header(below_.control(request), request, Header::kSize);
+}
+
+}  // namespace request_reply
+}  // namespace lrpc::netrpc

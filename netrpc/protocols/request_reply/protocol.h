@@ -1,0 +1,103 @@
+// REQUEST_REPLY's own objects: a client's end, a request at the server, and the protocol. Private to this folder.
+#pragma once
+
+#include "lrpc/netrpc/host.h"
+#include "netrpc/protocols/request_reply/header.h"
+#include "netrpc/protocols/request_reply/request_reply.h"
+#include "netrpc/src/cells.h"
+#include "netrpc/src/header_room.h"
+#include "netrpc/src/round_trip.h"
+
+namespace lrpc::netrpc::request_reply {
+
+class RequestReplyProtocol;
+
+/// The client's end: one call at a time, sent again until its reply comes.
+class ClientEnd final : public Session {
+ public:
+  ClientEnd(RequestReplyProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower);
+  ~ClientEnd() override;
+
+  void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
+  void cancel(Transaction& transaction) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  /// A reply to the present call, from `lower`.
+  void pop(Session& lower, Message&& reply) noexcept;
+
+ private:
+  [[nodiscard]] RequestReplyProtocol& owner() const noexcept;
+  Errc transmit() noexcept;
+  void repeat_later() noexcept;
+  void arm(Time now) noexcept;
+  void expired() noexcept;
+  void let_go() noexcept;
+  void finish(Errc outcome, Message&& reply) noexcept;
+  void end(Errc outcome, Message&& reply) noexcept;
+
+  SessionRef lower_;
+  Transaction* transaction_ = nullptr;  ///< Of the present call; null: there is none.
+  Message request_;                     ///< With its header.
+  std::uint32_t xid_ = 0;
+  unsigned sent_ = 0;    ///< Copies of the request.
+  bool aborts_ = false;  ///< The deadline is the caller's: at it the call is aborted. Else it is ours, and fails.
+  Time sent_at_{};       ///< When the first of them was sent,
+  Time due_{};           ///< and when the next one is to be.
+  Time deadline_{};
+  Time timer_due_{};
+  Duration took_{};  ///< From the first copy of the last call to its first reply.
+  RetryTimer round_trip_;
+  Event timer_;
+};
+
+/// The server's end of one copy of a request, until it is answered. Nothing is remembered behind that: a copy that
+/// comes later is executed again.
+class ServerEnd final : public Session {
+ public:
+  ServerEnd(RequestReplyProtocol& protocol, Protocol& high, const ParticipantSet& participants, Session& lower,
+            std::uint32_t xid, HostKey of);
+  void reply(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class RequestReplyProtocol;
+  void unreferenced() noexcept override;
+
+  SessionRef lower_;
+  const std::uint32_t xid_;
+  const HostKey of_;
+  bool answered_ = false;
+};
+
+class RequestReplyProtocol final : public Protocol {
+ public:
+  RequestReplyProtocol(Host& host, std::string name, Protocol& below, const RequestReplyOptions& options);
+  ~RequestReplyProtocol() override;
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class ClientEnd;
+  friend class ServerEnd;
+  struct Xid {
+    std::uint32_t value = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, value); }
+    friend bool operator==(Xid, Xid) = default;
+  };
+
+  void serve(Session& lower, std::uint32_t xid, Message&& request) noexcept;
+
+  const RequestReplyOptions options_;
+  Protocol& below_;
+  Protocol* server_ = nullptr;  ///< Who has enabled.
+  std::uint32_t last_xid_;
+  Map<Xid, ClientEnd*> calls_;  ///< Those under way, and those of which a second reply may come.
+  std::size_t clients_ = 0;
+  Cells<ServerEnd> requests_;
+  Map<HostKey, std::size_t> of_hosts_;  ///< How many of those a host has.
+};
+
+}  // namespace lrpc::netrpc::request_reply

@@ -1,0 +1,35 @@
+// REQUEST_REPLY: pairs requests and replies over a datagram service, with zero-or-more semantics: the lowest layer of
+// Sun RPC (RPC in the x-Kernel §5 "Mix and Match RPCs"; RFC 5531 §9). docs/SUNRPC.md says how.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "lrpc/netrpc/graph.h"
+
+namespace lrpc::netrpc {
+
+/// RFC 5531 §5 leaves the times to who implements it.
+struct RequestReplyOptions {
+  Duration give_up = std::chrono::seconds(25);                ///< Without a reply: the call has failed.
+  Duration initial_timeout = std::chrono::milliseconds(500);  ///< Before the first round trip has been measured.
+  /// However short the round trip is: each copy of a request may be executed.
+  Duration minimum_timeout = std::chrono::milliseconds(50);
+  Duration longest_timeout = std::chrono::seconds(5);  ///< It is doubled with every second copy, up to this.
+  std::size_t calls = 4096;                            ///< That are being served; more are dropped.
+  std::size_t calls_per_host = 1024;                   ///< The same of one host.
+  std::uint32_t first_xid = 0;                         ///< For tests; 0: drawn.
+};
+
+/// A REQUEST_REPLY over `below`, a datagram service. Sessions: `open` with participants.remote.host (and remote.port,
+/// where the layer below has ports) gives a client's end, which carries one call at a time; a second one is completed
+/// with limit_reached. A call may be executed any number of times, also after it has ended with an error. A reply
+/// that is too long for the layer below is lost: who serves asks its session for control::MaximumMessage.
+///
+/// The header does not say for which protocol above a message is. So one protocol is served: that which enables first.
+[[nodiscard]] std::unique_ptr<Protocol> make_request_reply(Host& host, std::string name, Protocol& below,
+                                                           const RequestReplyOptions& options = {});
+[[nodiscard]] ProtocolKind request_reply_kind();
+
+}  // namespace lrpc::netrpc

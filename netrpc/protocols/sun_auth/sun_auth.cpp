@@ -1,0 +1,150 @@
+#include "netrpc/protocols/sun_auth/sun_auth.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "header_room.h"
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/wire.h"
+#include "netrpc/protocols/sun_auth/credential.h"
+#include "netrpc/protocols/sun_call/rpc_message.h"
+#include "reply_layer.h"
+#include "xdr.h"
+
+namespace lrpc::netrpc {
+
+namespace sun {
+namespace {
+
+/// struct opaque_auth, taken off a message: its flavour and its bytes, which stay valid until the next one is taken.
+struct OpaqueAuth {
+  std::uint32_t flavor = 0;
+  std::span<const std::byte> body;
+  std::byte scratch[kMostAuthBytes];
+
+  /// False: the message is shorter, or has more bytes of it than there may be.
+  [[nodiscard]] bool pop(Message& message) noexcept {
+    Message::Header<8> raw;
+    message.pop(raw);
+    if (!raw) return false;
+    WireReader reader(raw.bytes);
+    flavor = reader.get<std::uint32_t>();
+    const auto size = reader.get<std::uint32_t>();
+    if (size > kMostAuthBytes) return false;
+    body = {};
+    if (size == 0) return true;
+    const std::byte* const bytes = message.pop(xdr_padded(size), scratch);
+    if (bytes != nullptr) body = {bytes, size};
+    return bytes != nullptr;
+  }
+};
+
+class SunAuth final : public ReplyLayer {
+ public:
+  SunAuth(Host& host, std::string name, Protocol& below, AuthFlavor flavor, std::vector<std::byte> credential)
+      : ReplyLayer(host, std::move(name), below), flavor_(flavor), credential_(std::move(credential)) {}
+
+  void pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                 Duration timeout) noexcept override {
+    if (request.pool() == nullptr) request = Message(host().pool());
+    std::byte* const to = request.push(credential_.size());
+    if (to == nullptr) return transaction.completed(Errc::limit_reached, {});
+    std::memcpy(to, credential_.data(), credential_.size());
+    ReplyLayer::pass_call(session, std::move(request), transaction, timeout);
+  }
+
+  void pass_call_demux(TransparentSession& session, Message request) noexcept override {
+    std::optional<control::ClaimedUser> user;
+    const Participant& asked = session.participants().local;
+    const AuthStat stat = authenticate(request, asked.program != 0 && asked.procedure == 0, user);
+    if (stat != AuthStat::ok) {
+      ++counted.refused;
+      request.clear();
+      control::Request refuse = control::Refuse{Errc::not_permitted, static_cast<std::uint32_t>(stat)};
+      if (session.lower().control(refuse) != Errc::ok) session.lower().reply(Message(host().pool()));
+      return;
+    }
+    claimed_ = {&session, user ? &*user : nullptr};
+    TransparentProtocol::pass_call_demux(session, std::move(request));
+    if (claimed_.by == &session) claimed_ = {};
+  }
+
+  void pass_reply(TransparentSession& session, Message message) noexcept override {
+    if (message.pool() == nullptr) message = Message(host().pool());
+    std::byte* const to = message.push(8);  // the verifier: AUTH_NONE, no bytes
+    if (to == nullptr) message.clear();     // without one it says that the call has failed
+    if (to != nullptr) std::memset(to, 0, 8);
+    TransparentProtocol::pass_reply(session, std::move(message));
+  }
+
+  Errc pass_control(TransparentSession& session, control::Request& request) noexcept override {
+    if (auto* const user = std::get_if<control::ClaimedUser>(&request)) {
+      if (claimed_.by != &session || claimed_.user == nullptr) return Errc::not_supported;
+      *user = *claimed_.user;
+      return Errc::ok;
+    }
+    return less_header(TransparentProtocol::pass_control(session, request), request, credential_.size());
+  }
+  Errc control(control::Request& request) noexcept override {
+    return less_header(TransparentProtocol::control(request), request, credential_.size());
+  }
+
+ protected:
+  Errc pass_completed(TransparentSession& /*session*/, Time /*begun*/, Errc outcome, Message& reply) noexcept override {
+    OpaqueAuth verifier;
+    if (outcome != Errc::ok || verifier.pop(reply)) return outcome;
+    ++counted.malformed;
+    return Errc::call_failed;
+  }
+
+ private:
+  /// Whose request is being passed upwards. While that is not under the monitor, another one may take its place.
+  struct Claimed {
+    const TransparentSession* by = nullptr;
+    const control::ClaimedUser* user = nullptr;  ///< Null: nobody.
+  };
+
+  /// Takes credential and verifier off. `ping`: procedure 0, for which no server asks who calls.
+  [[nodiscard]] AuthStat authenticate(Message& request, bool ping, std::optional<control::ClaimedUser>& user) noexcept {
+    OpaqueAuth auth;
+    if (!auth.pop(request)) return AuthStat::bad_cred;
+    const bool sys = auth.flavor == static_cast<std::uint32_t>(AuthFlavor::sys);
+    if (sys && flavor_ == AuthFlavor::sys) {
+      user = decode_sys(auth.body);
+      if (!user) return AuthStat::bad_cred;
+    } else if (!sys && auth.flavor != static_cast<std::uint32_t>(AuthFlavor::none)) {
+      return AuthStat::rejected_cred;
+    } else if (flavor_ == AuthFlavor::sys && !ping) {
+      return AuthStat::too_weak;
+    }
+    return auth.pop(request) ? AuthStat::ok : AuthStat::bad_verf;
+  }
+
+  const AuthFlavor flavor_;
+  const std::vector<std::byte> credential_;  ///< And verifier, of each call of ours.
+  Claimed claimed_;
+};
+
+}  // namespace
+}  // namespace sun
+
+using sun::AuthFlavor, sun::SunAuth;
+
+std::unique_ptr<Protocol> make_auth_none(Host& host, std::string name, Protocol& below) {
+  return std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::none, sun::encode_null());
+}
+
+Result<std::unique_ptr<Protocol>> make_auth_sys(Host& host, std::string name, Protocol& below,
+                                                const AuthSysOptions& options) {
+  AuthSysOptions whole = options;
+  if (whole.machine.empty()) whole.machine = host.name().substr(0, sun::kMostOurMachine);
+  if (whole.machine.size() > sun::kMostOurMachine)
+    return Error{Errc::invalid_argument, "machine must be at most " + std::to_string(sun::kMostOurMachine) + " bytes"};
+  if (whole.gids.size() > sun::kMostGids)
+    return Error{Errc::invalid_argument, "gids must be at most " + std::to_string(sun::kMostGids)};
+  return std::unique_ptr<Protocol>(
+      std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::sys,
+                                sun::encode_sys(whole, static_cast<std::uint32_t>(host.random()))));
+}
+
+}  // namespace lrpc::netrpc

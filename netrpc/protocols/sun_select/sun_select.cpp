@@ -1,0 +1,282 @@
+#include "netrpc/protocols/sun_select/sun_select.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cells.h"
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "lrpc/netrpc/wire.h"
+#include "netrpc/protocols/sun_call/rpc_message.h"
+#include "reply_layer.h"
+
+namespace lrpc::netrpc {
+
+namespace sun {
+namespace {
+
+/// accept_stat. Only replies have it, so this layer takes nothing of a request's size.
+constexpr std::size_t kHeader = 4;
+/// Results of that size are sent without the question whether the layers below carry them.
+constexpr std::size_t kSurelyFits = 1024;
+
+/// What a server is found by. 0 as procedure: for all others.
+struct ProcedureKey {
+  std::uint32_t program = 0;
+  std::uint32_t version = 0;
+  std::uint32_t procedure = 0;
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    return mix(mix(0, program), std::uint64_t{version} << 32 | procedure);
+  }
+  friend bool operator==(const ProcedureKey&, const ProcedureKey&) = default;
+};
+
+AcceptStat accept_stat(Errc reason) noexcept {
+  switch (reason) {
+    case Errc::name_unknown: return AcceptStat::prog_unavail;
+    case Errc::bad_procedure: return AcceptStat::proc_unavail;
+    case Errc::argument_out_of_range: return AcceptStat::garbage_args;
+    default: return AcceptStat::system_err;
+  }
+}
+
+/// A peer may send any number.
+Errc outcome_of(std::uint32_t stat) noexcept {
+  switch (static_cast<AcceptStat>(stat)) {
+    case AcceptStat::success: return Errc::ok;
+    case AcceptStat::prog_unavail: return Errc::name_unknown;
+    case AcceptStat::prog_mismatch: return Errc::version_mismatch;
+    case AcceptStat::proc_unavail: return Errc::bad_procedure;
+    case AcceptStat::garbage_args: return Errc::argument_out_of_range;
+    default: return Errc::call_failed;
+  }
+}
+
+class SunSelect;
+
+/// The server's end: one request, from its arrival to its reply.
+class SunRequest final : public Session {
+ public:
+  SunRequest(SunSelect& protocol, Protocol& high, const ParticipantSet& participants, Session& lower) noexcept;
+  void reply(Message message) noexcept override { finish(AcceptStat::success, std::move(message)); }
+  /// Answers; once.
+  void finish(AcceptStat stat, Message&& results) noexcept;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  void unreferenced() noexcept override;
+  [[nodiscard]] bool too_long(const Message& results) noexcept;
+  SessionRef lower_;
+  std::optional<control::ClaimedUser> user_;  ///< The layer below knows it only while the request goes up.
+  bool answered_ = false;
+};
+
+/// Its own transactions see the replies to a client's calls. Requests end at the sessions above.
+class SunSelect final : public ReplyLayer {
+ public:
+  SunSelect(Host& host, std::string name, Protocol& below, const SunSelectOptions& options)
+      : ReplyLayer(host, std::move(name), below), options_(options) {}
+  ~SunSelect() override {
+    if (!servers_.empty()) below().open_disable(*this, {});
+  }
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
+  void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
+  void call_demux(Session& lower, Message request) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ private:
+  friend class SunRequest;
+  /// What this layer has of a program, for the answer where the procedure is missing.
+  struct Served {
+    std::uint32_t lowest = UINT32_MAX;  ///< Of the versions.
+    std::uint32_t highest = 0;
+    bool this_version = false;
+  };
+
+  Errc pass_completed(TransparentSession& session, Time begun, Errc outcome, Message& reply) noexcept override;
+  [[nodiscard]] Status name_procedure(Participant& participant, bool calls) const;
+  [[nodiscard]] Protocol* server_of(const Participant& local) noexcept;
+  [[nodiscard]] Served served(const Participant& local) noexcept;
+  void answer_unserved(SunRequest& request, const Participant& local) noexcept;
+
+  const SunSelectOptions options_;
+  Map<ProcedureKey, Protocol*> servers_;
+  Cells<SunRequest> requests_;
+};
+
+// ---- a request at the server ----
+
+SunRequest::SunRequest(SunSelect& protocol, Protocol& high, const ParticipantSet& participants, Session& lower) noexcept
+    : Session(protocol, high, participants), lower_(&lower) {
+  control::ClaimedUser user;
+  if (control::ask(lower, user) == Errc::ok) user_ = user;
+}
+
+void SunRequest::finish(AcceptStat stat, Message&& results) noexcept {
+  if (std::exchange(answered_, true)) return;
+  if (results.size() > kSurelyFits && too_long(results)) {
+    stat = AcceptStat::system_err;
+    results.clear();
+  }
+  if (results.pool() == nullptr) results = Message(protocol().host().pool());
+  std::byte* const to = results.push(kHeader);
+  if (to == nullptr) results.clear();  // without accept_stat it says that the call has failed
+  if (to != nullptr) WireWriter(to).put(static_cast<std::uint32_t>(stat));
+  lower_->reply(std::move(results));
+}
+
+bool SunRequest::too_long(const Message& results) noexcept {
+  control::MaximumMessage maximum;
+  // It is a request's, whose headers are longer than a reply's together with accept_stat.
+  return control::ask(*lower_, maximum) == Errc::ok && results.size() > maximum.size;
+}
+
+Errc SunRequest::control(control::Request& request) noexcept {
+  auto& owner = static_cast<SunSelect&>(protocol());
+  if (auto* const refuse = std::get_if<control::Refuse>(&request)) {
+    ++owner.counted.refused;
+    finish(accept_stat(refuse->reason), Message(owner.host().pool()));
+    return Errc::ok;
+  }
+  if (auto* const user = std::get_if<control::ClaimedUser>(&request)) {
+    if (!user_) return Errc::not_supported;
+    *user = *user_;
+    return Errc::ok;
+  }
+  return lower_->control(request);
+}
+
+void SunRequest::unreferenced() noexcept {
+  auto& owner = static_cast<SunSelect&>(protocol());
+  // Whoever had it has let go of it without a reply: CHANNEL waits for one.
+  if (!answered_) finish(AcceptStat::system_err, Message(owner.host().pool()));
+  owner.requests_.destroy(*this);
+}
+
+// ---- the protocol ----
+
+/// Who has a command means that procedure of the program in the options. Command 0 serves all, and calls none.
+Status SunSelect::name_procedure(Participant& participant, bool calls) const {
+  if (participant.program != 0) return {};
+  if (options_.program == 0)
+    return Error{Errc::invalid_argument, name() + ": the program is missing, here and in its options"};
+  if (calls && participant.command == 0)
+    return Error{Errc::invalid_argument, name() + ": neither a program nor a command is given"};
+  participant.program = options_.program;
+  participant.version = options_.version;
+  participant.procedure = participant.command;
+  return {};
+}
+
+Result<SessionRef> SunSelect::open(Protocol& high, const ParticipantSet& participants) {
+  ParticipantSet whole = participants;
+  if (Status status = name_procedure(whole.remote, true); !status) return status.error();
+  return ReplyLayer::open(high, whole);
+}
+
+Status SunSelect::open_enable(Protocol& high, const ParticipantSet& participants) {
+  Participant local = participants.local;
+  if (Status status = name_procedure(local, false); !status) return status;
+  const ProcedureKey key{local.program, local.version, local.procedure};
+  if (Protocol** const known = servers_.resolve(key); known != nullptr && *known != &high)
+    return Error{Errc::name_taken, name() + ": procedure " + std::to_string(key.procedure) + " of program " +
+                                       std::to_string(key.program) + " is served already"};
+  // This layer alone stands above the one below: what nobody serves comes up to here, too, and is answered.
+  if (servers_.empty())
+    if (Status status = below().open_enable(*this, {}); !status) return status;
+  servers_.bind(key, &high);
+  return {};
+}
+
+void SunSelect::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  Participant local = participants.local;
+  if (!name_procedure(local, false)) return;
+  const ProcedureKey key{local.program, local.version, local.procedure};
+  Protocol** const known = servers_.resolve(key);
+  if (known == nullptr || *known != &high) return;
+  servers_.unbind(key);
+  if (servers_.empty()) below().open_disable(*this, {});
+}
+
+Protocol* SunSelect::server_of(const Participant& local) noexcept {
+  if (Protocol** const exact = servers_.resolve({local.program, local.version, local.procedure})) return *exact;
+  const bool commands = local.program == options_.program && local.version == options_.version;
+  if (commands && local.procedure > UINT16_MAX) return nullptr;  // no command has that number
+  Protocol** const all = servers_.resolve({local.program, local.version, 0});
+  return all != nullptr ? *all : nullptr;
+}
+
+SunSelect::Served SunSelect::served(const Participant& local) noexcept {
+  Served found;
+  servers_.for_each([&](const ProcedureKey& key, Protocol*) {
+    if (key.program != local.program) return;
+    found.lowest = std::min(found.lowest, key.version);
+    found.highest = std::max(found.highest, key.version);
+    found.this_version = found.this_version || key.version == local.version;
+  });
+  return found;
+}
+
+void SunSelect::call_demux(Session& lower, Message request) noexcept {
+  ParticipantSet participants = lower.participants();
+  Participant& local = participants.local;
+  local.command = local.procedure <= UINT16_MAX ? static_cast<std::uint16_t>(local.procedure) : 0;
+  Protocol* const server = local.procedure != 0 ? server_of(local) : nullptr;
+  SunRequest* const made = requests_.make(*this, server != nullptr ? *server : *this, participants, lower);
+  if (made == nullptr) {
+    ++counted.refused;
+    request.clear();
+    return lower.reply(Message(host().pool()));  // without accept_stat: the call has failed
+  }
+  const SessionRef keep(made);
+  if (server != nullptr) {
+    ++counted.received;
+    return server->call_demux(*made, std::move(request));
+  }
+  request.clear();
+  answer_unserved(*made, local);
+}
+
+/// Procedure 0 is answered here, too: it does nothing.
+void SunSelect::answer_unserved(SunRequest& request, const Participant& local) noexcept {
+  const Served found = served(local);
+  Message message(host().pool());
+  if (found.this_version && local.procedure == 0) {
+    ++counted.received;
+    return request.finish(AcceptStat::success, std::move(message));
+  }
+  ++counted.no_session;
+  if (found.this_version) return request.finish(AcceptStat::proc_unavail, std::move(message));
+  if (found.lowest > found.highest) return request.finish(AcceptStat::prog_unavail, std::move(message));
+  if (std::byte* const to = message.push(8)) WireWriter(to).put(found.lowest).put(found.highest);
+  request.finish(AcceptStat::prog_mismatch, std::move(message));
+}
+
+Errc SunSelect::pass_completed(TransparentSession& /*session*/, Time /*begun*/, Errc outcome, Message& reply) noexcept {
+  if (outcome != Errc::ok) return outcome;
+  Message::Header<kHeader> raw;
+  reply.pop(raw);
+  return raw ? outcome_of(WireReader(raw.bytes).get<std::uint32_t>()) : Errc::call_failed;
+}
+
+Errc SunSelect::control(control::Request& request) noexcept {
+  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions() + requests_.in_use();
+    return Errc::ok;
+  }
+  return ReplyLayer::control(request);
+}
+
+}  // namespace
+}  // namespace sun
+
+std::unique_ptr<Protocol> make_sun_select(Host& host, std::string name, Protocol& below,
+                                          const SunSelectOptions& options) {
+  return std::make_unique<sun::SunSelect>(host, std::move(name), below, options);
+}
+
+}  // namespace lrpc::netrpc
