@@ -1,5 +1,5 @@
-/* calc_client PORT: rpcgen's client, over libtirpc's UDP. Calls each procedure, and what is not there, and prints what
-   it was told. */
+/* calc_client [PORT]: rpcgen's client, over libtirpc's UDP. Without a port it asks rpcbind, and adds. Else it calls each
+   procedure, and what is not there, and prints what it was told. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,22 @@ static void try(const char *what, CLIENT *client, unsigned long procedure) {
          clnt_sperrno(clnt_call(client, procedure, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience)));
 }
 
+static int add_where_rpcbind_says(void) {
+  terms sum = {20, -62};
+  CLIENT *client = clnt_create("127.0.0.1", CALC, CALC_V1, "udp");
+  if (client == NULL) {
+    clnt_pcreateerror("calc");
+    return 1;
+  }
+  auth_destroy(client->cl_auth);
+  client->cl_auth = authunix_create("c-box", 7, 8, 0, NULL);
+  int *added = add_1(&sum, client);
+  printf("add: %d\n", added != NULL ? *added : 0);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc == 1) return add_where_rpcbind_says();
   unsigned port = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
   CLIENT *client = client_of(port, CALC, CALC_V1);
   struct timeval patience = {240, 0};

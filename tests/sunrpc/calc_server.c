@@ -1,5 +1,5 @@
-/* rpcgen's server, over libtirpc's UDP. Prints its process and its port, which no rpcbind is told, and serves until it
-   is killed, four minutes at most. */
+/* calc_server [register]: rpcgen's server, over libtirpc's UDP. Prints its process and its port, which rpcbind is told
+   only with "register", and serves until it is killed, four minutes at most. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,10 +41,11 @@ u_int *who_1_svc(void *argument, struct svc_req *request) {
   return &uid;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  int protocol = argc > 1 && strcmp(argv[1], "register") == 0 ? IPPROTO_UDP : 0;
   SVCXPRT *transport = svcudp_create(RPC_ANYSOCK);
   alarm(240);
-  if (transport == NULL || !svc_register(transport, CALC, CALC_V1, calc_1, 0)) return 1;
+  if (transport == NULL || !svc_register(transport, CALC, CALC_V1, calc_1, protocol)) return 1;
   printf("%d %d\n", (int)getpid(), (int)transport->xp_port);
   fflush(stdout);
   svc_run();

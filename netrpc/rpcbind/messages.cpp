@@ -1,0 +1,95 @@
+#include "netrpc/rpcbind/messages.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "netrpc/protocols/request_reply/header.h"
+#include "netrpc/protocols/sun_call/rpc_message.h"
+#include "xdr.h"
+
+namespace lrpc::netrpc::rpcbind {
+
+namespace {
+
+constexpr std::uint32_t kUdp = 17;                 // protocol of an IP packet
+constexpr std::size_t kMostAddress = 64;           // more than any universal address has
+constexpr std::uint32_t kLastFragment = 1U << 31;  // RFC 5531 §11
+
+}  // namespace
+
+std::string universal_address(HostAddress host, std::uint16_t port) {
+  const std::uint32_t value = host.value;
+  return fmt::format("{}.{}.{}.{}.{}.{}", value >> 24, value >> 16 & 255, value >> 8 & 255, value & 255, port >> 8,
+                     port & 255);
+}
+
+std::optional<std::uint16_t> port_of(std::string_view address) noexcept {
+  if (address.empty()) return 0;
+  unsigned numbers[6];
+  const char* at = address.data();
+  const char* const end = at + address.size();
+  for (unsigned& number : numbers) {
+    if (&number != numbers && (at == end || *at++ != '.')) return std::nullopt;
+    const auto [rest, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number > 255) return std::nullopt;
+    at = rest;
+  }
+  if (at != end) return std::nullopt;
+  return static_cast<std::uint16_t>(numbers[4] << 8 | numbers[5]);
+}
+
+std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t program, std::uint32_t version) {
+  XdrWriter arguments;
+  arguments.word(program).word(version);
+  if (rpcbind_version == kPortMapper)
+    arguments.word(kUdp).word(0);
+  else
+    arguments.text("udp").text("").text("");  // the transport; the address and the owner do not count
+  return arguments.bytes();
+}
+
+std::optional<std::uint16_t> found(std::uint32_t rpcbind_version, std::span<const std::byte> results) {
+  XdrReader reader(results);
+  if (rpcbind_version == kPortMapper) {
+    const std::uint32_t port = reader.word();
+    return reader.at_end() && port <= UINT16_MAX ? std::optional(static_cast<std::uint16_t>(port)) : std::nullopt;
+  }
+  const std::string_view address = reader.text(kMostAddress);
+  return reader.at_end() ? port_of(address) : std::nullopt;
+}
+
+std::vector<std::byte> registration(Procedure procedure, std::uint32_t xid, const SunProgram& served) {
+  XdrWriter call;
+  call.word(xid).word(static_cast<std::uint32_t>(request_reply::Type::call));
+  call.word(sun::kRpcVersion).word(kProgram).word(kNewest).word(static_cast<std::uint32_t>(procedure));
+  for (int i = 0; i < 2; ++i) call.word(static_cast<std::uint32_t>(sun::AuthFlavor::none)).opaque({});
+  call.word(served.program).word(served.version).text("udp");
+  call.text(universal_address(served.host, served.port)).text("");  // rpcbind itself knows who the owner is
+
+  XdrWriter record;
+  record.word(kLastFragment | static_cast<std::uint32_t>(call.bytes().size()));
+  std::vector<std::byte> whole = record.bytes();
+  whole.insert(whole.end(), call.bytes().begin(), call.bytes().end());
+  return whole;
+}
+
+RecordMark record_mark(std::span<const std::byte, kRecordMark> raw) noexcept {
+  const auto word = WireReader(raw.data()).get<std::uint32_t>();
+  return {(word & kLastFragment) != 0, word & ~kLastFragment};
+}
+
+std::optional<bool> done(std::span<const std::byte> record, std::uint32_t xid) noexcept {
+  XdrReader reader(record);
+  const bool ours = reader.word() == xid;
+  const bool reply = reader.word() == static_cast<std::uint32_t>(request_reply::Type::reply);
+  const bool accepted = reader.word() == static_cast<std::uint32_t>(sun::ReplyStat::accepted);
+  reader.word();  // the verifier
+  reader.opaque(sun::kMostAuthBytes);
+  const bool success = reader.word() == static_cast<std::uint32_t>(sun::AcceptStat::success);
+  const std::uint32_t answer = reader.word();
+  if (!ours || !reply || !accepted || !success || !reader.at_end() || answer > 1) return std::nullopt;
+  return answer == 1;
+}
+
+}  // namespace lrpc::netrpc::rpcbind

@@ -1,0 +1,48 @@
+// The messages to and from rpcbind (RFC 1833 §2.1, §3.1; RFC 5531 §9, §11). No system call, no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/netrpc/rpcbind.h"
+
+namespace lrpc::netrpc::rpcbind {
+
+inline constexpr std::uint32_t kProgram = 100000;
+inline constexpr std::uint16_t kPort = 111;
+/// The same number in all versions that have it.
+enum class Procedure : std::uint32_t { set = 1, unset = 2, port_of = 3 };
+/// Of version 2 (the port mapper) to 4.
+inline constexpr std::uint32_t kPortMapper = 2;
+inline constexpr std::uint32_t kNewest = 4;
+
+/// "127.0.0.1.0.111": a host and a port (RFC 5665 §5.2.3.3).
+[[nodiscard]] std::string universal_address(HostAddress host, std::uint16_t port);
+/// The port of an address; 0: there is none, for example in an empty one. Nothing: it is none of IPv4's.
+[[nodiscard]] std::optional<std::uint16_t> port_of(std::string_view address) noexcept;
+
+/// Arguments of Procedure::port_of in a version of rpcbind, and the port in its results (0: not registered).
+[[nodiscard]] std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t program,
+                                            std::uint32_t version);
+[[nodiscard]] std::optional<std::uint16_t> found(std::uint32_t rpcbind_version, std::span<const std::byte> results);
+
+/// A whole call of version 4 to the local rpcbind, marked as one record.
+[[nodiscard]] std::vector<std::byte> registration(Procedure procedure, std::uint32_t xid, const SunProgram& served);
+/// More than any answer to that has.
+inline constexpr std::size_t kMostAnswer = 1024;
+/// What the marker in front of a fragment says.
+struct RecordMark {
+  bool last = false;
+  std::size_t size = 0;
+};
+inline constexpr std::size_t kRecordMark = 4;
+[[nodiscard]] RecordMark record_mark(std::span<const std::byte, kRecordMark> raw) noexcept;
+/// From the record of an answer: whether rpcbind has done it. Nothing: not a right answer to the call `xid`.
+[[nodiscard]] std::optional<bool> done(std::span<const std::byte> record, std::uint32_t xid) noexcept;
+
+}  // namespace lrpc::netrpc::rpcbind

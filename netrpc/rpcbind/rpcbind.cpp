@@ -1,0 +1,185 @@
+#include "lrpc/netrpc/rpcbind.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "lrpc/netrpc/blocking_call.h"
+#include "lrpc/shim/system/fd.h"
+#include "netrpc/rpcbind/messages.h"
+
+namespace lrpc::netrpc {
+
+namespace rpcbind {
+namespace {
+
+Time after(Duration timeout) { return MonotonicClock().now() + timeout; }
+
+/// One call to the local rpcbind, which is another program: it may be slow, or send anything.
+class LocalCall {
+ public:
+  LocalCall(const std::string& path, Time until) : path_(path), until_(until) {}
+
+  [[nodiscard]] Result<bool> run(Procedure procedure, const SunProgram& served) {
+    if (Status status = connect(); !status) return status.error();
+    constexpr std::uint32_t kXid = 1;  // the only call of its connection
+    const std::vector<std::byte> call = registration(procedure, kXid, served);
+    for (std::size_t sent = 0; sent < call.size();) {
+      if (Status status = wait(POLLOUT); !status) return status.error();
+      const ssize_t count = ::send(socket_.get(), call.data() + sent, call.size() - sent, MSG_NOSIGNAL);
+      if (count < 0 && errno != EAGAIN && errno != EINTR) return failed("send");
+      if (count > 0) sent += static_cast<std::size_t>(count);
+    }
+    Result<std::vector<std::byte>> record = receive_record();
+    if (!record) return record.error();
+    const std::optional<bool> answer = done(*record, kXid);
+    if (!answer) return Error{Errc::bad_message, path_ + ": not an answer of rpcbind's"};
+    return *answer;
+  }
+
+ private:
+  [[nodiscard]] Error failed(const char* what) const {
+    const int error = errno;
+    const Errc code = error == ENOENT || error == ECONNREFUSED ? Errc::no_nameserver
+                      : error == EACCES                        ? Errc::not_permitted
+                      : error == EPIPE || error == ECONNRESET  ? Errc::peer_gone
+                                                               : Errc::system_error;
+    return {code, fmt::format("{}: {}: {}", path_, what, std::strerror(error))};
+  }
+
+  [[nodiscard]] Status connect() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path_.size() >= sizeof address.sun_path) return Error{Errc::invalid_argument, path_ + ": too long a path"};
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket_) return failed("socket");
+    // EAGAIN: so many wait for rpcbind that no more may. It does not say when that changes.
+    while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      if (errno != EAGAIN && errno != EINTR) return failed("connect");
+      if (after({}) >= until_) return Error{Errc::timed_out, path_ + ": rpcbind accepts nobody"};
+      ::poll(nullptr, 0, 10);
+    }
+    return {};
+  }
+
+  /// Until the socket is ready for `events`, or at its end.
+  [[nodiscard]] Status wait(short events) const {
+    pollfd one{.fd = socket_.get(), .events = events, .revents = 0};
+    for (;;) {
+      const Duration left = until_ - after({});
+      if (left <= Duration(0)) return Error{Errc::timed_out, path_ + ": rpcbind does not answer"};
+      const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+      const int ready = ::poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left_ms, INT32_MAX)));
+      if (ready > 0) return {};
+      if (ready < 0 && errno != EINTR) return failed("poll");
+    }
+  }
+
+  [[nodiscard]] Status receive(std::span<std::byte> to) const {
+    while (!to.empty()) {
+      if (Status status = wait(POLLIN); !status) return status;
+      const ssize_t count = ::recv(socket_.get(), to.data(), to.size(), 0);
+      if (count == 0) return Error{Errc::peer_gone, path_ + ": rpcbind has hung up"};
+      if (count < 0 && errno != EAGAIN && errno != EINTR) return failed("recv");
+      if (count > 0) to = to.subspan(static_cast<std::size_t>(count));
+    }
+    return {};
+  }
+
+  /// The fragments of one record, put together. Bound: each fragment has a byte, or is the last.
+  [[nodiscard]] Result<std::vector<std::byte>> receive_record() const {
+    std::vector<std::byte> record;
+    for (bool last = false; !last;) {
+      std::byte raw[kRecordMark];
+      if (Status status = receive(raw); !status) return status.error();
+      const RecordMark mark = record_mark(raw);
+      last = mark.last;
+      if ((mark.size == 0 && !last) || mark.size > kMostAnswer - record.size())
+        return Error{Errc::bad_message, path_ + ": not an answer of rpcbind's"};
+      record.resize(record.size() + mark.size);
+      if (Status status = receive(std::span(record).last(mark.size)); !status) return status.error();
+    }
+    return record;
+  }
+
+  const std::string& path_;
+  const Time until_;
+  UniqueFd socket_;
+};
+
+}  // namespace
+}  // namespace rpcbind
+
+RpcbindRegistration::RpcbindRegistration(const SunProgram& served, RpcbindOptions options)
+    : served_(served), options_(std::move(options)) {}
+
+RpcbindRegistration::RpcbindRegistration(RpcbindRegistration&& other) noexcept
+    : served_(std::exchange(other.served_, {})), options_(std::move(other.options_)) {}
+
+RpcbindRegistration& RpcbindRegistration::operator=(RpcbindRegistration&& other) noexcept {
+  std::swap(served_, other.served_);
+  std::swap(options_, other.options_);
+  return *this;
+}
+
+RpcbindRegistration::~RpcbindRegistration() {
+  if (served_.program == 0) return;
+  const Time until = rpcbind::after(options_.timeout);
+  (void)rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::unset, served_);
+}
+
+Result<RpcbindRegistration> RpcbindRegistration::make(const SunProgram& served, const RpcbindOptions& options) {
+  if (served.program == 0 || served.port == 0)
+    return Error{Errc::invalid_argument, "a registration with rpcbind needs a program and a port"};
+  const Time until = rpcbind::after(options.timeout);
+  if (options.replaces) {  // whether there was one does not matter
+    const Result<bool> unset = rpcbind::LocalCall(options.socket, until).run(rpcbind::Procedure::unset, served);
+    if (!unset) return unset.error();
+  }
+  const Result<bool> set = rpcbind::LocalCall(options.socket, until).run(rpcbind::Procedure::set, served);
+  if (!set) return set.error();
+  if (!*set)
+    return Error{Errc::name_taken,
+                 fmt::format("rpcbind does not register version {} of program {}", served.version, served.program)};
+  return RpcbindRegistration(served, options);
+}
+
+Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
+                                   std::uint32_t version, Duration timeout) {
+  const Time until = sun.host().now() + timeout;
+  const Shepherd inside(sun.host().monitor());
+  ParticipantSet participants;
+  participants.remote.host = host;
+  participants.remote.port = rpcbind::kPort;
+  participants.remote.program = rpcbind::kProgram;
+  participants.remote.procedure = static_cast<std::uint32_t>(rpcbind::Procedure::port_of);
+  Errc outcome = Errc::call_failed;
+  for (std::uint32_t speaks = rpcbind::kNewest; speaks >= rpcbind::kPortMapper; --speaks) {
+    participants.remote.version = speaks;
+    const Result<SessionRef> session = sun.open(user, participants);
+    if (!session) return session.error();
+    const Duration left = until - sun.host().now();
+    if (left <= Duration(0)) return Error{Errc::call_aborted, "rpcbind does not answer"};
+    Message reply;
+    outcome = call_and_wait_inside(
+        **session, Message::copy_of(sun.host().pool(), rpcbind::lookup(speaks, program, version)), reply, left);
+    if (outcome == Errc::version_mismatch) continue;
+    if (outcome != Errc::ok) break;
+    std::vector<std::byte> results(std::min<std::size_t>(reply.size(), rpcbind::kMostAnswer));
+    reply.copy_to(results);
+    const std::optional<std::uint16_t> port = rpcbind::found(speaks, results);
+    if (!port) return Error{Errc::bad_message, "not an answer of rpcbind's"};
+    if (*port == 0) return Error{Errc::name_unknown, fmt::format("program {} is not registered there", program)};
+    return *port;
+  }
+  return Error{outcome, "rpcbind did not answer the question for a port"};
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,151 @@
+// Registrations with a local rpcbind that the test plays: one that is right, slow, silent, wrong or gone.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "lrpc/netrpc/rpcbind.h"
+#include "lrpc/shim/system/fd.h"
+#include "xdr.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SunProgram kServed{.program = 0x20000099, .version = 3, .port = 24211};
+/// Of the answers that are waited for. A test fails by what it is told, not by how long that took.
+constexpr Duration kPatience = 240s;
+
+/// Answers connections one after the other, each by what `behaves` makes of its socket and its call.
+class FakeRpcbind {
+ public:
+  using Behaves = std::function<void(int socket, std::uint32_t procedure)>;
+  explicit FakeRpcbind(std::size_t connections, Behaves behaves) {
+    char directory[] = "/tmp/lrpc-rpcbind-XXXXXX";
+    if (::mkdtemp(directory) == nullptr) throw std::runtime_error("mkdtemp");
+    directory_ = directory;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path().c_str(), path().size());
+    listening_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listening_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listening_.get(), 4), 0);
+    thread_ = std::thread([this, connections, behaves = std::move(behaves)] {
+      for (std::size_t i = 0; i < connections; ++i) {
+        const UniqueFd socket(::accept(listening_.get(), nullptr, nullptr));
+        if (!socket) return;
+        std::byte call[512];
+        const ssize_t size = ::recv(socket.get(), call, sizeof call, 0);
+        if (size < 28) continue;  // it was given up
+        behaves(socket.get(), WireReader(call + 24).get<std::uint32_t>());
+      }
+    });
+  }
+  ~FakeRpcbind() {
+    ::shutdown(listening_.get(), SHUT_RDWR);  // whoever wanted to call has
+    thread_.join();
+    ::unlink(path().c_str());
+    ::rmdir(directory_.c_str());
+  }
+  [[nodiscard]] std::string path() const { return directory_ + "/sock"; }
+
+ private:
+  std::string directory_;
+  UniqueFd listening_;
+  std::thread thread_;
+};
+
+void say(int socket, std::span<const std::byte> bytes) {
+  (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+/// The only xid of a connection is 1.
+std::vector<std::byte> answer(bool done) {
+  return XdrWriter().word(0x80000000 | 28).word(1).word(1).word(0).hyper(0).word(0).word(done ? 1 : 0).bytes();
+}
+RpcbindOptions at(const FakeRpcbind& rpcbind, Duration timeout = kPatience) {
+  return {.socket = rpcbind.path(), .timeout = timeout};
+}
+/// How a registration ends whose first connection behaves like that.
+Errc outcome(FakeRpcbind::Behaves behaves, Duration timeout = kPatience) {
+  const FakeRpcbind rpcbind(1, std::move(behaves));
+  return RpcbindRegistration::make(kServed, at(rpcbind, timeout)).code();
+}
+
+TEST(RpcbindRegistration, replaces_what_was_there_and_takes_its_own_back) {
+  std::vector<std::uint32_t> procedures;
+  {
+    const FakeRpcbind rpcbind(3, [&](int socket, std::uint32_t procedure) {
+      procedures.push_back(procedure);
+      say(socket, answer(procedure == 1));  // there is none to take back
+    });
+    Result<RpcbindRegistration> made = RpcbindRegistration::make(kServed, at(rpcbind));
+    ASSERT_TRUE(made) << made.error().message();
+    const RpcbindRegistration moved = std::move(*made);
+  }
+  EXPECT_EQ(procedures, (std::vector<std::uint32_t>{2, 1, 2}));
+}
+
+TEST(RpcbindRegistration, is_refused_where_another_one_stays) {
+  const FakeRpcbind rpcbind(1, [](int socket, std::uint32_t) { say(socket, answer(false)); });
+  RpcbindOptions options = at(rpcbind);
+  options.replaces = false;
+  EXPECT_EQ(RpcbindRegistration::make(kServed, options).code(), Errc::name_taken);
+}
+
+TEST(RpcbindRegistration, reads_an_answer_in_any_pieces) {
+  const FakeRpcbind rpcbind(3, [](int socket, std::uint32_t) {
+    const std::vector<std::byte> whole = answer(true);
+    for (std::size_t i = 4; i < whole.size(); ++i) {  // a fragment a byte, a packet a byte
+      const bool last = i + 1 == whole.size();
+      const std::vector<std::byte> mark = XdrWriter().word((last ? 0x80000000 : 0) | 1).bytes();
+      for (const std::byte one : mark) say(socket, {&one, 1});
+      say(socket, std::span(whole).subspan(i, 1));
+    }
+  });
+  const Result<RpcbindRegistration> made = RpcbindRegistration::make(kServed, at(rpcbind));
+  EXPECT_TRUE(made) << made.error().message();
+}
+
+TEST(RpcbindRegistration, an_answer_that_is_none_is_a_bad_message) {
+  const auto says = [](std::vector<std::byte> bytes) {
+    return outcome([bytes = std::move(bytes)](int socket, std::uint32_t) { say(socket, bytes); });
+  };
+  EXPECT_EQ(says(XdrWriter().word(0x80000000 | 1025).bytes()), Errc::bad_message);
+  EXPECT_EQ(says(XdrWriter().word(0xffffffff).bytes()), Errc::bad_message);
+  EXPECT_EQ(says(XdrWriter().word(0).bytes()), Errc::bad_message);  // a fragment with nothing in it, for ever
+  EXPECT_EQ(says(XdrWriter().word(0x80000000).bytes()), Errc::bad_message);
+  EXPECT_EQ(says(XdrWriter().word(0x80000000 | 8).hyper(1).bytes()), Errc::bad_message);
+}
+
+TEST(RpcbindRegistration, a_rpcbind_that_hangs_up_or_says_nothing_is_told_apart) {
+  EXPECT_EQ(outcome([](int, std::uint32_t) {}), Errc::peer_gone);
+  EXPECT_EQ(outcome([](int socket, std::uint32_t) {
+              const std::vector<std::byte> whole = answer(true);
+              say(socket, std::span(whole).first(9));
+            }),
+            Errc::peer_gone);
+  EXPECT_EQ(outcome(
+                [](int socket, std::uint32_t) {
+                  std::byte more;
+                  (void)::recv(socket, &more, 1, 0);  // until the caller has given up
+                },
+                50ms),
+            Errc::timed_out);
+}
+
+TEST(RpcbindRegistration, needs_a_rpcbind_and_a_port) {
+  EXPECT_EQ(RpcbindRegistration::make(kServed, {.socket = "/tmp/no-such-rpcbind"}).code(), Errc::no_nameserver);
+  EXPECT_EQ(RpcbindRegistration::make(kServed, {.socket = std::string(200, 'x')}).code(), Errc::invalid_argument);
+  EXPECT_EQ(RpcbindRegistration::make({.program = 7, .version = 1}, {}).code(), Errc::invalid_argument);
+  EXPECT_EQ(RpcbindRegistration::make({.version = 1, .port = 5}, {}).code(), Errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc

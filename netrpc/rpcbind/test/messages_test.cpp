@@ -1,0 +1,77 @@
+// rpcbind's messages, byte by byte, and what is made of bytes that are none.
+#include "netrpc/rpcbind/messages.h"
+
+#include <gtest/gtest.h>
+
+#include "xdr.h"
+
+namespace lrpc::netrpc::rpcbind {
+namespace {
+
+constexpr HostAddress kHost{0x7f000001};
+constexpr SunProgram kServed{.program = 0x20000099, .version = 3, .port = 24211, .host = kHost};
+
+TEST(RpcbindMessages, universal_addresses_name_a_host_and_a_port) {
+  EXPECT_EQ(universal_address(kHost, 24211), "127.0.0.1.94.147");
+  EXPECT_EQ(universal_address({}, 111), "0.0.0.0.0.111");
+  EXPECT_EQ(port_of("127.0.0.1.94.147"), 24211);
+  EXPECT_EQ(port_of("255.255.255.255.255.255"), 65535);
+  EXPECT_EQ(port_of(""), 0);
+  for (const char* const wrong :
+       {"1", "1.2.3.4.5", "1.2.3.4.5.", "1.2.3.4.5.256", "1.2.3.4.5.6.7", "1.2.3.4.5.6 ", " 1.2.3.4.5.6",
+        "1.2.3.4.-5.6", "1.2.3.4.5.+6", "::1.0.111", "1,2,3,4,5,6", "1.2.3.4..6", "1.2.3.4.99999999999.6"})
+    EXPECT_EQ(port_of(wrong), std::nullopt) << wrong;
+}
+
+TEST(RpcbindMessages, a_question_for_a_port_is_that_of_its_version) {
+  EXPECT_EQ(lookup(2, 7, 3), XdrWriter().word(7).word(3).word(17).word(0).bytes());
+  for (const std::uint32_t version : {3U, 4U})
+    EXPECT_EQ(lookup(version, 7, 3), XdrWriter().word(7).word(3).text("udp").text("").text("").bytes());
+}
+
+TEST(RpcbindMessages, only_a_port_or_an_address_is_an_answer) {
+  EXPECT_EQ(found(2, XdrWriter().word(24211).bytes()), 24211);
+  EXPECT_EQ(found(2, XdrWriter().word(0).bytes()), 0);
+  EXPECT_EQ(found(2, XdrWriter().word(65536).bytes()), std::nullopt);
+  EXPECT_EQ(found(2, XdrWriter().word(1).word(1).bytes()), std::nullopt);
+  EXPECT_EQ(found(2, {}), std::nullopt);
+  const std::vector<std::byte> answer = XdrWriter().text("10.0.0.1.94.147").bytes();
+  EXPECT_EQ(found(3, answer), 24211);
+  EXPECT_EQ(found(4, XdrWriter().text("").bytes()), 0);
+  EXPECT_EQ(found(4, XdrWriter().text("nowhere").bytes()), std::nullopt);
+  EXPECT_EQ(found(4, XdrWriter().text(std::string(65, '1')).bytes()), std::nullopt);
+  EXPECT_EQ(found(4, XdrWriter().word(0xfffffffe).bytes()), std::nullopt);
+  for (std::size_t size = 0; size < answer.size(); ++size)
+    EXPECT_EQ(found(4, std::span(answer).first(size)), std::nullopt) << size;
+}
+
+TEST(RpcbindMessages, a_registration_is_one_record_with_the_call) {
+  XdrWriter wanted;
+  wanted.word(0x80000000 | 80).word(5).word(0).word(2).word(100000).word(4).word(1).hyper(0).hyper(0);
+  wanted.word(0x20000099).word(3).text("udp").text("127.0.0.1.94.147").text("");
+  EXPECT_EQ(registration(Procedure::set, 5, kServed), wanted.bytes());
+  EXPECT_EQ(wanted.bytes().size(), 4 + 80U);
+}
+
+TEST(RpcbindMessages, an_answer_is_done_or_not_and_all_else_is_none) {
+  const auto answer = [](std::uint32_t xid, std::uint32_t type, std::uint32_t stat, std::uint32_t accepted,
+                         std::uint32_t done) {
+    return XdrWriter().word(xid).word(type).word(stat).hyper(0).word(accepted).word(done).bytes();
+  };
+  EXPECT_EQ(done(answer(5, 1, 0, 0, 1), 5), true);
+  EXPECT_EQ(done(answer(5, 1, 0, 0, 0), 5), false);
+  EXPECT_EQ(done(answer(6, 1, 0, 0, 1), 5), std::nullopt);
+  EXPECT_EQ(done(answer(5, 0, 0, 0, 1), 5), std::nullopt);
+  EXPECT_EQ(done(answer(5, 1, 1, 0, 1), 5), std::nullopt);
+  EXPECT_EQ(done(answer(5, 1, 0, 1, 1), 5), std::nullopt);
+  EXPECT_EQ(done(answer(5, 1, 0, 0, 2), 5), std::nullopt);
+  const std::vector<std::byte> right = answer(5, 1, 0, 0, 1);
+  for (std::size_t size = 0; size < right.size(); ++size)
+    EXPECT_EQ(done(std::span(right).first(size), 5), std::nullopt) << size;
+  std::vector<std::byte> longer = right;
+  longer.resize(longer.size() + 4);
+  EXPECT_EQ(done(longer, 5), std::nullopt);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::rpcbind
