@@ -1,5 +1,5 @@
-/* calc_client [PORT]: rpcgen's client, over libtirpc's UDP. Without a port it asks rpcbind, and adds. Else it calls each
-   procedure, and what is not there, and prints what it was told. */
+/* calc_client [PORT]: rpcgen's client, over libtirpc's UDP. Without a port it asks rpcbind, and adds. Else it calls
+   each procedure, and what is not there, and prints what it was told. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SUN_CALL: which program, version and procedure a call is for, and whether its message was accepted or denied
-// (RFC 5531 §9, struct call_body up to the credential, and reply_stat). With SUN_SELECT above it the SUN.SELECT of RPC in
-// the x-Kernel §5; docs/SUNRPC.md says why it is two layers.
+// (RFC 5531 §9, struct call_body up to the credential, and reply_stat). With SUN_SELECT above it the SUN.SELECT of RPC
+// in the x-Kernel §5; docs/SUNRPC.md says why it is two layers.
 #pragma once
 
 #include <memory>

@@ -29,8 +29,8 @@ struct RpcbindOptions {
   bool replaces = true;
 };
 
-/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2, 3
-/// and 4 of rpcbind. Move-only; used by one thread at a time.
+/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2,
+/// 3 and 4 of rpcbind. Move-only; used by one thread at a time.
 class RpcbindRegistration {
  public:
   /// Registers `served`. Blocks up to `options.timeout`. Errors: no_nameserver (no rpcbind runs here), name_taken (also
