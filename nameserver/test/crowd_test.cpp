@@ -1,5 +1,5 @@
-// Many hostile users at once, each with all that it can get: root and honest users are served at once. Needs root, to be
-// several users.
+// Many hostile users at once, each with all that it can get: root and honest users are served at once. Needs root, to
+// be several users.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

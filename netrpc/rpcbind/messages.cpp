@@ -12,7 +12,9 @@ namespace lrpc::netrpc::rpcbind {
 
 namespace {
 
-constexpr std::uint32_t kUdp = 17;                 // protocol of an IP packet
+constexpr std::uint32_t kUdp = 17;  // protocol of an IP packet
+constexpr std::string_view kNetwork = "udp";
+constexpr std::size_t kMostText = 256;             // of a network, an address, an owner
 constexpr std::size_t kMostAddress = 64;           // more than any universal address has
 constexpr std::uint32_t kLastFragment = 1U << 31;  // RFC 5531 §11
 
@@ -45,7 +47,7 @@ std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t progr
   if (rpcbind_version == kPortMapper)
     arguments.word(kUdp).word(0);
   else
-    arguments.text("udp").text("").text("");  // the transport; the address and the owner do not count
+    arguments.text(kNetwork).text("").text("");  // the transport; the address and the owner do not count
   return arguments.bytes();
 }
 
@@ -59,13 +61,15 @@ std::optional<std::uint16_t> found(std::uint32_t rpcbind_version, std::span<cons
   return reader.at_end() ? port_of(address) : std::nullopt;
 }
 
-std::vector<std::byte> registration(Procedure procedure, std::uint32_t xid, const SunProgram& served) {
+std::vector<std::byte> local_call(Procedure procedure, std::uint32_t xid, const SunProgram& served) {
   XdrWriter call;
   call.word(xid).word(static_cast<std::uint32_t>(request_reply::Type::call));
   call.word(sun::kRpcVersion).word(kProgram).word(kNewest).word(static_cast<std::uint32_t>(procedure));
   for (int i = 0; i < 2; ++i) call.word(static_cast<std::uint32_t>(sun::AuthFlavor::none)).opaque({});
-  call.word(served.program).word(served.version).text("udp");
-  call.text(universal_address(served.host, served.port)).text("");  // rpcbind itself knows who the owner is
+  if (procedure != Procedure::dump) {
+    call.word(served.program).word(served.version).text(kNetwork);
+    call.text(universal_address(served.host, served.port)).text("");  // rpcbind itself knows who the owner is
+  }
 
   XdrWriter record;
   record.word(kLastFragment | static_cast<std::uint32_t>(call.bytes().size()));
@@ -79,17 +83,38 @@ RecordMark record_mark(std::span<const std::byte, kRecordMark> raw) noexcept {
   return {(word & kLastFragment) != 0, word & ~kLastFragment};
 }
 
-std::optional<bool> done(std::span<const std::byte> record, std::uint32_t xid) noexcept {
+Result<std::span<const std::byte>> results_of(std::span<const std::byte> record, std::uint32_t xid) {
+  const Error none{Errc::bad_message, "not an answer of rpcbind's"};
   XdrReader reader(record);
-  const bool ours = reader.word() == xid;
-  const bool reply = reader.word() == static_cast<std::uint32_t>(request_reply::Type::reply);
+  if (reader.word() != xid || reader.word() != static_cast<std::uint32_t>(request_reply::Type::reply)) return none;
   const bool accepted = reader.word() == static_cast<std::uint32_t>(sun::ReplyStat::accepted);
+  if (reader.right() && !accepted) return Error{Errc::not_permitted, "rpcbind has denied the call"};
   reader.word();  // the verifier
   reader.opaque(sun::kMostAuthBytes);
-  const bool success = reader.word() == static_cast<std::uint32_t>(sun::AcceptStat::success);
+  const Errc outcome = sun::outcome_of(reader.word());
+  if (!reader.right()) return none;
+  if (outcome != Errc::ok) return Error{outcome, "rpcbind has not done the call"};
+  return reader.rest();
+}
+
+std::optional<bool> done(std::span<const std::byte> results) noexcept {
+  XdrReader reader(results);
   const std::uint32_t answer = reader.word();
-  if (!ours || !reply || !accepted || !success || !reader.at_end() || answer > 1) return std::nullopt;
-  return answer == 1;
+  return reader.at_end() && answer <= 1 ? std::optional(answer == 1) : std::nullopt;
+}
+
+bool lists(std::span<const std::byte> results, const SunProgram& served) {
+  const std::string wanted = universal_address(served.host, served.port);
+  XdrReader reader(results);
+  while (reader.word() == 1) {  // one more follows
+    const bool program = reader.word() == served.program;
+    const bool version = reader.word() == served.version;
+    const bool network = reader.text(kMostText) == kNetwork;
+    const bool address = reader.text(kMostText) == wanted;
+    reader.text(kMostText);  // the owner
+    if (reader.right() && program && version && network && address) return true;
+  }
+  return false;
 }
 
 }  // namespace lrpc::netrpc::rpcbind

@@ -16,7 +16,7 @@ namespace lrpc::netrpc::rpcbind {
 inline constexpr std::uint32_t kProgram = 100000;
 inline constexpr std::uint16_t kPort = 111;
 /// The same number in all versions that have it.
-enum class Procedure : std::uint32_t { set = 1, unset = 2, port_of = 3 };
+enum class Procedure : std::uint32_t { set = 1, unset = 2, port_of = 3, dump = 4 };
 /// Of version 2 (the port mapper) to 4.
 inline constexpr std::uint32_t kPortMapper = 2;
 inline constexpr std::uint32_t kNewest = 4;
@@ -31,10 +31,10 @@ inline constexpr std::uint32_t kNewest = 4;
                                             std::uint32_t version);
 [[nodiscard]] std::optional<std::uint16_t> found(std::uint32_t rpcbind_version, std::span<const std::byte> results);
 
-/// A whole call of version 4 to the local rpcbind, marked as one record.
-[[nodiscard]] std::vector<std::byte> registration(Procedure procedure, std::uint32_t xid, const SunProgram& served);
-/// More than any answer to that has.
-inline constexpr std::size_t kMostAnswer = 1024;
+/// A whole call of version 4 to the local rpcbind, marked as one record: to register, to take back, or to list all.
+[[nodiscard]] std::vector<std::byte> local_call(Procedure procedure, std::uint32_t xid, const SunProgram& served);
+/// More than any answer to that has: a list of some thousand entries.
+inline constexpr std::size_t kMostAnswer = 256 * 1024;
 /// What the marker in front of a fragment says.
 struct RecordMark {
   bool last = false;
@@ -42,7 +42,12 @@ struct RecordMark {
 };
 inline constexpr std::size_t kRecordMark = 4;
 [[nodiscard]] RecordMark record_mark(std::span<const std::byte, kRecordMark> raw) noexcept;
-/// From the record of an answer: whether rpcbind has done it. Nothing: not a right answer to the call `xid`.
-[[nodiscard]] std::optional<bool> done(std::span<const std::byte> record, std::uint32_t xid) noexcept;
+/// The results in the record of an answer. Errors: bad_message (none to the call `xid`), not_permitted (denied),
+/// version_mismatch, call_failed.
+[[nodiscard]] Result<std::span<const std::byte>> results_of(std::span<const std::byte> record, std::uint32_t xid);
+/// In the results of set and unset: whether rpcbind has done it. Nothing: they are none.
+[[nodiscard]] std::optional<bool> done(std::span<const std::byte> results) noexcept;
+/// In the results of dump: whether `served` stands there, at its address. False also for what is no list.
+[[nodiscard]] bool lists(std::span<const std::byte> results, const SunProgram& served);
 
 }  // namespace lrpc::netrpc::rpcbind

@@ -19,26 +19,36 @@ namespace lrpc::netrpc {
 namespace rpcbind {
 namespace {
 
-Time after(Duration timeout) { return MonotonicClock().now() + timeout; }
+Time now() { return MonotonicClock().now(); }
+Time end_of(Duration timeout) { return now() + std::min<Duration>(timeout, std::chrono::hours(24)); }
 
 /// One call to the local rpcbind, which is another program: it may be slow, or send anything.
 class LocalCall {
  public:
   LocalCall(const std::string& path, Time until) : path_(path), until_(until) {}
 
-  [[nodiscard]] Result<bool> run(Procedure procedure, const SunProgram& served) {
+  /// Its results.
+  [[nodiscard]] Result<std::vector<std::byte>> run(Procedure procedure, const SunProgram& served) {
     if (Status status = connect(); !status) return status.error();
     constexpr std::uint32_t kXid = 1;  // the only call of its connection
-    const std::vector<std::byte> call = registration(procedure, kXid, served);
+    const std::vector<std::byte> call = local_call(procedure, kXid, served);
     for (std::size_t sent = 0; sent < call.size();) {
       if (Status status = wait(POLLOUT); !status) return status.error();
       const ssize_t count = ::send(socket_.get(), call.data() + sent, call.size() - sent, MSG_NOSIGNAL);
       if (count < 0 && errno != EAGAIN && errno != EINTR) return failed("send");
       if (count > 0) sent += static_cast<std::size_t>(count);
     }
-    Result<std::vector<std::byte>> record = receive_record();
+    const Result<std::vector<std::byte>> record = receive_record();
     if (!record) return record.error();
-    const std::optional<bool> answer = done(*record, kXid);
+    const auto results = results_of(*record, kXid);
+    if (!results) return Error{results.code(), path_ + ": " + results.error().message()};
+    return std::vector(results->begin(), results->end());
+  }
+  /// Of set and unset: whether rpcbind has done it.
+  [[nodiscard]] Result<bool> change(Procedure procedure, const SunProgram& served) {
+    const Result<std::vector<std::byte>> results = run(procedure, served);
+    if (!results) return results.error();
+    const std::optional<bool> answer = done(*results);
     if (!answer) return Error{Errc::bad_message, path_ + ": not an answer of rpcbind's"};
     return *answer;
   }
@@ -47,7 +57,7 @@ class LocalCall {
   [[nodiscard]] Error failed(const char* what) const {
     const int error = errno;
     const Errc code = error == ENOENT || error == ECONNREFUSED ? Errc::no_nameserver
-                      : error == EACCES                        ? Errc::not_permitted
+                      : error == EACCES || error == EPERM      ? Errc::not_permitted
                       : error == EPIPE || error == ECONNRESET  ? Errc::peer_gone
                                                                : Errc::system_error;
     return {code, fmt::format("{}: {}: {}", path_, what, std::strerror(error))};
@@ -63,7 +73,7 @@ class LocalCall {
     // EAGAIN: so many wait for rpcbind that no more may. It does not say when that changes.
     while (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       if (errno != EAGAIN && errno != EINTR) return failed("connect");
-      if (after({}) >= until_) return Error{Errc::timed_out, path_ + ": rpcbind accepts nobody"};
+      if (now() >= until_) return Error{Errc::timed_out, path_ + ": rpcbind accepts nobody"};
       ::poll(nullptr, 0, 10);
     }
     return {};
@@ -73,7 +83,7 @@ class LocalCall {
   [[nodiscard]] Status wait(short events) const {
     pollfd one{.fd = socket_.get(), .events = events, .revents = 0};
     for (;;) {
-      const Duration left = until_ - after({});
+      const Duration left = until_ - now();
       if (left <= Duration(0)) return Error{Errc::timed_out, path_ + ": rpcbind does not answer"};
       const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
       const int ready = ::poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left_ms, INT32_MAX)));
@@ -93,7 +103,7 @@ class LocalCall {
     return {};
   }
 
-  /// The fragments of one record, put together. Bound: each fragment has a byte, or is the last.
+  /// The fragments of one record, put together. At most kMostAnswer: each has a byte, or is the last.
   [[nodiscard]] Result<std::vector<std::byte>> receive_record() const {
     std::vector<std::byte> record;
     for (bool last = false; !last;) {
@@ -124,26 +134,31 @@ RpcbindRegistration::RpcbindRegistration(RpcbindRegistration&& other) noexcept
     : served_(std::exchange(other.served_, {})), options_(std::move(other.options_)) {}
 
 RpcbindRegistration& RpcbindRegistration::operator=(RpcbindRegistration&& other) noexcept {
-  std::swap(served_, other.served_);
-  std::swap(options_, other.options_);
+  if (this == &other) return *this;
+  const RpcbindRegistration old(std::move(*this));
+  served_ = std::exchange(other.served_, {});
+  options_ = std::move(other.options_);
   return *this;
 }
 
+/// rpcbind would take back whatever stands there. So only if it is this one, and not that of a server that came later.
 RpcbindRegistration::~RpcbindRegistration() {
   if (served_.program == 0) return;
-  const Time until = rpcbind::after(options_.timeout);
-  (void)rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::unset, served_);
+  const Time until = rpcbind::end_of(options_.timeout);
+  const auto all = rpcbind::LocalCall(options_.socket, until).run(rpcbind::Procedure::dump, served_);
+  if (all && rpcbind::lists(*all, served_))
+    (void)rpcbind::LocalCall(options_.socket, until).change(rpcbind::Procedure::unset, served_);
 }
 
 Result<RpcbindRegistration> RpcbindRegistration::make(const SunProgram& served, const RpcbindOptions& options) {
   if (served.program == 0 || served.port == 0)
     return Error{Errc::invalid_argument, "a registration with rpcbind needs a program and a port"};
-  const Time until = rpcbind::after(options.timeout);
+  const Time until = rpcbind::end_of(options.timeout);
   if (options.replaces) {  // whether there was one does not matter
-    const Result<bool> unset = rpcbind::LocalCall(options.socket, until).run(rpcbind::Procedure::unset, served);
+    const Result<bool> unset = rpcbind::LocalCall(options.socket, until).change(rpcbind::Procedure::unset, served);
     if (!unset) return unset.error();
   }
-  const Result<bool> set = rpcbind::LocalCall(options.socket, until).run(rpcbind::Procedure::set, served);
+  const Result<bool> set = rpcbind::LocalCall(options.socket, until).change(rpcbind::Procedure::set, served);
   if (!set) return set.error();
   if (!*set)
     return Error{Errc::name_taken,
@@ -151,9 +166,13 @@ Result<RpcbindRegistration> RpcbindRegistration::make(const SunProgram& served, 
   return RpcbindRegistration(served, options);
 }
 
+namespace {
+constexpr std::size_t kMostResults = 128;  // more than a port or an address has
+}
+
 Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
                                    std::uint32_t version, Duration timeout) {
-  const Time until = sun.host().now() + timeout;
+  const Time until = sun.host().now() + std::min<Duration>(timeout, std::chrono::hours(24));
   const Shepherd inside(sun.host().monitor());
   ParticipantSet participants;
   participants.remote.host = host;
@@ -167,12 +186,13 @@ Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress ho
     if (!session) return session.error();
     const Duration left = until - sun.host().now();
     if (left <= Duration(0)) return Error{Errc::call_aborted, "rpcbind does not answer"};
+    Message question = Message::copy_of(sun.host().pool(), rpcbind::lookup(speaks, program, version));
+    if (!question.allocated()) return Error{Errc::limit_reached, "no buffer for the question to rpcbind"};
     Message reply;
-    outcome = call_and_wait_inside(
-        **session, Message::copy_of(sun.host().pool(), rpcbind::lookup(speaks, program, version)), reply, left);
+    outcome = call_and_wait_inside(**session, std::move(question), reply, left);
     if (outcome == Errc::version_mismatch) continue;
     if (outcome != Errc::ok) break;
-    std::vector<std::byte> results(std::min<std::size_t>(reply.size(), rpcbind::kMostAnswer));
+    std::vector<std::byte> results(std::min<std::size_t>(reply.size(), kMostResults));
     reply.copy_to(results);
     const std::optional<std::uint16_t> port = rpcbind::found(speaks, results);
     if (!port) return Error{Errc::bad_message, "not an answer of rpcbind's"};

@@ -24,7 +24,7 @@ constexpr milliseconds kLongestLook{1000};
 /// a server. Of those that cost the same the youngest.
 auto cost(const Connection& one) {
   int kind = 3;
-  if (one.unread.any() && unread_bytes(one.socket.get()) > 0) {  // at the last look, and still
+  if (one.unread.any() && unread_bytes(one.socket.get()) > 0) {  // at the last look, and now
     kind = 0;
   } else if (one.exports.empty()) {
     kind = one.imports.empty() ? 1 : 2;
@@ -139,8 +139,13 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   const std::optional<uid_t> user = accounts_.who_gives_way(newcomer.uid, Quota::connections);
   if (!user) return false;
   Connection* found = nullptr;
+  std::tuple<int, std::uint32_t> least;
   for (const auto& [serial, one] : connections_) {
-    if (one->peer.uid == *user && !one->closing && (found == nullptr || cost(*one) < cost(*found))) found = one.get();
+    if (one->peer.uid != *user || one->closing) continue;
+    const std::tuple<int, std::uint32_t> its = cost(*one);
+    if (found != nullptr && its >= least) continue;
+    found = one.get();
+    least = its;
   }
   if (found == nullptr) return false;
   log_about(found->peer, LogLevel::warning,

@@ -25,6 +25,17 @@ enum class AcceptStat : std::uint32_t {
   garbage_args = 4,
   system_err = 5,
 };
+/// What a client is told by an accept_stat. A peer may send any number.
+[[nodiscard]] constexpr Errc outcome_of(std::uint32_t stat) noexcept {
+  switch (static_cast<AcceptStat>(stat)) {
+    case AcceptStat::success: return Errc::ok;
+    case AcceptStat::prog_unavail: return Errc::name_unknown;
+    case AcceptStat::prog_mismatch: return Errc::version_mismatch;
+    case AcceptStat::proc_unavail: return Errc::bad_procedure;
+    case AcceptStat::garbage_args: return Errc::argument_out_of_range;
+    default: return Errc::call_failed;
+  }
+}
 enum class AuthFlavor : std::uint32_t { none = 0, sys = 1 };
 enum class AuthStat : std::uint32_t {
   ok = 0,

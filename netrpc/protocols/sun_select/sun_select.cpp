@@ -41,18 +41,6 @@ AcceptStat accept_stat(Errc reason) noexcept {
   }
 }
 
-/// A peer may send any number.
-Errc outcome_of(std::uint32_t stat) noexcept {
-  switch (static_cast<AcceptStat>(stat)) {
-    case AcceptStat::success: return Errc::ok;
-    case AcceptStat::prog_unavail: return Errc::name_unknown;
-    case AcceptStat::prog_mismatch: return Errc::version_mismatch;
-    case AcceptStat::proc_unavail: return Errc::bad_procedure;
-    case AcceptStat::garbage_args: return Errc::argument_out_of_range;
-    default: return Errc::call_failed;
-  }
-}
-
 class SunSelect;
 
 /// The server's end: one request, from its arrival to its reply.

@@ -7,6 +7,8 @@
 
 #include <cstring>
 #include <functional>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -78,18 +80,74 @@ Errc outcome(FakeRpcbind::Behaves behaves, Duration timeout = kPatience) {
   return RpcbindRegistration::make(kServed, at(rpcbind, timeout)).code();
 }
 
+/// A list with one entry, at kServed's address but for the port.
+std::vector<std::byte> all(std::string_view address) {
+  XdrWriter results;
+  results.word(1).word(kServed.program).word(kServed.version).text("udp").text(address).text("me").word(0);
+  XdrWriter record;
+  record.word(static_cast<std::uint32_t>(0x80000000 | (24 + results.bytes().size())));
+  record.word(1).word(1).word(0).hyper(0).word(0);
+  std::vector<std::byte> whole = record.bytes();
+  whole.insert(whole.end(), results.bytes().begin(), results.bytes().end());
+  return whole;
+}
+
+/// A rpcbind that has `address` for the program, and what it was asked.
+struct Listing {
+  explicit Listing(std::size_t connections, std::string_view address)
+      : rpcbind(connections, [this, address](int socket, std::uint32_t procedure) {
+          {
+            const std::lock_guard lock(mutex_);
+            procedures_.push_back(procedure);
+          }
+          say(socket, procedure == 4 ? all(address) : answer(procedure == 1));  // there is none to take back at first
+        }) {}
+  [[nodiscard]] std::vector<std::uint32_t> procedures() {
+    const std::lock_guard lock(mutex_);
+    return procedures_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::uint32_t> procedures_;
+
+ public:
+  FakeRpcbind rpcbind;  ///< The last: it uses the others.
+};
+
+constexpr const char* kOurs = "0.0.0.0.94.147";
+
 TEST(RpcbindRegistration, replaces_what_was_there_and_takes_its_own_back) {
-  std::vector<std::uint32_t> procedures;
+  Listing one(4, kOurs);
   {
-    const FakeRpcbind rpcbind(3, [&](int socket, std::uint32_t procedure) {
-      procedures.push_back(procedure);
-      say(socket, answer(procedure == 1));  // there is none to take back
-    });
-    Result<RpcbindRegistration> made = RpcbindRegistration::make(kServed, at(rpcbind));
+    Result<RpcbindRegistration> made = RpcbindRegistration::make(kServed, at(one.rpcbind));
     ASSERT_TRUE(made) << made.error().message();
     const RpcbindRegistration moved = std::move(*made);
   }
-  EXPECT_EQ(procedures, (std::vector<std::uint32_t>{2, 1, 2}));
+  EXPECT_EQ(one.procedures(), (std::vector<std::uint32_t>{2, 1, 4, 2}));
+}
+
+TEST(RpcbindRegistration, leaves_alone_what_has_replaced_it) {
+  Listing one(3, "0.0.0.0.94.148");
+  {
+    Result<RpcbindRegistration> made = RpcbindRegistration::make(kServed, at(one.rpcbind));
+    ASSERT_TRUE(made) << made.error().message();
+  }
+  EXPECT_EQ(one.procedures(), (std::vector<std::uint32_t>{2, 1, 4}));
+}
+
+TEST(RpcbindRegistration, ends_when_another_is_assigned_to_it) {
+  Listing one(8, kOurs);
+  {
+    Result<RpcbindRegistration> first = RpcbindRegistration::make(kServed, at(one.rpcbind));
+    SunProgram elsewhere = kServed;
+    elsewhere.port += 1;
+    Result<RpcbindRegistration> second = RpcbindRegistration::make(elsewhere, at(one.rpcbind));
+    ASSERT_TRUE(first && second);
+    *first = std::move(*second);
+    EXPECT_EQ(one.procedures(), (std::vector<std::uint32_t>{2, 1, 2, 1, 4, 2}));
+  }
+  EXPECT_EQ(one.procedures().size(), 7U) << "and the second one finds that its address is not listed";
 }
 
 TEST(RpcbindRegistration, is_refused_where_another_one_stays) {
@@ -100,7 +158,7 @@ TEST(RpcbindRegistration, is_refused_where_another_one_stays) {
 }
 
 TEST(RpcbindRegistration, reads_an_answer_in_any_pieces) {
-  const FakeRpcbind rpcbind(3, [](int socket, std::uint32_t) {
+  const FakeRpcbind rpcbind(3, [](int socket, std::uint32_t) {  // what the last one says is no list
     const std::vector<std::byte> whole = answer(true);
     for (std::size_t i = 4; i < whole.size(); ++i) {  // a fragment a byte, a packet a byte
       const bool last = i + 1 == whole.size();
@@ -117,7 +175,7 @@ TEST(RpcbindRegistration, an_answer_that_is_none_is_a_bad_message) {
   const auto says = [](std::vector<std::byte> bytes) {
     return outcome([bytes = std::move(bytes)](int socket, std::uint32_t) { say(socket, bytes); });
   };
-  EXPECT_EQ(says(XdrWriter().word(0x80000000 | 1025).bytes()), Errc::bad_message);
+  EXPECT_EQ(says(XdrWriter().word(0x80000000 | (256 * 1024 + 1)).bytes()), Errc::bad_message);
   EXPECT_EQ(says(XdrWriter().word(0xffffffff).bytes()), Errc::bad_message);
   EXPECT_EQ(says(XdrWriter().word(0).bytes()), Errc::bad_message);  // a fragment with nothing in it, for ever
   EXPECT_EQ(says(XdrWriter().word(0x80000000).bytes()), Errc::bad_message);

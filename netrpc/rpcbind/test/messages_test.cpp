@@ -49,28 +49,56 @@ TEST(RpcbindMessages, a_registration_is_one_record_with_the_call) {
   XdrWriter wanted;
   wanted.word(0x80000000 | 80).word(5).word(0).word(2).word(100000).word(4).word(1).hyper(0).hyper(0);
   wanted.word(0x20000099).word(3).text("udp").text("127.0.0.1.94.147").text("");
-  EXPECT_EQ(registration(Procedure::set, 5, kServed), wanted.bytes());
+  EXPECT_EQ(local_call(Procedure::set, 5, kServed), wanted.bytes());
   EXPECT_EQ(wanted.bytes().size(), 4 + 80U);
 }
 
-TEST(RpcbindMessages, an_answer_is_done_or_not_and_all_else_is_none) {
-  const auto answer = [](std::uint32_t xid, std::uint32_t type, std::uint32_t stat, std::uint32_t accepted,
-                         std::uint32_t done) {
-    return XdrWriter().word(xid).word(type).word(stat).hyper(0).word(accepted).word(done).bytes();
-  };
-  EXPECT_EQ(done(answer(5, 1, 0, 0, 1), 5), true);
-  EXPECT_EQ(done(answer(5, 1, 0, 0, 0), 5), false);
-  EXPECT_EQ(done(answer(6, 1, 0, 0, 1), 5), std::nullopt);
-  EXPECT_EQ(done(answer(5, 0, 0, 0, 1), 5), std::nullopt);
-  EXPECT_EQ(done(answer(5, 1, 1, 0, 1), 5), std::nullopt);
-  EXPECT_EQ(done(answer(5, 1, 0, 1, 1), 5), std::nullopt);
-  EXPECT_EQ(done(answer(5, 1, 0, 0, 2), 5), std::nullopt);
-  const std::vector<std::byte> right = answer(5, 1, 0, 0, 1);
+TEST(RpcbindMessages, a_question_for_all_entries_has_no_arguments) {
+  const std::vector<std::byte> call = local_call(Procedure::dump, 5, kServed);
+  EXPECT_EQ(
+      call,
+      XdrWriter().word(0x80000000 | 40).word(5).word(0).word(2).word(100000).word(4).word(4).hyper(0).hyper(0).bytes());
+}
+
+TEST(RpcbindMessages, an_answer_has_results_or_says_why_not) {
+  const auto code = [](const XdrWriter& record) { return results_of(record.bytes(), 5).code(); };
+  EXPECT_EQ(code(XdrWriter().word(5).word(1).word(0).hyper(0).word(0).word(7)), Errc::ok);
+  EXPECT_EQ(code(XdrWriter().word(5).word(1).word(0).word(1).text("abc").word(0)), Errc::ok);
+  EXPECT_EQ(code(XdrWriter().word(6).word(1).word(0).hyper(0).word(0)), Errc::bad_message);
+  EXPECT_EQ(code(XdrWriter().word(5).word(0).word(0).hyper(0).word(0)), Errc::bad_message);
+  EXPECT_EQ(code(XdrWriter().word(5).word(1).word(1).word(1).word(5)), Errc::not_permitted);
+  EXPECT_EQ(code(XdrWriter().word(5).word(1).word(0).hyper(0).word(2).word(2).word(3)), Errc::version_mismatch);
+  EXPECT_EQ(code(XdrWriter().word(5).word(1).word(0).hyper(0).word(5)), Errc::call_failed);
+  EXPECT_EQ(code(XdrWriter().word(5).word(1).word(0).word(0).word(401).word(0)), Errc::bad_message);
+  const std::vector<std::byte> right = XdrWriter().word(5).word(1).word(0).hyper(0).word(0).bytes();
+  EXPECT_TRUE(results_of(right, 5)->empty());
   for (std::size_t size = 0; size < right.size(); ++size)
-    EXPECT_EQ(done(std::span(right).first(size), 5), std::nullopt) << size;
-  std::vector<std::byte> longer = right;
-  longer.resize(longer.size() + 4);
-  EXPECT_EQ(done(longer, 5), std::nullopt);
+    EXPECT_EQ(results_of(std::span(right).first(size), 5).code(), Errc::bad_message) << size;
+}
+
+TEST(RpcbindMessages, a_change_is_done_or_not) {
+  EXPECT_EQ(done(XdrWriter().word(1).bytes()), true);
+  EXPECT_EQ(done(XdrWriter().word(0).bytes()), false);
+  EXPECT_EQ(done(XdrWriter().word(2).bytes()), std::nullopt);
+  EXPECT_EQ(done(XdrWriter().word(1).word(0).bytes()), std::nullopt);
+  EXPECT_EQ(done({}), std::nullopt);
+}
+
+TEST(RpcbindMessages, a_list_has_an_entry_only_with_all_that_names_it) {
+  const auto list = [](std::uint32_t program, std::uint32_t version, std::string_view network,
+                       std::string_view address) {
+    XdrWriter entries;
+    entries.word(1).word(1).word(1).text("tcp").text("0.0.0.0.0.111").text("superuser");
+    return entries.word(1).word(program).word(version).text(network).text(address).text("owner").word(0).bytes();
+  };
+  const std::vector<std::byte> right = list(kServed.program, 3, "udp", "127.0.0.1.94.147");
+  EXPECT_TRUE(lists(right, kServed));
+  EXPECT_FALSE(lists(list(kServed.program + 1, 3, "udp", "127.0.0.1.94.147"), kServed));
+  EXPECT_FALSE(lists(list(kServed.program, 4, "udp", "127.0.0.1.94.147"), kServed));
+  EXPECT_FALSE(lists(list(kServed.program, 3, "tcp", "127.0.0.1.94.147"), kServed));
+  EXPECT_FALSE(lists(list(kServed.program, 3, "udp", "127.0.0.1.94.148"), kServed));
+  for (std::size_t size = 0; size + 4 < right.size(); ++size)  // what ends the list does not count
+    EXPECT_FALSE(lists(std::span(right).first(size), kServed)) << size;
 }
 
 }  // namespace

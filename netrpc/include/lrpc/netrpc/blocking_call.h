@@ -8,7 +8,8 @@
 
 namespace lrpc::netrpc {
 
-/// A transaction whose end a thread waits for, on whose stack it lies. Used under the monitor of `host`, which outlives it.
+/// A transaction whose end a thread waits for, on whose stack it lies. Used under the monitor of `host`, which outlives
+/// it.
 class AwaitedReply final : public Transaction {
  public:
   explicit AwaitedReply(Host& host) noexcept : host_(host) {}

@@ -18,27 +18,31 @@ struct SunProgram {
   std::uint32_t program = 0;
   std::uint32_t version = 0;
   std::uint16_t port = 0;
-  HostAddress host{};  ///< Where it can be reached; unknown: at all addresses of this host.
+  HostAddress host{};  ///< Where clients shall call it; unknown: at any address of this host. rpcbind checks neither.
 };
 
 struct RpcbindOptions {
   std::string socket = "/run/rpcbind.sock";    ///< Of the local rpcbind, which learns by it which user asks.
-  Duration timeout = std::chrono::seconds(5);  ///< Bound on the time that a function here takes.
+  Duration timeout = std::chrono::seconds(5);  ///< Bound on the time that a function here takes; at most a day.
   /// First takes back what is registered for this program and version, as the servers that rpcgen makes do: a server
-  /// that crashed leaves its registration behind. Else a registration that exists is name_taken.
+  /// that crashed leaves its registration behind. Takes back the own user's; root everybody's.
   bool replaces = true;
 };
 
-/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2,
-/// 3 and 4 of rpcbind. Move-only; used by one thread at a time.
+/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2, 3
+/// and 4 of rpcbind. Make it once the program is served. When rpcbind is started again, it is gone. Move-only; used by
+/// one thread at a time.
 class RpcbindRegistration {
  public:
-  /// Registers `served`. Blocks up to `options.timeout`. Errors: no_nameserver (no rpcbind runs here), name_taken (also
-  /// where another user has registered it), timed_out, bad_message, peer_gone, not_permitted, system_error.
+  /// Registers `served`. Blocks up to `options.timeout`. Errors: invalid_argument (no program, no port, the socket's
+  /// path), no_nameserver (no rpcbind runs here), name_taken (it is registered at another address, and stays),
+  /// not_permitted, version_mismatch (rpcbind has no version 4), call_failed, bad_message, system_error; timed_out and
+  /// peer_gone: rpcbind may register it all the same.
   [[nodiscard]] static Result<RpcbindRegistration> make(const SunProgram& served, const RpcbindOptions& options = {});
   RpcbindRegistration(RpcbindRegistration&& other) noexcept;
+  /// Ends what it was before, as the destructor does.
   RpcbindRegistration& operator=(RpcbindRegistration&& other) noexcept;
-  /// Takes it back. Blocks up to the timeout.
+  /// Takes it back, unless another server has replaced it. Blocks up to the timeout.
   ~RpcbindRegistration();
 
  private:
@@ -48,8 +52,10 @@ class RpcbindRegistration {
 };
 
 /// Asks the rpcbind of `host`, at UDP port 111, for the port of a version of a program: in rpcbind's version 4, else 3,
-/// else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any), through which `user` calls. The thread is not inside the
-/// monitor. Blocks up to `timeout`. Errors: name_unknown (no such program there), bad_message, those of calls.
+/// else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any). `user`: any protocol of the same host, in whose name it is
+/// asked. The thread is not inside the monitor. Blocks up to `timeout`. Errors: name_unknown (the program is not
+/// registered, or there is no rpcbind at that port), version_mismatch (no version of rpcbind in common), bad_message,
+/// limit_reached, call_aborted (the time is over), those of Protocol::open() and Transaction::completed().
 /// rpcbind may know only another version of the program: a call to that ends with version_mismatch.
 [[nodiscard]] Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
                                                  std::uint32_t version, Duration timeout = std::chrono::seconds(5));
