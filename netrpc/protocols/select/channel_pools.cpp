@@ -33,6 +33,24 @@ void ChannelPools::drop_unused(bool at_once) noexcept {
   });
 }
 
+ProtocolKind channel_pool_kind(std::string name, std::string summary,
+                               std::unique_ptr<Protocol> (*make)(Host&, std::string, Protocol&,
+                                                                 const ChannelPoolOptions&)) {
+  ProtocolKind kind;
+  kind.name = std::move(name);
+  kind.summary = std::move(summary);
+  kind.gives = Service::transaction;
+  kind.tells_ports_apart = true;
+  kind.below = {{"the protocol whose channels carry the calls", Service::transaction}};
+  kind.options = channel_pool_options();
+  kind.make = [make](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    const Result<ChannelPoolOptions> options = channel_pool_options(parts.options);
+    if (!options) return options.error();
+    return make(parts.host, parts.name, *parts.below.front(), *options);
+  };
+  return kind;
+}
+
 std::vector<OptionDescription> channel_pool_options() {
   return {
       {"channels", OptionType::number, "calls under way to one host, 1 to 1024; default 8"},

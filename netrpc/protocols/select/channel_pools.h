@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lrpc/netrpc/graph.h"
@@ -43,6 +44,10 @@ class ChannelPools {
   Event sweep_;
 };
 
+/// A kind that stands on a transaction service through ChannelPools, and has their options alone.
+[[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary,
+                                             std::unique_ptr<Protocol> (*make)(Host&, std::string, Protocol&,
+                                                                               const ChannelPoolOptions&));
 /// The options `channels`, `queue` and `idle` of a kind, and what a graph has given for them. Errors: invalid_argument.
 [[nodiscard]] std::vector<OptionDescription> channel_pool_options();
 [[nodiscard]] Result<ChannelPoolOptions> channel_pool_options(const Options& given);
