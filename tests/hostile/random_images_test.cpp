@@ -20,7 +20,6 @@ namespace {
 using lrpc::Errc;
 using lrpc::shim::call_status::kFailed;
 using lrpc::shim::call_status::kTold;
-namespace layout = Conformance::layout;
 
 /// A binding of this process to itself.
 class RandomImages : public testing::Test {
@@ -88,7 +87,8 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
   Random random(test_seed());
   const int images = rounds(500);
   std::map<std::string, int> returned;
-  for (std::uint16_t identifier = 0; identifier < Conformance::kPdl.procedures.size(); ++identifier) {
+  const auto procedures = static_cast<std::uint16_t>(Conformance::kPdl.procedures.size());
+  for (std::uint16_t identifier = 0; identifier < procedures; ++identifier) {
     if (obeys_too_well(identifier)) continue;
     const lrpc::ProcedureDescriptor& procedure = Conformance::kPdl.procedures[identifier];
     const std::string name(procedure.name);
@@ -120,7 +120,8 @@ TEST_F(RandomImages, go_through_every_entry_stub_without_harm) {
 }
 
 TEST_F(RandomImages, on_an_astack_of_another_class_are_no_call) {
-  for (std::uint16_t astack_class = 0; astack_class < Conformance::kPdl.classes.size(); ++astack_class) {
+  const auto classes = static_cast<std::uint16_t>(Conformance::kPdl.classes.size());
+  for (std::uint16_t astack_class = 0; astack_class < classes; ++astack_class) {
     for (std::uint32_t identifier = 0; identifier < Conformance::kPdl.procedures.size() + 3; ++identifier) {
       const bool exists = identifier < Conformance::kPdl.procedures.size();
       if (exists && Conformance::kPdl.procedures[identifier].astack_class == astack_class) continue;

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using lrpc::nameserver::MachineLoad;
 
 /// Whatever else runs here: a machine with processors to spare, or one that is full.
-lrpc::nameserver::NameserverOptions on_a_machine(std::shared_ptr<std::atomic<bool>> full = nullptr) {
+lrpc::nameserver::NameserverOptions on_a_machine(const std::shared_ptr<std::atomic<bool>>& full = nullptr) {
   lrpc::nameserver::NameserverOptions options;
   options.allocator_tick = 10ms;
   options.allocator_rules_always = true;

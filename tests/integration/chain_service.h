@@ -44,7 +44,7 @@ class ChainLink {
       const auto next = behind();
       if (!next) return next.error();
       ++passing_;
-      const auto held = (*next)->Hold(depth - 1);
+      auto held = (*next)->Hold(depth - 1);
       if (held) ++returned_;
       if (held.code() == lrpc::Errc::call_failed) ++failed_;
       --passing_;

@@ -101,8 +101,9 @@ void live(const std::string& nameserver) {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (argc != 2) return 64;
-  const int fd = open(std::getenv("LRPC_ALLOCATION_FAULTS"), O_RDWR | O_CLOEXEC);
+  const char* const path = std::getenv("LRPC_ALLOCATION_FAULTS");
+  if (argc != 2 || path == nullptr) return 64;
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
   void* const page = mmap(nullptr, sizeof(AllocationFaults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (page == MAP_FAILED) return 1;
   close(fd);

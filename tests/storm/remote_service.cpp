@@ -39,8 +39,8 @@ std::int64_t RemoteService::Advance(CallContext& context, std::uint64_t call, Co
   return service_.Advance(context, call, counter, by);
 }
 
-std::int64_t RemoteService::Close(CallContext& context, std::uint64_t call, std::shared_ptr<Counter> counter) {
-  return service_.Close(context, call, std::move(counter));
+std::int64_t RemoteService::Close(CallContext& context, std::uint64_t call, const std::shared_ptr<Counter>& counter) {
+  return service_.Close(context, call, counter);
 }
 
 std::uint32_t RemoteService::Nap(CallContext& context, std::uint64_t call, std::uint32_t microseconds) {

@@ -99,7 +99,7 @@ std::int64_t Service::Advance(CallContext&, std::uint64_t call, Counter& counter
   return counter.value += by;
 }
 
-std::int64_t Service::Close(CallContext&, std::uint64_t call, std::shared_ptr<Counter> counter) {
+std::int64_t Service::Close(CallContext&, std::uint64_t call, const std::shared_ptr<Counter>& counter) {
   begin(call);
   return counter->value;
 }

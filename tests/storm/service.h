@@ -41,7 +41,7 @@ class Service {
 
   Storm::Counter Open(CallContext& context, std::uint64_t call, std::int64_t start);
   std::int64_t Advance(CallContext& context, std::uint64_t call, Counter& counter, std::int64_t by);
-  std::int64_t Close(CallContext& context, std::uint64_t call, std::shared_ptr<Counter> counter);
+  std::int64_t Close(CallContext& context, std::uint64_t call, const std::shared_ptr<Counter>& counter);
 
   std::uint32_t Nap(CallContext& context, std::uint64_t call, std::uint32_t microseconds);
   void Tell(CallContext& context, std::uint64_t call, std::uint64_t value);

@@ -47,7 +47,9 @@ class Tap final : public Protocol {
   void demux(Session& lower, Message message) noexcept override {
     if (high_ == nullptr) return;
     // A session that nobody above has kept is made for this message alone.
-    const SessionRef session(lower.above != nullptr ? lower.above : new TapSession(*this, *high_, SessionRef(&lower)));
+    const SessionRef session(lower.above != nullptr
+                                 ? lower.above
+                                 : std::make_unique<TapSession>(*this, *high_, SessionRef(&lower)).release());
     high_->demux(*session, std::move(message));
   }
   Errc control(control::Request& request) noexcept override { return lower_.control(request); }

@@ -41,7 +41,7 @@ class Tap final : public Protocol {
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
     Result<SessionRef> lower = lower_.open(*this, participants);
     if (!lower) return lower.error();
-    return SessionRef(through(high, participants, std::move(*lower)));
+    return SessionRef(through(high, participants, *lower));
   }
   Status open_enable(Protocol& high, const ParticipantSet& participants) override {
     high_ = &high;
@@ -90,7 +90,7 @@ class Tap final : public Protocol {
     Tap& tap_;
     SessionRef lower_;
   };
-  Session* through(Protocol& high, const ParticipantSet& participants, SessionRef lower) {
+  Session* through(Protocol& high, const ParticipantSet& participants, const SessionRef& lower) {
     if (lower->above == nullptr) sessions_.emplace_back(new Through(*this, high, participants, lower));
     return lower->above;
   }
