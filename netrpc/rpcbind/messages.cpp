@@ -4,9 +4,9 @@
 
 #include <charconv>
 
+#include "lrpc/netrpc/xdr.h"
 #include "netrpc/protocols/request_reply/header.h"
 #include "netrpc/protocols/sun_call/rpc_message.h"
-#include "xdr.h"
 
 namespace lrpc::netrpc::rpcbind {
 

@@ -15,12 +15,12 @@ TEST(SunRpcInteroperation, our_client_calls_a_server_of_rpcgens) {
 
   const std::string bytes(5001, 'b');
   XdrWriter note;
-  note.text("drawer").text("a" + bytes).hyper(5'000'000'000).word(0);
-  note.hyper(std::bit_cast<std::uint64_t>(1.5));
+  note.text("drawer").text("a" + bytes).hyper(5'000'000'000).boolean(false);
+  note.real(1.5);
   EXPECT_EQ(ours.call(at, kCalc, 1, 2, note.bytes(), &results), Errc::ok);
   XdrWriter turned;
-  turned.text("reward").text(bytes + "a").hyper(static_cast<std::uint64_t>(-5'000'000'000)).word(1);
-  turned.hyper(std::bit_cast<std::uint64_t>(3.0));
+  turned.text("reward").text(bytes + "a").hyper(static_cast<std::uint64_t>(-5'000'000'000)).boolean(true);
+  turned.real(3.0);
   EXPECT_EQ(results, turned.bytes());
 
   EXPECT_EQ(ours.call(at, kCalc, 1, 3, {}, &results), Errc::ok);

@@ -18,8 +18,8 @@
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/netrpc/rpcbind.h"
 #include "lrpc/netrpc/session_cache.h"
+#include "lrpc/netrpc/xdr.h"
 #include "netrpc/devices/engine/uring_engine.h"
-#include "netrpc/src/xdr.h"
 
 namespace lrpc::netrpc::test {
 
@@ -45,10 +45,10 @@ class Calc final : public Protocol {
         const std::string_view line = in.text(100);
         const std::string_view opaque = in.text(9000);
         const std::uint64_t number = in.hyper();
-        const std::uint32_t flag = in.word();
-        const double real = std::bit_cast<double>(in.hyper());
+        const bool flag = in.boolean();
+        const double real = in.long_real();
         out.text(std::string(line.rbegin(), line.rend())).text(std::string(opaque.rbegin(), opaque.rend()));
-        out.hyper(-number).word(1 - flag).hyper(std::bit_cast<std::uint64_t>(2 * real));
+        out.hyper(-number).boolean(!flag).real(2 * real);
         break;
       }
       case 3: {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lrpc/netrpc/xdr.h"
 #include "netrpc/protocols/sun_call/rpc_message.h"
-#include "xdr.h"
 
 namespace lrpc::netrpc::sun {
 

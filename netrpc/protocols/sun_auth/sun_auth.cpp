@@ -6,10 +6,10 @@
 #include "header_room.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/wire.h"
+#include "lrpc/netrpc/xdr.h"
 #include "netrpc/protocols/sun_auth/credential.h"
 #include "netrpc/protocols/sun_call/rpc_message.h"
 #include "reply_layer.h"
-#include "xdr.h"
 
 namespace lrpc::netrpc {
 

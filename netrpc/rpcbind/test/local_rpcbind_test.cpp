@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "lrpc/netrpc/rpcbind.h"
+#include "lrpc/netrpc/xdr.h"
 #include "lrpc/shim/system/fd.h"
-#include "xdr.h"
 
 namespace lrpc::netrpc {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "xdr.h"
+#include "lrpc/netrpc/xdr.h"
 
 namespace lrpc::netrpc::rpcbind {
 namespace {

@@ -1,6 +1,8 @@
-// XDR (RFC 4506): words of four bytes, the highest byte first; bytes are padded to whole words.
+// XDR (RFC 4506), which Sun RPC's arguments and results are written in: words of four bytes, the highest byte first.
+// Bytes are padded to whole words. Structs are their members one behind the other; enums are words.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,25 +16,37 @@ namespace lrpc::netrpc {
 /// What opaque data of `size` bytes takes, without its length (RFC 4506 §4.9).
 [[nodiscard]] constexpr std::size_t xdr_padded(std::size_t size) noexcept { return (size + 3) & ~std::size_t{3}; }
 
+/// Writes values one behind the other into memory that it owns. One that is cleared and used again allocates nothing
+/// once it was as long before. Used by one thread at a time.
 class XdrWriter {
  public:
   XdrWriter& word(std::uint32_t value) {
     WireWriter(grow(4)).put(value);
     return *this;
   }
+  XdrWriter& integer(std::int32_t value) { return word(static_cast<std::uint32_t>(value)); }
   XdrWriter& hyper(std::uint64_t value) {
     WireWriter(grow(8)).put(value);
     return *this;
   }
-  /// Variable-length opaque data, or a string: its length, its bytes, zeros.
-  XdrWriter& opaque(std::span<const std::byte> bytes) {
-    word(static_cast<std::uint32_t>(bytes.size()));
+  XdrWriter& boolean(bool value) { return word(value ? 1 : 0); }
+  XdrWriter& real(float value) { return word(std::bit_cast<std::uint32_t>(value)); }
+  XdrWriter& real(double value) { return hyper(std::bit_cast<std::uint64_t>(value)); }
+  /// Fixed-length opaque data: the bytes, zeros. The reader knows how many there are.
+  XdrWriter& fixed(std::span<const std::byte> bytes) {
     std::byte* const to = grow(xdr_padded(bytes.size()));
     if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     return *this;
   }
+  /// Variable-length opaque data, or a string: its length, its bytes, zeros.
+  XdrWriter& opaque(std::span<const std::byte> bytes) {
+    return word(static_cast<std::uint32_t>(bytes.size())).fixed(bytes);
+  }
   XdrWriter& text(std::string_view text) { return opaque(std::as_bytes(std::span(text))); }
+
+  /// What was written, until the next change.
   [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
+  void clear() noexcept { bytes_.clear(); }
 
  private:
   std::byte* grow(std::size_t size) {
@@ -42,7 +56,8 @@ class XdrWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads hostile bytes: once something is missing or too long, right() is false and all else reads as zero.
+/// Reads hostile bytes, which it does not own. Once something is missing, too long or no value of its type, right() is
+/// false and all else reads as zero. Constant work a value; never allocates.
 class XdrReader {
  public:
   explicit XdrReader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
@@ -51,21 +66,34 @@ class XdrReader {
     const std::span<const std::byte> raw = take(4);
     return raw.empty() ? 0 : WireReader(raw.data()).get<std::uint32_t>();
   }
+  std::int32_t integer() noexcept { return static_cast<std::int32_t>(word()); }
   std::uint64_t hyper() noexcept {
-    const std::uint64_t high = word();
-    return high << 32 | word();
+    const std::span<const std::byte> raw = take(8);
+    return raw.empty() ? 0 : WireReader(raw.data()).get<std::uint64_t>();
   }
-  /// At most `most` bytes; they lie in what is being read.
+  bool boolean() noexcept {
+    const std::uint32_t value = word();
+    if (value > 1) right_ = false;
+    return value == 1;
+  }
+  float real() noexcept { return std::bit_cast<float>(word()); }
+  double long_real() noexcept { return std::bit_cast<double>(hyper()); }
+  /// `size` bytes; they lie in what is being read.
+  std::span<const std::byte> fixed(std::size_t size) noexcept {
+    const std::span<const std::byte> padded = take(xdr_padded(size));
+    return right_ ? padded.first(size) : padded;
+  }
+  /// At most `most` bytes, likewise.
   std::span<const std::byte> opaque(std::size_t most) noexcept {
     const std::size_t size = word();
     if (size > most) right_ = false;
-    const std::span<const std::byte> padded = take(xdr_padded(size));
-    return right_ ? padded.first(size) : padded;
+    return right_ ? fixed(size) : std::span<const std::byte>();
   }
   std::string_view text(std::size_t most) noexcept {
     const std::span<const std::byte> bytes = opaque(most);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
+
   [[nodiscard]] bool right() const noexcept { return right_; }
   /// Right, and nothing is left.
   [[nodiscard]] bool at_end() const noexcept { return right_ && left_.empty(); }
