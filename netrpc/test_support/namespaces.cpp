@@ -84,10 +84,12 @@ void wait_until_running(const Namespace& where, const std::string& name) {
 
 Namespace::Namespace() {
   // In a thread of its own, so that the caller stays where it is.
-  std::thread([this] {
+  int error = 0;
+  std::thread([&] {
     if (::unshare(CLONE_NEWNET) == 0) fd_ = ::open(kOwn, O_RDONLY | O_CLOEXEC);
+    error = errno;
   }).join();
-  if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "unshare(CLONE_NEWNET)");
+  if (fd_ < 0) throw std::system_error(error, std::generic_category(), "unshare(CLONE_NEWNET)");
   ip("link set lo up");
 }
 
