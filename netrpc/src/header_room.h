@@ -1,10 +1,11 @@
-// What a layer's header takes of the sizes that the layer below carries.
+// Room for a layer's header: what it takes of the sizes that the layer below carries, and where it goes in a reply.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 
 #include "lrpc/netrpc/control.h"
+#include "lrpc/netrpc/message.h"
 #include "lrpc/shim/result.h"
 
 namespace lrpc::netrpc {
@@ -18,6 +19,16 @@ namespace lrpc::netrpc {
   if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
     optimum->size -= std::min(optimum->size, size);
   return outcome;
+}
+
+/// Where the header of a reply is to be written, `size` bytes in front of it. Null: there is no memory, and the reply is
+/// empty now. Without its header it says that the call has failed. `pool`: for a reply that has none.
+[[nodiscard]] inline std::byte* push_reply_header(Message& reply, BufferPool& pool, std::size_t size) noexcept {
+  if (reply.pool() == nullptr) reply = Message(pool);
+  std::byte* const to = reply.push(size);
+  if (to == nullptr) [[unlikely]]
+    reply.clear();
+  return to;
 }
 
 }  // namespace lrpc::netrpc

@@ -33,9 +33,13 @@ void TransparentSession::unreferenced() noexcept { port_.unwrap(*this); }
 TransparentPort::TransparentPort(TransparentProtocol& layer, Protocol& high)
     : Protocol(layer.host(), layer.name()), layer_(layer), high_(high) {}
 
+/// Only this port sets `above` of a session that belongs to it.
+bool TransparentPort::wraps(const Session& lower) const noexcept {
+  return lower.above != nullptr && &lower.high() == this;
+}
+
 SessionRef TransparentPort::wrap(Session& lower) {
-  // Only this port sets `above` of a session that belongs to it.
-  if (lower.above != nullptr && &lower.high() == this) return SessionRef(lower.above);
+  if (wraps(lower)) return SessionRef(lower.above);
   if (free_ == nullptr) {
     sessions_.push_back(std::make_unique<TransparentSession>(layer_, *this));
     sessions_.back()->next_free_ = std::exchange(free_, sessions_.back().get());
@@ -67,9 +71,10 @@ void TransparentPort::demux(Session& lower, Message message) noexcept {
 }
 
 void TransparentPort::call_demux(Session& lower, Message request) noexcept {
+  const bool kept = wraps(lower);  // from an earlier request, which may have had other numbers
   const SessionRef session = wrap(lower);
   auto& wrapped = static_cast<TransparentSession&>(*session);
-  wrapped.own_participants() = lower.participants();
+  if (kept) wrapped.own_participants() = lower.participants();
   layer_.pass_call_demux(wrapped, std::move(request));
 }
 

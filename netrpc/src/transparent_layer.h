@@ -63,6 +63,7 @@ class TransparentPort final : public Protocol {
 
  private:
   friend class TransparentSession;
+  [[nodiscard]] bool wraps(const Session& lower) const noexcept;
   void unwrap(TransparentSession& session) noexcept;
 
   TransparentProtocol& layer_;

@@ -46,7 +46,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   // Other errors are as good as a loss on the way: the timer sends the request again. These two would come again, too.
   if ((outcome == Errc::message_too_long || outcome == Errc::host_unreachable) && transaction_ != nullptr &&
       xid_ == xid)
-    finish(outcome, {});
+    fail(outcome);
 }
 
 Errc ClientEnd::transmit() noexcept {
@@ -75,7 +75,7 @@ void ClientEnd::expired() noexcept {
   if (transaction_ == nullptr) return;
   const SessionRef keep(this);
   const Time now = protocol().host().now();
-  if (now >= deadline_) return finish(aborts_ ? Errc::call_aborted : Errc::call_failed, {});
+  if (now >= deadline_) return fail(aborts_ ? Errc::call_aborted : Errc::call_failed);
   if (now < due_) return arm(now);
   repeat_later();
   (void)transmit();
@@ -86,7 +86,6 @@ void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
     ++owner().counted.refused;
     return;
   }
-  const Duration took = protocol().host().now() - sent_at_;
   if (transaction_ == nullptr) {  // the second reply to the last call: none of the two copies had been lost
     ++owner().counted.duplicates;
     round_trip_.needless(took_, true);
@@ -94,9 +93,9 @@ void ClientEnd::pop(Session& lower, Message&& reply) noexcept {
   }
   ++owner().counted.received;
   const SessionRef keep(this);
-  // Which copy was answered is not known (Karn).
-  sent_ == 1 ? round_trip_.sample(took) : round_trip_.ambiguous();
-  took_ = took;
+  took_ = protocol().host().now() - sent_at_;
+  // Of several copies it is not known which one was answered (Karn).
+  sent_ == 1 ? round_trip_.sample(took_) : round_trip_.ambiguous();
   if (sent_ == 1) owner().calls_.unbind({xid_});
   end(Errc::ok, std::move(reply));
 }
@@ -114,9 +113,9 @@ void ClientEnd::cancel(Transaction& transaction) noexcept {
   let_go();
 }
 
-void ClientEnd::finish(Errc outcome, Message&& reply) noexcept {
+void ClientEnd::fail(Errc outcome) noexcept {
   let_go();
-  end(outcome, std::move(reply));
+  end(outcome, {});
 }
 
 void ClientEnd::end(Errc outcome, Message&& reply) noexcept {

@@ -31,7 +31,7 @@ class ClientEnd final : public Session {
   void arm(Time now) noexcept;
   void expired() noexcept;
   void let_go() noexcept;
-  void finish(Errc outcome, Message&& reply) noexcept;
+  void fail(Errc outcome) noexcept;
   void end(Errc outcome, Message&& reply) noexcept;
 
   SessionRef lower_;

@@ -12,7 +12,8 @@ namespace lrpc::netrpc {
 
 /// Owned by the protocol that calls through it. A call whose timeout has passed, or that was cancelled, leaves its
 /// channel taken until the server has answered: the number of requests that a server works on for a host stays fixed.
-/// A channel that knows control::FreedByCancel is free at once; calls that wait for it start soon after, from the timer.
+/// A channel that knows control::FreedByCancel is free at once. Calls that wait for it start soon after, from the
+/// timer.
 class ChannelPool {
  public:
   /// Looks at a reply before it goes to who has asked: takes the header off, and says what the status means.

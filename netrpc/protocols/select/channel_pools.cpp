@@ -33,9 +33,7 @@ void ChannelPools::drop_unused(bool at_once) noexcept {
   });
 }
 
-ProtocolKind channel_pool_kind(std::string name, std::string summary,
-                               std::unique_ptr<Protocol> (*make)(Host&, std::string, Protocol&,
-                                                                 const ChannelPoolOptions&)) {
+ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make) {
   ProtocolKind kind;
   kind.name = std::move(name);
   kind.summary = std::move(summary);

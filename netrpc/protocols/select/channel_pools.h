@@ -45,9 +45,9 @@ class ChannelPools {
 };
 
 /// A kind that stands on a transaction service through ChannelPools, and has their options alone.
-[[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary,
-                                             std::unique_ptr<Protocol> (*make)(Host&, std::string, Protocol&,
-                                                                               const ChannelPoolOptions&));
+using MakeOverPools = std::unique_ptr<Protocol> (*)(Host&, std::string name, Protocol& below,
+                                                    const ChannelPoolOptions&);
+[[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make);
 /// The options `channels`, `queue` and `idle` of a kind, and what a graph has given for them. Errors: invalid_argument.
 [[nodiscard]] std::vector<OptionDescription> channel_pool_options();
 [[nodiscard]] Result<ChannelPoolOptions> channel_pool_options(const Options& given);

@@ -78,10 +78,8 @@ SelectServerSession::SelectServerSession(SelectProtocol& protocol, Protocol& hig
 
 void SelectServerSession::finish(SelectHeader::Status status, Message&& message) noexcept {
   if (std::exchange(answered_, true)) return;
-  if (message.pool() == nullptr) message = Message(protocol().host().pool());
-  std::byte* const to = message.push(SelectHeader::kSize);
-  if (to == nullptr) message.clear();  // without a header it says that the call has failed
-  if (to != nullptr) SelectHeader{SelectHeader::kReply, command_, status}.encode(to);
+  if (std::byte* const to = push_reply_header(message, protocol().host().pool(), SelectHeader::kSize)) [[likely]]
+    SelectHeader{SelectHeader::kReply, command_, status}.encode(to);
   lower_->reply(std::move(message));
 }
 
@@ -90,14 +88,8 @@ Errc SelectServerSession::control(control::Request& request) noexcept {
 }
 
 void SelectServerSession::unreferenced() noexcept {
-  if (!answered_) {
-    answered_ = true;
-    // Whoever had it has let go of it without a reply: the channel must not stay taken for ever.
-    Message message(protocol().host().pool());
-    if (std::byte* const to = message.push(SelectHeader::kSize))
-      SelectHeader{SelectHeader::kReply, command_, SelectHeader::kFailed}.encode(to);
-    lower_->reply(std::move(message));
-  }
+  // Whoever had it has let go of it without a reply: the channel must not stay taken for ever.
+  if (!answered_) finish(SelectHeader::kFailed, {});
   static_cast<SelectProtocol&>(protocol()).requests_.destroy(*this);
 }
 

@@ -70,10 +70,8 @@ class SunAuth final : public ReplyLayer {
   }
 
   void pass_reply(TransparentSession& session, Message message) noexcept override {
-    if (message.pool() == nullptr) message = Message(host().pool());
-    std::byte* const to = message.push(8);  // the verifier: AUTH_NONE, no bytes
-    if (to == nullptr) message.clear();     // without one it says that the call has failed
-    if (to != nullptr) std::memset(to, 0, 8);
+    constexpr std::size_t kVerifier = 8;  // AUTH_NONE, no bytes
+    if (std::byte* const to = push_reply_header(message, host().pool(), kVerifier)) std::memset(to, 0, kVerifier);
     TransparentProtocol::pass_reply(session, std::move(message));
   }
 

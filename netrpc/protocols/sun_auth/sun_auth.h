@@ -1,5 +1,5 @@
-// AUTH_NONE and AUTH_SYS: Sun RPC's authentication flavours as optional layers (RPC in the x-Kernel §5; RFC 5531 §8.2,
-// §10, appendix A): the credential and the verifier of a call, the verifier of a reply. Neither proves anything.
+// AUTH_NONE and AUTH_SYS: Sun RPC's authentication flavours as optional layers (RPC in the x-Kernel §5; RFC 5531 §8.2
+// and §10, appendix A): the credential and the verifier of a call, the verifier of a reply. Neither proves anything.
 #pragma once
 
 #include <memory>

@@ -190,10 +190,8 @@ void SunCall::pass_call_demux(TransparentSession& session, Message request) noex
 }
 
 void SunCall::pass_reply(TransparentSession& session, Message message) noexcept {
-  if (message.pool() == nullptr) message = Message(host().pool());
-  std::byte* const to = message.push(4);
-  if (to == nullptr) message.clear();  // without reply_stat it says that the call has failed
-  if (to != nullptr) WireWriter(to).put(static_cast<std::uint32_t>(ReplyStat::accepted));
+  if (std::byte* const to = push_reply_header(message, host().pool(), 4))
+    WireWriter(to).put(static_cast<std::uint32_t>(ReplyStat::accepted));
   TransparentProtocol::pass_reply(session, std::move(message));
 }
 

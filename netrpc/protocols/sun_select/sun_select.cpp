@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cells.h"
+#include "header_room.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
@@ -109,10 +110,8 @@ void SunRequest::finish(AcceptStat stat, Message&& results) noexcept {
     stat = AcceptStat::system_err;
     results.clear();
   }
-  if (results.pool() == nullptr) results = Message(protocol().host().pool());
-  std::byte* const to = results.push(kHeader);
-  if (to == nullptr) results.clear();  // without accept_stat it says that the call has failed
-  if (to != nullptr) WireWriter(to).put(static_cast<std::uint32_t>(stat));
+  if (std::byte* const to = push_reply_header(results, protocol().host().pool(), kHeader))
+    WireWriter(to).put(static_cast<std::uint32_t>(stat));
   lower_->reply(std::move(results));
 }
 
@@ -126,7 +125,7 @@ Errc SunRequest::control(control::Request& request) noexcept {
   auto& owner = static_cast<SunSelect&>(protocol());
   if (auto* const refuse = std::get_if<control::Refuse>(&request)) {
     ++owner.counted.refused;
-    finish(accept_stat(refuse->reason), Message(owner.host().pool()));
+    finish(accept_stat(refuse->reason), {});
     return Errc::ok;
   }
   if (auto* const user = std::get_if<control::ClaimedUser>(&request)) {
@@ -140,7 +139,7 @@ Errc SunRequest::control(control::Request& request) noexcept {
 void SunRequest::unreferenced() noexcept {
   auto& owner = static_cast<SunSelect&>(protocol());
   // Whoever had it has let go of it without a reply: CHANNEL waits for one.
-  if (!answered_) finish(AcceptStat::system_err, Message(owner.host().pool()));
+  if (!answered_) finish(AcceptStat::system_err, {});
   owner.requests_.destroy(*this);
 }
 

@@ -29,9 +29,9 @@ struct RpcbindOptions {
   bool replaces = true;
 };
 
-/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2, 3
-/// and 4 of rpcbind. Make it once the program is served. When rpcbind is started again, it is gone. Move-only; used by
-/// one thread at a time.
+/// What rpcbind tells the clients on this host and others, from make() on until its end. Clients see it in versions 2,
+/// 3 and 4 of rpcbind. Make it once the program is served. When rpcbind is started again, it is gone. Move-only; used
+/// by one thread at a time.
 class RpcbindRegistration {
  public:
   /// Registers `served`. Blocks up to `options.timeout`. Errors: invalid_argument (no program, no port, the socket's
