@@ -36,9 +36,11 @@ build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev l
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
 cipher_packages=(libipsec-mb-dev) # quicker AES for AUTH, on amd64; everything builds and passes without
 sanitizer_packages=(clang libclang-rt-dev llvm) # the sanitizers' builds, in less time than by GCC
-# Tests that need these skip without. lld links faster. rpcbind's package starts a service, unless invoke-rc.d(8) may not.
+# Tests that need these skip without. lld links faster. rpcbind's package starts a service, unless policy-rc.d forbids.
 test_packages=(rpcsvc-proto libtirpc-dev lld valgrind spin iproute2 nftables clang-format clang-tidy)
-if [[ -x /usr/sbin/policy-rc.d ]] && ! /usr/sbin/policy-rc.d rpcbind start &>/dev/null; then test_packages+=(rpcbind); fi
+if [[ -x /usr/sbin/policy-rc.d ]] && ! /usr/sbin/policy-rc.d rpcbind start &>/dev/null; then
+  test_packages+=(rpcbind)
+fi
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
 fuzz_packages=(clang libclang-rt-dev)
