@@ -306,10 +306,22 @@ SimUdp::SimUdp(SimHost& machine, std::string name, const UdpPorts& ports)
     *ports_.here += kNumbers;
 }
 
+Status SimUdp::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (!takes_port(participants.protocol))
+    return Error{Errc::name_taken, name() + ": another protocol has its one port"};
+  return SimDevice::open_enable(high, participants);
+}
+
+bool SimUdp::takes_port(ProtocolNumber number) noexcept {
+  if (ports_.only && user_ == 0) user_ = number;
+  return !ports_.only || user_ == number;
+}
+
 Errc SimUdp::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
   const ProtocolNumber number = participants.protocol;
   Participant& peer = participants.remote;
-  if (number == 0 || number >= kNumbers || !peer.host.known() || !ports_.local(number)) return Errc::invalid_argument;
+  if (number == 0 || number >= kNumbers || !peer.host.known() || !ports_.local(number) || !takes_port(number))
+    return Errc::invalid_argument;
   if (world().find(peer.host) == nullptr) return Errc::host_unreachable;
   if (peer.port == 0) peer.port = ports_.remote(number).value_or(0);
   if (!ports_.allows(number, peer.port)) return Errc::invalid_argument;
@@ -346,6 +358,7 @@ void SimUdp::receive(const std::byte* bytes, std::size_t size) noexcept {
   const auto port = reader.get<std::uint16_t>();
   const std::uint32_t first = ports_.here.value_or(ports_.peers);
   participants.protocol = port > first && port - first < kNumbers ? port - first : 0;
+  if (ports_.only) participants.protocol = port == ports_.only ? user_ : 0;
   if (participants.protocol == 0 && before() != nullptr) return static_cast<SimUdp*>(before())->receive(bytes, size);
   Key key{0, participants.protocol};
   if (to != host().address() || reader.get<std::uint32_t>() != check_of(bytes, size) || participants.remote.port == 0 ||

@@ -133,6 +133,7 @@ class SimUdp final : public SimDevice {
   static constexpr std::size_t kMaximum = 65507;
 
   SimUdp(SimHost& machine, std::string name, const UdpPorts& ports);
+  Status open_enable(Protocol& high, const ParticipantSet& participants) override;
   void receive(const std::byte* bytes, std::size_t size) noexcept override;
   [[nodiscard]] Errc send(SimDeviceSession& session, Message message) noexcept override;
   [[nodiscard]] std::size_t maximum() const noexcept override { return kMaximum; }
@@ -140,11 +141,15 @@ class SimUdp final : public SimDevice {
 
  private:
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
+  /// Whether `number` may have the port: where there is one for all, it is the first user's.
+  [[nodiscard]] bool takes_port(ProtocolNumber number) noexcept;
+
   UdpPorts ports_;
+  ProtocolNumber user_ = 0;
 };
 
 /// The kinds for graphs of simulated hosts: SIM_ETH(types = 0xa700, reverse = 1), SIM_IP and SIM_UDP(ports,
-/// local_ports, peer_ports), under the names given, so that a text that says ETH, IP and UDP can be composed on
+/// local_ports, local_port, peer_ports), under the names given, so that a text that says ETH, IP and UDP can be composed on
 /// simulated wires. On any other host, composing fails with invalid_argument.
 [[nodiscard]] ProtocolKind sim_ethernet_kind(std::string name = "SIM_ETH");
 [[nodiscard]] ProtocolKind sim_ip_kind(std::string name = "SIM_IP");

@@ -183,8 +183,7 @@ inline std::uint16_t free_port() {
 inline std::uint16_t serve_calc(std::optional<SunHost>& host) {
   for (int tries = 0; tries < 20; ++tries) {
     const std::uint16_t port = free_port();
-    const int first = port - static_cast<int>(protocol_numbers::kRequestReply);
-    host.emplace("address = \"127.0.0.1\", peer_ports = any, local_ports = " + std::to_string(first));
+    host.emplace("address = \"127.0.0.1\", peer_ports = any, local_port = " + std::to_string(port));
     if (host->serve()) return port;
   }
   return 0;

@@ -7,6 +7,7 @@ std::vector<OptionDescription> udp_port_options() {
       {"ports", OptionType::number, "the port of protocol number 0; default 24000"},
       {"local_ports", OptionType::number,
        "the same for this host's own ports; 0: whichever are free, for a host that only calls; default: as ports"},
+      {"local_port", OptionType::number, "this host's own port, as it is, where one protocol alone uses this one"},
       {"peer_ports", OptionType::text,
        "fixed: what comes from other ports is dropped; any: a peer is a host and a port; default fixed"},
   };
@@ -19,6 +20,13 @@ Result<UdpPorts> udp_ports(const Options& given) {
   ports.peers = static_cast<std::uint32_t>(std::min<std::uint64_t>(given.number("ports", ports.peers), 0xffff));
   if (given.has("local_ports"))
     ports.here = static_cast<std::uint32_t>(std::min<std::uint64_t>(given.number("local_ports", 0), 0xffff));
+  if (given.has("local_port")) {
+    const std::uint64_t port = given.number("local_port", 0);
+    if (port == 0 || port > 0xffff || ports.here)
+      return Error{Errc::invalid_argument, ports.here ? "local_ports and local_port exclude each other"
+                                                      : "local_port is no port: write 1 to 65535"};
+    ports.only = static_cast<std::uint16_t>(port);
+  }
   const std::string peers = given.text("peer_ports", "fixed");
   if (peers != "fixed" && peers != "any")
     return Error{Errc::invalid_argument, "peer_ports is '" + peers + "', write fixed or any"};

@@ -11,12 +11,15 @@ namespace lrpc::netrpc {
 struct UdpPorts {
   std::uint32_t peers = 24000;        ///< The port of protocol number 0 at other hosts.
   std::optional<std::uint32_t> here;  ///< At this one; 0: whichever are free. Not given: as at other hosts.
+  /// This host's own port, whatever the protocol number, for one protocol alone. Then `here` is not given.
+  std::optional<std::uint16_t> only{};
   /// Whether peers may send from other ports than the one above. Then host and port together are who a peer is, and
   /// what stands on UDP must tell two ports of one host apart (ProtocolKind::tells_ports_apart).
   bool any_peer = false;
 
   /// The port that is bound for `number`; 0: one that is free. Nothing: there is no such port.
   [[nodiscard]] std::optional<std::uint16_t> local(ProtocolNumber number) const noexcept {
+    if (only) return only;
     if (here == 0U) return std::uint16_t{0};
     return port(here.value_or(peers), number);
   }
@@ -37,7 +40,7 @@ struct UdpPorts {
   }
 };
 
-/// The options `ports`, `local_ports` and `peer_ports` of a kind, and what a graph has given for them. Errors:
+/// The options `ports`, `local_ports`, `local_port` and `peer_ports` of a kind, and what a graph has given for them. Errors:
 /// invalid_argument.
 [[nodiscard]] std::vector<OptionDescription> udp_port_options();
 [[nodiscard]] Result<UdpPorts> udp_ports(const Options& given);

@@ -102,6 +102,15 @@ TEST_F(SimUdpPortsTest, a_session_goes_to_the_port_that_the_participant_names) {
   EXPECT_EQ(high.received.size(), 2U);
 }
 
+TEST_F(SimUdpPortsTest, a_host_may_have_one_port_as_it_is) {
+  SinkProtocol& served = echo(udp(1, {.here = {}, .only = 111, .any_peer = true}));
+  auto& high = net[0].add<SinkProtocol>();
+  push(open(udp(0, {.here = 0, .any_peer = true}), high, 111), "at 111");
+  net.world.run_for(1ms);
+  EXPECT_EQ(served.received, (std::vector<std::string>{"at 111"}));
+  EXPECT_EQ(high.received.size(), 1U);
+}
+
 TEST_F(SimUdpPortsTest, a_port_that_peers_cannot_have_is_an_error_of_open) {
   SimUdp& client = udp(0, {});
   auto& high = net[0].add<SinkProtocol>();
@@ -178,13 +187,17 @@ TEST(UdpGraphTest, a_description_says_which_instances_have_peers_at_any_port) {
   EXPECT_EQ(many, (std::vector<bool>{true, true, false, false}));
 }
 
-TEST(UdpGraphTest, a_word_that_is_neither_fixed_nor_any_is_an_error_of_composing) {
+TEST(UdpGraphTest, wrong_ports_are_errors_of_composing) {
   SimHosts net(1);
   const ProtocolKinds kinds = simulated_kinds();
-  const Result<GraphDescription> parsed = GraphDescription::parse("udp = UDP(peer_ports = all);", kinds);
-  ASSERT_TRUE(parsed);
-  EXPECT_EQ(Graph::compose(net[0].host(), *parsed, kinds).error().text,
-            "1: udp: peer_ports is 'all', write fixed or any");
+  const auto error_of = [&](const std::string& options) {
+    const Result<GraphDescription> parsed = GraphDescription::parse("udp = UDP(" + options + ");", kinds);
+    return parsed ? Graph::compose(net[0].host(), *parsed, kinds).error().text : parsed.error().text;
+  };
+  EXPECT_EQ(error_of("peer_ports = all"), "1: udp: peer_ports is 'all', write fixed or any");
+  EXPECT_EQ(error_of("local_port = 111, local_ports = 0"), "1: udp: local_ports and local_port exclude each other");
+  EXPECT_EQ(error_of("local_port = 65536"), "1: udp: local_port is no port: write 1 to 65535");
+  EXPECT_EQ(error_of("local_port = 0"), "1: udp: local_port is no port: write 1 to 65535");
 }
 
 }  // namespace
