@@ -15,9 +15,13 @@
 # where the compiler is a clang that has it, else a driver that replays files and makes random inputs for some seconds
 # (--seconds N). LRPC_FUZZ_SANITIZE says which sanitizers it is built with (address,undefined). It is not part of `all`
 # outside of this project.
+#
+#   lrpc_generate(filesd files.lrpc XDR 0x20000099)
+#
+# makes also <name>.x, the interface as this Sun RPC program, for rpcgen; of a single file.
 
 function(lrpc_generate target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "FUZZ" "FUZZ_IMPLEMENTATION;FUZZ_HEADER" "")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "FUZZ" "FUZZ_IMPLEMENTATION;FUZZ_HEADER;XDR" "")
   set(files ${ARG_UNPARSED_ARGUMENTS})
   if(NOT TARGET ${target})
     message(FATAL_ERROR "lrpc_generate: there is no target '${target}'")
@@ -27,6 +31,10 @@ function(lrpc_generate target)
   endif()
   if((ARG_FUZZ_IMPLEMENTATION OR ARG_FUZZ_HEADER) AND NOT (ARG_FUZZ AND ARG_FUZZ_IMPLEMENTATION AND ARG_FUZZ_HEADER))
     message(FATAL_ERROR "lrpc_generate(${target}): FUZZ, FUZZ_IMPLEMENTATION and FUZZ_HEADER go together")
+  endif()
+  list(LENGTH files count)
+  if(ARG_XDR AND count GREATER 1)
+    message(FATAL_ERROR "lrpc_generate(${target}): XDR numbers one interface; name one file")
   endif()
   get_target_property(type ${target} TYPE)
   get_target_property(binary_dir ${target} BINARY_DIR)
@@ -46,14 +54,20 @@ function(lrpc_generate target)
       set(fuzzer "${out}/${stem}_fuzzer.cpp")
       set(fuzz_option --fuzz)
     endif()
+    set(xdr "")
+    set(xdr_option "")
+    if(ARG_XDR)
+      set(xdr "${out}/${stem}.x")
+      set(xdr_option --xdr ${ARG_XDR})
+    endif()
     add_custom_command(
-      OUTPUT ${headers} ${fuzzer}
-      COMMAND $<TARGET_FILE:lrpc::lrpc-stubgen> "${path}" --out "${out}" ${fuzz_option}
+      OUTPUT ${headers} ${fuzzer} ${xdr}
+      COMMAND $<TARGET_FILE:lrpc::lrpc-stubgen> "${path}" --out "${out}" ${fuzz_option} ${xdr_option}
       DEPENDS "${path}" $<TARGET_FILE:lrpc::lrpc-stubgen>
       COMMENT "Generating stubs from ${name}"
       VERBATIM)
     # A target of its own, because headers of an interface library are nobody's sources.
-    add_custom_target(${target}.${stem}.lrpc DEPENDS ${headers} SOURCES "${path}")
+    add_custom_target(${target}.${stem}.lrpc DEPENDS ${headers} ${xdr} SOURCES "${path}")
     if(TARGET lrpc-stubgen)
       add_dependencies(${target}.${stem}.lrpc lrpc-stubgen)
     endif()

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -32,6 +33,7 @@ struct Options {
   bool print_pdl = false;
   bool list_outputs = false;
   bool fuzz = false;
+  unsigned xdr = 0;  ///< The number of the Sun RPC program; 0: none.
 };
 
 int wrong_use(const std::string& message) {
@@ -101,6 +103,7 @@ int run(const Options& options) {
   if (options.list_outputs) {
     for (const std::string& name : stubgen::header_names(stem)) fmt::print("{}\n", (out / name).string());
     if (options.fuzz) fmt::print("{}\n", (out / stubgen::fuzzer_name(stem)).string());
+    if (options.xdr != 0) fmt::print("{}\n", (out / stubgen::xdr_name(stem)).string());
     return kGood;
   }
   if (options.out.empty() && !options.check && !options.print_pdl) {
@@ -124,6 +127,14 @@ int run(const Options& options) {
   const auto headers = stubgen::generate(*interface, stem);
   std::vector<stubgen::Header> files(headers.begin(), headers.end());
   if (options.fuzz) files.push_back(stubgen::generate_fuzzer(*interface, stem));
+  if (options.xdr != 0) {
+    auto xdr = stubgen::generate_xdr(*interface, stem, options.xdr);
+    if (!xdr) {
+      fmt::print(stderr, "{}: --xdr: Sun RPC can call none of its procedures\n", options.file);
+      return kErrorsInInput;
+    }
+    files.push_back(std::move(*xdr));
+  }
   for (const stubgen::Header& file : files) {
     if (!write(out / file.name, file.text, why)) {
       return wrong_use(fmt::format("cannot write {}: {}", (out / file.name).string(), why));
@@ -143,6 +154,9 @@ int main(int argc, char** argv) {
   program.flag("--check", options.check, "Only report what is wrong; write nothing");
   program.flag("--print-pdl", options.print_pdl, "Print procedures, A-stack classes and offsets as a table");
   program.flag("--fuzz", options.fuzz, "Write FILE_fuzzer.cpp, too: a libFuzzer harness of the server's entry stubs");
+  program.option("--xdr", options.xdr, "Write FILE.x, too: the interface as this Sun RPC program, for rpcgen")
+      .in_range(std::uint64_t{1}, std::uint64_t{0xffff'ffff})
+      .value_name("NUMBER");
   program.flag("--list-outputs", options.list_outputs, "Print the paths that would be written, without reading FILE");
   program.version("lrpc-stubgen " LRPC_VERSION);
   program.footer(

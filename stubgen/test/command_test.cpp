@@ -73,6 +73,19 @@ TEST_F(Command, writes_a_fuzzer_if_asked_for_one) {
             std::string::npos);
 }
 
+TEST_F(Command, writes_what_rpcgen_reads_if_asked_to) {
+  const std::string out = " --out " + (directory_ / "out").string();
+  const Outcome outcome = run(golden("files.lrpc") + out + " --xdr 0x20000000");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(read(directory_ / "out" / "files.x"), read(golden("files.x")));
+  EXPECT_NE(run("files.lrpc --xdr 1 --list-outputs --out there").text.find("there/files.x\n"), std::string::npos);
+  EXPECT_EQ(run(golden("files.lrpc") + out + " --xdr 0").status, 2);
+  const Outcome none = run(golden("handles.lrpc") + out + " --xdr 1");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.text.find("handles.lrpc: --xdr: Sun RPC can call none of its procedures"), std::string::npos)
+      << none.text;
+}
+
 TEST_F(Command, exits_1_and_writes_nothing_if_the_input_has_errors) {
   const std::string file = write("bad.lrpc", "interface Bad version 1.0 { procedure A(x: nothing); }");
   const Outcome outcome = run(file + " --out " + (directory_ / "out").string());

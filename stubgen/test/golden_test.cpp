@@ -51,6 +51,8 @@ TEST_P(Output, is_the_golden_one) {
   const Header fuzzer = generate_fuzzer(*compiled.interface, stem);
   expect_golden(path.parent_path() / fuzzer.name, fuzzer.text);
   expect_golden(path.parent_path() / (stem + ".pdl.txt"), print_pdl(*compiled.interface));
+  if (const auto xdr = generate_xdr(*compiled.interface, stem, 0x2000'0000))
+    expect_golden(path.parent_path() / xdr->name, xdr->text);
 }
 
 TEST_P(Output, is_the_same_in_a_second_run) {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "emit/generator.h"
-#include "language/source.h"
+#include "lrpc/stubgen/language/source.h"
 
 namespace lrpc::stubgen::test {
 

@@ -16,8 +16,10 @@ namespace {
 
 using shim::PackedShape;
 
+Error no_name() { return {Errc::invalid_argument, "that is no name that could be exported"}; }
+
 /// What the nameserver knows of the name, with the server's own descriptors.
-Result<shim::Described> describe(int socket, std::string_view name) {
+Result<shim::Described> ask(int socket, std::string_view name) {
   shim::BinderMessage request;
   request.request = 1;
   request.body = shim::DescribeRequest{std::string(name)};
@@ -44,9 +46,16 @@ std::uint16_t fail_with_text(const shim::AStack& astack, std::uint16_t status, s
 
 }  // namespace
 
+Result<shim::Described> RawBinding::describe(std::string_view name, const ImportOptions& options) {
+  if (!shim::valid_name(name)) return no_name();
+  auto socket = shim::connect_nameserver(options.nameserver);
+  if (!socket) return socket.error();
+  return ask(socket->get(), name);
+}
+
 Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& interface,
                                       const std::optional<shim::Principal>& principal, const ImportOptions& options) {
-  if (!shim::valid_name(name)) return Error{Errc::invalid_argument, "that is no name that could be exported"};
+  if (!shim::valid_name(name)) return no_name();
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
   std::vector<AStackClass> classes;
@@ -54,7 +63,7 @@ Result<RawBinding> RawBinding::import(std::string_view name, const InterfaceId& 
   if (!binding) return binding.error();
   // Bound first, so that who may not bind learns nothing. If another server has the name by now, the hash still says
   // that the descriptors are those of this interface, and the classes below that they fit this region.
-  auto described = describe(socket->get(), name);
+  auto described = ask(socket->get(), name);
   if (!described) return described.error();
   if (Status same = shim::compatible(interface, described->interface.view()); !same) return same.error();
   if (described->descriptors.empty()) {

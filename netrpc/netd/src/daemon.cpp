@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "daemon_sandbox.h"
+#include "graph_tops.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/binder/binder_protocol.h"
@@ -60,6 +61,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
     composed = daemon->compose();
   }
   if (!composed) return composed.error();
+  daemon->register_programs();
   if (auto shut = daemon->shut_itself_in(); !shut) return shut.error();
   // Receives from here on; the broker's own calls need that.
   if (auto started = daemon->engine_->start(*daemon->host_, daemon->options_.threads); !started) return started.error();
@@ -76,6 +78,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   if (!brokered) return brokered.error();
   daemon->broker_ = std::move(brokered).value();
   daemon->service_->serve_with(*daemon->broker_);
+  if (daemon->sun_) daemon->sun_->serve();
   return daemon;
 }
 
@@ -84,40 +87,36 @@ Status Daemon::compose() {
   const auto description = netrpc::GraphDescription::parse(options_.graph, kinds);
   if (!description)
     return Error{description.code(), netrpc::with_path(options_.graph_name, description.error().message())};
-  const auto& instances = description.value().instances();
-  std::string top = options_.service;
-  for (const netrpc::InstanceDescription& instance : instances)
-    if (options_.service.empty() && instance.gives == netrpc::Service::transaction) top = instance.name;
-  const auto found = std::find_if(instances.begin(), instances.end(), [&](const auto& one) { return one.name == top; });
-  if (found == instances.end() || found->gives != netrpc::Service::transaction) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{}: no instance{} gives a transaction service, such as SELECT, which calls could go through",
-                    options_.graph_name, top.empty() ? "" : " '" + top + "'")};
-  }
-  if (found->many_ports)
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: '{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: "
-                             "take 'peer_ports = any' out",
-                             options_.graph_name, top)};
-  if (found->repeats)
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{}: '{}' may execute a call several times, and lrpc-netd promises at most once: use CHANNEL, "
-                    "PAIRED or M_RPC in the place of REQUEST_REPLY",
-                    options_.graph_name, top)};
+  const auto tops = choose_tops(*description, options_.service, !options_.sun.empty());
+  if (!tops) return Error{tops.code(), options_.graph_name + ": " + tops.error().message()};
   decompose();
   const Shepherd inside(host_->monitor());
   auto graph = netrpc::Graph::compose(*host_, *description, kinds);
   if (!graph) return Error{graph.code(), netrpc::with_path(options_.graph_name, graph.error().message())};
   graph_ = std::make_unique<netrpc::Graph>(std::move(graph).value());
-  for (const netrpc::InstanceDescription& instance : instances)
+  for (const netrpc::InstanceDescription& instance : description->instances())
     if (instance.kind == "AUTH") {
       keyed_.push_back(graph_->find(instance.name));
       key_files_.push_back(instance.options.text("keys"));
     }
-  service_ = std::make_unique<NetworkService>(*host_, *graph_->find(top), options_.threads);
-  return service_->enable();
+  service_ = std::make_unique<NetworkService>(*host_, *graph_->find(tops->calls), options_.threads);
+  if (auto enabled = service_->enable(); !enabled || tops->sun.empty()) return enabled;
+  sun_ = std::make_unique<SunService>(
+      *host_, *graph_->find(tops->sun),
+      SunService::Options{options_.sun, options_.nameserver, [this](std::string text) { notice(std::move(text)); }});
+  return sun_->enable();
+}
+
+void Daemon::register_programs() {
+  if (options_.sun_port == 0) return;
+  for (const SunExport& what : options_.sun) {
+    auto made = netrpc::RpcbindRegistration::make({what.program, what.version, options_.sun_port});
+    if (made) {
+      registered_.push_back(std::move(made).value());
+    } else {
+      notice(fmt::format("rpcbind does not tell clients of '{}': {}", what.name, made.error().message()));
+    }
+  }
 }
 
 /// All sockets are open, no thread is started: from here on the daemon can get hold of little.
@@ -134,6 +133,7 @@ Status Daemon::shut_itself_in() {
 
 void Daemon::decompose() noexcept {
   const Shepherd inside(host_->monitor());
+  sun_.reset();
   service_.reset();
   keyed_.clear();
   key_files_.clear();
@@ -141,6 +141,8 @@ void Daemon::decompose() noexcept {
 }
 
 Daemon::~Daemon() {
+  registered_.clear();
+  if (sun_) sun_->stop_serving();
   if (service_) {
     service_->stop_calling();
     service_->stop_serving();

@@ -12,9 +12,11 @@
 
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/path/broker.h"
+#include "lrpc/netrpc/rpcbind.h"
 #include "lrpc/sandbox.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "network_service.h"
+#include "sun_service.h"
 
 namespace lrpc::netd {
 
@@ -26,8 +28,10 @@ struct DaemonOptions {
   std::string nameserver;               ///< Socket; empty: where every program looks.
   std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
   std::function<Status(const shim::ClientCredentials& client)>
-      authorise{};       ///< Who of this machine may call other hosts.
-  unsigned threads = 4;  ///< Of the engine.
+      authorise{};               ///< Who of this machine may call other hosts.
+  std::vector<SunExport> sun{};  ///< Served as Sun RPC programs, through the last SUN_SELECT of the graph.
+  std::uint16_t sun_port = 0;    ///< Where: for rpcbind, which tells clients. 0: rpcbind is told nothing.
+  unsigned threads = 4;          ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
   bool sandbox = true;            ///< Shuts itself in; else it keeps CAP_NET_RAW, and nothing more.
   bool sandbox_required = false;  ///< Fails where that is not whole.
@@ -71,6 +75,8 @@ class Daemon {
   /// name_taken: a port is in use, or a protocol number; may be tried again.
   Status compose();
   void decompose() noexcept;
+  /// Tells rpcbind of the Sun RPC programs. Without an rpcbind they are served all the same.
+  void register_programs();
   Status shut_itself_in();
   void notice(std::string text);
   [[nodiscard]] bool is_exported(std::string_view name) const;
@@ -88,6 +94,8 @@ class Daemon {
   std::vector<std::string> key_files_;
   std::optional<sandbox::Report> shut_in_;
   std::unique_ptr<NetworkService> service_;
+  std::unique_ptr<SunService> sun_;
+  std::vector<netrpc::RpcbindRegistration> registered_;
   std::unique_ptr<netpath::RemoteBroker> broker_;
 };
 

@@ -43,10 +43,20 @@ std::string default_graph(const DefaultGraph& choice) {
   // As many channels as the broker has calls under way to one host, and some for what it says for itself.
   // A call ends for the silence of its host when an idle binding does; and until then its reply is kept.
   const auto silence = netpath::BrokerOptions::kSilence.count();
-  return text + fmt::format(
-                    "channel  = CHANNEL(give_up = {}s, reply_life = {}s) over {};\n"
-                    "select   = SELECT(channels = 288) over channel;\n",
-                    silence, silence + 10, top);
+  text += fmt::format(
+      "channel  = CHANNEL(give_up = {}s, reply_life = {}s) over {};\n"
+      "select   = SELECT(channels = 288) over channel;\n",
+      silence, silence + 10, top);
+  // Anybody's clients: they have no keys, and name whom they like.
+  if (choice.sun_port != 0)
+    text += fmt::format(
+        "sun_udp  = UDP(local_port = {}, peer_ports = any);\n"
+        "pairs    = REQUEST_REPLY over sun_udp;\n"
+        "sun_call = SUN_CALL over pairs;\n"
+        "sun_auth = AUTH_NONE over sun_call;\n"
+        "sun      = SUN_SELECT over sun_auth;\n",
+        choice.sun_port);
+  return text;
 }
 
 }  // namespace lrpc::netd

@@ -1,6 +1,7 @@
 // The graph that lrpc-netd has when it is given none.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "lrpc/netrpc/address.h"
@@ -13,6 +14,7 @@ struct DefaultGraph {
   std::string interface;      ///< For ETH.
   netrpc::HostAddress address;
   std::string keys;
+  std::uint16_t sun_port = 0;  ///< Of Sun RPC; 0: without.
 };
 
 /// Text for GraphDescription::parse().

@@ -40,6 +40,8 @@ namespace netrpc = lrpc::netrpc;
 /// Sent by this process to itself: there is something for the log.
 constexpr int kNoticed = SIGUSR2;
 
+constexpr int kSunPort = 24211;
+
 struct CommandLine {
   DaemonOptions daemon;
   std::string graph_file;
@@ -53,6 +55,8 @@ struct CommandLine {
   bool generate_key = false;
   bool insecure = false;
   bool udp = false;
+  std::vector<std::string> sun;
+  int sun_port = 0;
   std::string sandbox = "best-effort";
   std::string log_level = "info";
   int ready_fd = -1;
@@ -76,6 +80,12 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)");
   program.option("--export", line.daemon.exported, "A name, or a pattern of names, that other hosts may import")
       .help_text("NAME|PATTERN ...");
+  program.option("--sun", line.sun, "A name that anybody may call by Sun RPC, as this program and version (default: 1)")
+      .help_text("NAME=PROGRAM[/VERSION] ...");
+  program
+      .option("--sun-port", line.sun_port,
+              "The UDP port of Sun RPC, for rpcbind to tell (default: 24211; with --graph rpcbind is told nothing)")
+      .in_range(1, 65535);
   program.option("--allow-user", line.users, "Who of this machine may call other hosts, besides root and the own user")
       .help_text("USER ...");
   program.option("--allow-group", line.groups, "A group whose members may").help_text("GROUP ...");
@@ -121,6 +131,14 @@ void open_log(const std::string& level) {
 /// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.
 lrpc::Status choose_graph(CommandLine& line) {
   DaemonOptions& daemon = line.daemon;
+  for (const std::string& text : line.sun) {
+    auto parsed = lrpc::netd::parse_sun_export(text);
+    if (!parsed) return lrpc::Error{parsed.code(), "--sun: " + parsed.error().message()};
+    daemon.sun.push_back(*std::move(parsed));
+  }
+  if (!daemon.sun.empty())
+    daemon.sun_port =
+        static_cast<std::uint16_t>(line.sun_port != 0 || !line.graph_file.empty() ? line.sun_port : kSunPort);
   if (!line.address.empty()) {
     const auto address = netrpc::parse_host(line.address);
     if (!address || !address->known())
@@ -150,6 +168,7 @@ lrpc::Status choose_graph(CommandLine& line) {
     }
   }
   choice.address = daemon.address;
+  choice.sun_port = daemon.sun_port;
   daemon.graph = lrpc::netd::default_graph(choice);
   daemon.graph_name = "built-in graph";
   return {};
@@ -259,6 +278,7 @@ int serve(CommandLine& line) {
       "{} is on the network{}; other hosts may import {}", running.address(),
       running.authenticates() ? "" : " WITHOUT AUTHENTICATION",
       line.daemon.exported.empty() ? std::string("nothing") : fmt::format("{}", fmt::join(line.daemon.exported, ", ")));
+  if (!line.sun.empty()) spdlog::info("anybody may call by Sun RPC: {}", fmt::join(line.sun, ", "));
   std::printf("lrpc-netd %s is %s on the network\n", LRPC_VERSION, running.address().c_str());
   std::fflush(stdout);
   if (line.ready_fd >= 0) {

@@ -11,6 +11,7 @@
 #include "lrpc/netrpc/wire.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "netrpc/devices/device/interface.h"
+#include "principal.h"
 
 namespace lrpc::netd {
 
@@ -265,18 +266,6 @@ void NetworkService::answer_agree(Session& lower, Message request) noexcept {
       .put(mtu_towards(peer))
       .put(static_cast<std::uint32_t>(longest(lower)));
   lower.reply(std::move(reply));
-}
-
-netpath::Principal NetworkService::principal_of(Session& session) const {
-  netpath::Principal principal;
-  principal.host = netrpc::peer_host(session, session.participants()).value;
-  netrpc::control::Authenticated known;
-  if (netrpc::control::ask(session, known) == Errc::ok && known.authenticated) {
-    principal.authentication = shim::HostAuthentication::key;
-    known.key_name.back() = '\0';
-    principal.key = known.key_name.data();
-  }
-  return principal;
 }
 
 Message NetworkService::refusal(Errc code) noexcept {

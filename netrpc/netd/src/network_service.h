@@ -73,7 +73,6 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   static constexpr std::size_t kWorkers = 512;
 
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command);
-  [[nodiscard]] netpath::Principal principal_of(netrpc::Session& session) const;
   /// Of the messages through a session to, or from, another host.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
   void answer_agree(netrpc::Session& lower, netrpc::Message request) noexcept;

@@ -74,9 +74,25 @@ TEST(NetdCommandLine, refuses_a_graph_that_may_execute_a_call_twice) {
   EXPECT_NE(ran.output.find("'sun' may execute a call several times"), std::string::npos) << ran.output;
 }
 
+TEST(NetdCommandLine, serves_sun_rpc_only_where_the_graph_can) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "graph").string();
+  std::ofstream(file) << "udp = UDP;\npaired = PAIRED over udp;\nselect = SELECT over paired;\n";
+  const Ran ran = run(kNetd + " --graph " + file + " --sun files=0x20000000");
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_NE(ran.output.find(file + ": no instance is a SUN_SELECT"), std::string::npos) << ran.output;
+  for (const std::string wrong : {"files", "files=", "files=0", "=5", "files=1/x", "files=1/2/3", "files=0x100000000",
+                                  "lrpc.files=5", "files=-1", "files=1/"}) {
+    const Ran refused = run(kNetd + " --insecure --udp --address 127.0.0.1 --check --sun " + wrong);
+    EXPECT_EQ(refused.status, 1) << wrong;
+    EXPECT_NE(refused.output.find("--sun: '" + wrong + "': write NAME=PROGRAM"), std::string::npos) << refused.output;
+  }
+}
+
 TEST(NetdCommandLine, its_own_graphs_are_right) {
   for (const std::string options :
-       {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1"})
+       {"--interface lo --insecure", "--interface lo --keys /nonexistent", "--udp --address 127.0.0.1",
+        "--interface lo --insecure --sun a=1 b=0x20000000/7 --sun-port 111"})
     EXPECT_EQ(run(kNetd + " --check " + options).status, 0) << options;
 }
 

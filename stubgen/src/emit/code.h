@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "language/token.h"
+#include "lrpc/stubgen/language/token.h"
 
 namespace lrpc::stubgen {
 

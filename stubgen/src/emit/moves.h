@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "code.h"
-#include "layout/model.h"
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "source.h"
-#include "token.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/language/token.h"
 
 namespace lrpc::stubgen {
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "ast.h"
-#include "source.h"
+#include "lrpc/stubgen/language/ast.h"
+#include "lrpc/stubgen/language/source.h"
 
 namespace lrpc::stubgen {
 

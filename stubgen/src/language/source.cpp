@@ -1,4 +1,4 @@
-#include "source.h"
+#include "lrpc/stubgen/language/source.h"
 
 #include <fmt/format.h>
 

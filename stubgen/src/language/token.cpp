@@ -1,4 +1,4 @@
-#include "token.h"
+#include "lrpc/stubgen/language/token.h"
 
 #include <fmt/format.h>
 

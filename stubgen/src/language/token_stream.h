@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "lexer.h"
-#include "source.h"
-#include "token.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/language/token.h"
 
 namespace lrpc::stubgen {
 

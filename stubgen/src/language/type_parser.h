@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "ast.h"
+#include "lrpc/stubgen/language/ast.h"
 #include "token_stream.h"
 
 namespace lrpc::stubgen {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "model.h"
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 

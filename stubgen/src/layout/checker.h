@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "language/ast.h"
-#include "language/source.h"
-#include "model.h"
+#include "lrpc/stubgen/language/ast.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 

@@ -2,8 +2,8 @@
 // procedures of similar size share (LRPC §3.1, §5.2), and what the server's copies take of its stack.
 #pragma once
 
-#include "language/source.h"
-#include "model.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 

@@ -1,4 +1,4 @@
-#include "model.h"
+#include "lrpc/stubgen/layout/model.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "c_names.h"
-#include "model.h"
+#include "lrpc/stubgen/layout/model.h"
 
 namespace lrpc::stubgen {
 namespace {

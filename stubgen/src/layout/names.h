@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "language/ast.h"
-#include "language/source.h"
+#include "lrpc/stubgen/language/ast.h"
+#include "lrpc/stubgen/language/source.h"
 
 namespace lrpc::stubgen {
 

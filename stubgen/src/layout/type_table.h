@@ -4,9 +4,9 @@
 #include <map>
 #include <string>
 
-#include "language/ast.h"
-#include "language/source.h"
-#include "model.h"
+#include "lrpc/stubgen/language/ast.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/layout/model.h"
 #include "names.h"
 
 namespace lrpc::stubgen {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lrpc/client/import/binding.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/call/packed_image.h"
 
 namespace lrpc::client {
@@ -19,6 +20,11 @@ namespace lrpc::client {
 /// Movable; any number of threads may call through it at the same time.
 class RawBinding {
  public:
+  /// What is exported as `name`: which interface, and its declaration, both as the server says (hostile). Blocks as long
+  /// as the nameserver takes to answer, at most a few seconds. Of `options` only `nameserver` counts. Errors:
+  /// invalid_argument (no name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
+  static Result<shim::Described> describe(std::string_view name, const ImportOptions& options);
+
   /// Binds to `name` as Binding::import() does, on behalf of `principal`, who must be asking for exactly `interface`.
   /// Only the process that exports shim::kNetworkName may have a principal; without one it imports for itself. Errors:
   /// those of Binding::import(); not_supported (the export has no descriptors).

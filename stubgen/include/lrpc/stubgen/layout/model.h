@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "language/ast.h"
-#include "language/integer.h"
-#include "language/source.h"
-#include "language/token.h"
+#include "lrpc/stubgen/language/ast.h"
+#include "lrpc/stubgen/language/integer.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/language/token.h"
 
 namespace lrpc::stubgen {
 

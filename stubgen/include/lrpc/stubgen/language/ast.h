@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "integer.h"
-#include "source.h"
-#include "token.h"
+#include "lrpc/stubgen/language/integer.h"
+#include "lrpc/stubgen/language/source.h"
+#include "lrpc/stubgen/language/token.h"
 
 namespace lrpc::stubgen::ast {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "source.h"
+#include "lrpc/stubgen/language/source.h"
 
 namespace lrpc::stubgen {
 

@@ -1,0 +1,48 @@
+# lrpc_rpcgen_program(target file.x SIDE client|server SOURCES main.c ...): a program of what rpcgen makes of file.x over
+# libtirpc, for tests. file.x may be generated. LRPC_HAVE_RPCGEN: whether rpcgen and libtirpc are here.
+find_program(LRPC_RPCGEN rpcgen)
+find_library(LRPC_TIRPC tirpc)
+find_path(LRPC_TIRPC_INCLUDE rpc/rpc.h PATH_SUFFIXES tirpc)
+set(LRPC_HAVE_RPCGEN OFF)
+if(LRPC_RPCGEN AND LRPC_TIRPC AND LRPC_TIRPC_INCLUDE)
+  set(LRPC_HAVE_RPCGEN ON)
+  # Of the same family as the C++ compiler: CMake takes the kind of precompiled headers from the last one enabled.
+  if(NOT CMAKE_C_COMPILER AND CMAKE_CXX_COMPILER MATCHES "clang\\+\\+")
+    string(REPLACE "clang++" "clang" CMAKE_C_COMPILER "${CMAKE_CXX_COMPILER}")
+  endif()
+  enable_language(C)
+else()
+  message(STATUS "rpcsvc-proto or libtirpc-dev is not installed: no test against rpcgen's programs")
+endif()
+
+function(lrpc_rpcgen_program target interface)
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "SIDE" "SOURCES")
+  get_filename_component(path "${interface}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+  get_filename_component(folder "${path}" DIRECTORY)
+  get_filename_component(stem "${path}" NAME_WE)
+  set(out "${CMAKE_CURRENT_BINARY_DIR}/rpcgen/${target}")
+  file(MAKE_DIRECTORY "${out}")
+  set(parts h:.h c:_xdr.c)
+  if(ARG_SIDE STREQUAL "client")
+    list(APPEND parts l:_clnt.c)
+  else()
+    list(APPEND parts m:_svc.c)
+  endif()
+  set(written)
+  foreach(part ${parts})
+    string(REPLACE ":" ";" part ${part})
+    list(GET part 0 option)
+    list(GET part 1 ending)
+    set(file ${out}/${stem}${ending})
+    # It refuses to write over a file, and takes the name of the header from that of its input.
+    add_custom_command(OUTPUT ${file} COMMAND ${CMAKE_COMMAND} -E rm -f ${file}
+      COMMAND ${LRPC_RPCGEN} -C -${option} -o ${file} ${stem}.x
+      DEPENDS ${path} WORKING_DIRECTORY ${folder} COMMENT "rpcgen ${stem}${ending}" VERBATIM)
+    list(APPEND written ${file})
+  endforeach()
+  add_executable(${target} ${ARG_SOURCES} ${written})
+  target_include_directories(${target} SYSTEM PRIVATE ${out} ${LRPC_TIRPC_INCLUDE})
+  target_link_libraries(${target} PRIVATE ${LRPC_TIRPC})
+  target_compile_options(${target} PRIVATE -w)  # rpcgen's C is of its time
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF C_STANDARD 11)
+endfunction()

@@ -1,0 +1,97 @@
+// Servers that know nothing of Sun RPC, called by a program that rpcgen has made of their interface on another machine.
+#include <gtest/gtest.h>
+
+#include "two_machines.h"
+
+namespace lrpc::netd::test {
+namespace {
+
+#ifndef LRPC_SUN_CLIENT
+TEST(SunRpcPrograms, are_served) {
+  GTEST_SKIP() << "rpcsvc-proto or libtirpc-dev was not installed when this was built";
+}
+#else
+
+constexpr const char* kProgram = "conformance=0x20000098/2";
+
+/// What follows the pid, which is different each time.
+constexpr const char* kAnswers =
+    "null: done\n"
+    "add: -42\n"
+    "big: 199 0\n"
+    "integers: -128 255 -32768 65535 -2147483648 4294967295 -5000000000 18446744073709551615\n"
+    "floats: 1.25 -1e+300\n"
+    "flip: 0\n"
+    "colour: 4\n"
+    "halve: 45 10\n"
+    "mirror: triangle 4 -1 2.5 2 1 100 3\n"
+    "greet: hello, you\n"
+    "concatenate: 3999 ab\n"
+    "sum: 36000\n"
+    "sum of none: 0\n"
+    "fill: 12000 7\n"
+    "reverse: 12000 9\n"
+    "check 50: 100\n"
+    "check 101: TooBig 100 value\n"
+    "check 13: Refused unlucky\n"
+    "pid: one\n"
+    "Sun RPC's own: RPC: Success\n"
+    "no procedure: RPC: Procedure unavailable\n"
+    "a procedure with a handle: RPC: Procedure unavailable\n"
+    "no arguments: RPC: Server can't decode arguments\n"
+    "no colour: RPC: Server can't decode arguments\n"
+    "beyond a range: RPC: Server can't decode arguments\n"
+    "wider than int8: RPC: Server can't decode arguments\n"
+    "an exception: RPC: Remote system error\n"
+    "a value that breaks its type: RPC: Remote system error\n"
+    "a death: RPC: Remote system error\n"
+    "another version: RPC: Program/version mismatch\n";
+
+class SunRpcPrograms : public TwoMachines {
+ protected:
+  void start(const char* program = kProgram) {
+    share_key();
+    there->start_with_keys({"--sun", program});
+  }
+  [[nodiscard]] std::string answers() const {
+    std::string said;
+    here->in([&] { said = run(LRPC_SUN_CLIENT " 10.7.0.2 24211").output; });
+    return said;
+  }
+};
+
+TEST_F(SunRpcPrograms, are_called_by_what_rpcgen_makes_of_their_interface) {
+  start();
+  const Process server = start_server();
+  EXPECT_EQ(answers(), kAnswers);
+}
+
+TEST_F(SunRpcPrograms, are_called_again_when_their_servers_have_died) {
+  start();
+  for (int lives = 0; lives < 2; ++lives) {
+    const Process server = start_server();
+    EXPECT_EQ(answers(), kAnswers);
+  }
+}
+
+TEST_F(SunRpcPrograms, are_not_there_while_nobody_exports_them) {
+  start();
+  const std::string said = answers();
+  expect_said(said, "null: failed\n");
+  expect_said(said, "no arguments: RPC: Program unavailable\n");
+  expect_said(said, "Sun RPC's own: RPC: Success\n");
+}
+
+TEST_F(SunRpcPrograms, are_not_called_under_a_version_that_is_not_their_interface_s) {
+  start("conformance=0x20000098/7");
+  const Process server = start_server();
+  const std::string said = answers();
+  expect_said(said, "no arguments: RPC: Program/version mismatch\n");
+  expect_said(said, "another version: RPC: Remote system error\n");
+  expect_logged(*there, "its interface has version 2, and the Sun RPC program version 7");
+}
+
+#endif
+
+}  // namespace
+}  // namespace lrpc::netd::test

@@ -1,0 +1,157 @@
+#include "served_program.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "lrpc/shim/call/call_word.h"
+#include "lrpc/stubgen/layout/compile.h"
+#include "lrpc/stubgen/layout/xdr_subset.h"
+
+namespace lrpc::sun {
+namespace {
+
+/// What a call returns at most: as much as a UDP datagram carries, and what lies between values in an image.
+constexpr std::size_t kLongestReturn = 2 * 64 * 1024;
+
+constexpr bool failed_with(std::uint16_t status, Errc code) noexcept {
+  return (status & shim::call_status::kFailed) != 0 &&
+         static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold)) == code;
+}
+
+}  // namespace
+
+Errc ServedProgram::call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
+                         Work& work) noexcept try {
+  for (int tries = 0;; ++tries) {
+    std::shared_ptr<Bound> bound = find(from);
+    if (bound == nullptr) {
+      auto made = bind(from);
+      if (!made) {
+        if (made.code() == Errc::name_unknown) return Errc::name_unknown;
+        complain(made.error().message());
+        return Errc::call_failed;
+      }
+      bound = *std::move(made);
+    }
+    const Errc outcome = call_through(*bound, number, arguments, work);
+    if (!bound->binding.revoked()) return outcome;
+    drop(from, bound);
+    if (outcome != Errc::binding_revoked) return outcome;  // it has run, or was never to be made
+    if (tries > 0) return Errc::call_failed;
+  }
+} catch (const std::bad_alloc&) {
+  return Errc::call_failed;
+}
+
+Errc ServedProgram::call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments, Work& work) {
+  const auto& procedures = bound.interface->procedures;
+  if (number == 0 || number > procedures.size()) return Errc::bad_procedure;
+  const auto index = static_cast<std::uint16_t>(number - 1);
+  static_assert(stubgen::xdr_number(0) == 1);
+  const stubgen::Procedure& procedure = procedures[index];
+  if (!stubgen::why_not_in_xdr(procedure).empty()) return Errc::bad_procedure;
+  if (!pack_arguments(procedure, arguments, work.scratch, work.packed)) return Errc::argument_out_of_range;
+
+  work.results.clear();
+  std::uint16_t status = 0;
+  std::size_t size = 0;
+  if (procedure.one_way) {
+    status = bound.binding.send(index, work.packed, options_.limit);
+  } else {
+    const std::uint64_t most = shim::most_returned(bound.binding.procedures()[index]);
+    // A text that comes with a failure is received, too, and not passed on: Sun RPC has no place for it.
+    work.returned.resize(std::max<std::size_t>(work.returned.size(), std::min<std::uint64_t>(most, kLongestReturn)));
+    status = bound.binding.call(index, work.packed, work.returned, size, options_.limit);
+  }
+  if (failed_with(status, Errc::binding_revoked)) return Errc::binding_revoked;
+  const bool returned =
+      (status & shim::call_status::kFailed) == 0 &&
+      unpack_results(procedure, status, std::span(work.returned).first(size), work.scratch, work.results);
+  return returned ? Errc::ok : Errc::call_failed;
+}
+
+// ---- bindings ----
+
+std::shared_ptr<ServedProgram::Bound> ServedProgram::find(const shim::Principal& from) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bindings_.find(caller(from));
+  if (found == bindings_.end()) return nullptr;
+  found->second->used = Clock::now();
+  return found->second;
+}
+
+Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Principal& from) {
+  const std::lock_guard one_at_a_time(binding_);
+  if (auto made = find(from)) return made;  // meanwhile, by another call of this host
+  ImportOptions import;
+  import.nameserver = options_.nameserver;
+  const auto described = client::RawBinding::describe(options_.name, import);
+  if (!described) return described.error();
+  if (Status learned = learn(*described); !learned) return learned.error();
+  auto binding = client::RawBinding::import(options_.name, described->interface.view(), from, import);
+  if (!binding) return binding.error();
+  if (binding->procedures().size() != interface_->procedures.size())
+    return Error{Errc::hash_mismatch, "'" + options_.name + "' exports other procedures than it declares"};
+
+  auto bound = std::make_shared<Bound>(*std::move(binding), interface_, Clock::now());
+  std::shared_ptr<Bound> evicted;  // goes after the lock: that may wait for the library's watcher
+  const std::lock_guard lock(mutex_);
+  if (bindings_.size() >= options_.max_bindings) {
+    const auto oldest =
+        std::ranges::min_element(bindings_, {}, [](const auto& one) { return one.second->used.load(); });
+    evicted = std::move(oldest->second);
+    bindings_.erase(oldest);
+  }
+  bindings_.emplace(caller(from), bound);
+  complained_.clear();
+  return bound;
+}
+
+/// Reads what is exported now, unless it is what was exported before. The text is the server's, and hostile; the hash
+/// says that it is the one whose layout both sides of a binding have.
+Status ServedProgram::learn(const shim::Described& described) {
+  if (interface_ != nullptr && interface_->hash == described.interface.hash) return {};
+  const auto refused = [&](const std::string& why) {
+    return Error{Errc::interface_mismatch, "'" + options_.name + "' cannot be called by Sun RPC: " + why};
+  };
+  stubgen::Diagnostics diagnostics;
+  const stubgen::Source source{options_.name, described.text};
+  auto interface = stubgen::compile(source, diagnostics);
+  if (!interface || interface->hash != described.interface.hash)
+    return refused("its declaration makes no sense to this version of lrpc");
+  if (interface->major != options_.version)
+    return refused("its interface has version " + std::to_string(interface->major) +
+                   ", and the Sun RPC program version " + std::to_string(options_.version));
+  interface_ = std::make_shared<const stubgen::Interface>(*std::move(interface));
+  return {};
+}
+
+void ServedProgram::drop(const shim::Principal& from, const std::shared_ptr<Bound>& bound) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bindings_.find(caller(from));
+  if (found != bindings_.end() && found->second == bound) bindings_.erase(found);
+}
+
+void ServedProgram::sweep(Clock::time_point now) noexcept {
+  for (;;) {
+    std::shared_ptr<Bound> idle;  // goes after the lock
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(
+        bindings_, [&](const auto& one) { return now - one.second->used.load() > options_.forget; });
+    if (found == bindings_.end()) return;
+    idle = std::move(found->second);
+    bindings_.erase(found);
+  }
+}
+
+void ServedProgram::complain(std::string why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(complained_, why) == why) return;
+  }
+  if (options_.notice) options_.notice(std::move(why));
+}
+
+}  // namespace lrpc::sun

@@ -1,0 +1,82 @@
+// A name exported on this machine as a version of a Sun RPC program: each remote host has a binding of its own to the
+// server, which knows by that who calls. Nothing but the declaration that the server has exported is needed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "lrpc/client/import/raw_binding.h"
+#include "xdr_values.h"
+
+namespace lrpc::sun {
+
+struct ServedOptions {
+  std::string name;                         ///< As it is exported here.
+  std::uint32_t version = 1;                ///< Of the Sun RPC program; the interface's major version must be the same.
+  std::string nameserver;                   ///< lrpcd's socket; empty: where every program looks.
+  std::chrono::milliseconds limit{25'000};  ///< A call takes no longer: by then its client has given up.
+  std::chrono::milliseconds forget{60'000};   ///< A binding that nobody has used for so long ends.
+  std::size_t max_bindings = 256;             ///< Callers at one time: hosts, or keys of hosts.
+  std::function<void(std::string)> notice{};  ///< Why the server cannot be called; once for each reason. Any thread.
+};
+
+/// Thread-safe. Only in the process that exports shim::kNetworkName: nobody else may call in the name of other hosts.
+class ServedProgram {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// What one thread works with, kept from call to call so that most calls allocate nothing here.
+  struct Work {
+    Scratch scratch;
+    std::vector<std::byte> packed;
+    std::vector<std::byte> returned;
+    netrpc::XdrWriter results;
+  };
+
+  explicit ServedProgram(ServedOptions options) : options_(std::move(options)) {}
+
+  /// Calls procedure `number` with hostile `arguments` for `from`; what it returned is then in `work.results`. Blocks for
+  /// as long as the procedure runs, at most options.limit; before that as long as an import takes, if `from` has no
+  /// binding yet. At a server that has ended and been started again it tries once more. Errors: name_unknown (nobody
+  /// exports the name), bad_procedure (there is none of that number, or it passes handles), argument_out_of_range (the
+  /// arguments are not the procedure's), call_failed (anything else).
+  [[nodiscard]] Errc call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
+                          Work& work) noexcept;
+  /// Ends the bindings that have not been used for options.forget. May wait for the library's watcher.
+  void sweep(Clock::time_point now) noexcept;
+
+ private:
+  struct Bound {
+    Bound(client::RawBinding imported, std::shared_ptr<const stubgen::Interface> declared, Clock::time_point now)
+        : binding(std::move(imported)), interface(std::move(declared)), used(now) {}
+    client::RawBinding binding;
+    const std::shared_ptr<const stubgen::Interface> interface;
+    std::atomic<Clock::time_point> used;
+  };
+  using Caller = std::tuple<std::uint32_t, shim::HostAuthentication, std::string>;
+  [[nodiscard]] static Caller caller(const shim::Principal& from) { return {from.host, from.authentication, from.key}; }
+  using Bindings = std::map<Caller, std::shared_ptr<Bound>>;
+
+  [[nodiscard]] std::shared_ptr<Bound> find(const shim::Principal& from);
+  [[nodiscard]] Result<std::shared_ptr<Bound>> bind(const shim::Principal& from);
+  [[nodiscard]] Status learn(const shim::Described& described);
+  [[nodiscard]] Errc call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments, Work& work);
+  void drop(const shim::Principal& from, const std::shared_ptr<Bound>& bound);
+  void complain(std::string why);
+
+  const ServedOptions options_;
+  std::mutex binding_;  ///< One import at a time. Before mutex_.
+  std::mutex mutex_;
+  Bindings bindings_;
+  std::shared_ptr<const stubgen::Interface> interface_;  ///< The last that was exported.
+  std::string complained_;
+};
+
+}  // namespace lrpc::sun

@@ -1,0 +1,32 @@
+// Values between XDR (RFC 4506) and packed images (lrpc/shim/call/packed_image.h), by an interface's declaration: how a
+// domain answers Sun RPC for a server that was compiled without any. docs/SUNRPC.md has the mapping.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lrpc/netrpc/xdr.h"
+#include "lrpc/stubgen/layout/model.h"
+
+namespace lrpc::sun {
+
+/// Memory that a conversion needs, kept for the next one. One thread at a time.
+struct Scratch {
+  std::vector<std::byte> image;                     ///< The fixed part.
+  std::vector<std::span<const std::byte>> windows;  ///< The values of strings and bytes.
+};
+
+/// Turns hostile arguments of `procedure` into their packed image. False: they are not exactly that in XDR, or break a
+/// range, an enum or a bound; `packed` then holds anything. Work and memory are bounded by the declaration. Throws
+/// std::bad_alloc alone. Precondition: the procedure passes no handles.
+[[nodiscard]] bool pack_arguments(const stubgen::Procedure& procedure, std::span<const std::byte> xdr, Scratch& scratch,
+                                  std::vector<std::byte>& packed);
+
+/// Appends what a call returned with `status`, 0 or the number of a declared error, to `xdr`. `packed` is the server's,
+/// and hostile: false if it is no such image, or its values do not conform. Else as pack_arguments().
+[[nodiscard]] bool unpack_results(const stubgen::Procedure& procedure, std::uint16_t status,
+                                  std::span<const std::byte> packed, Scratch& scratch, netrpc::XdrWriter& xdr);
+
+}  // namespace lrpc::sun

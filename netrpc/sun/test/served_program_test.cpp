@@ -1,0 +1,145 @@
+// A server that knows nothing of Sun RPC, called for other hosts with XDR: whom it sees, and for how long.
+#include "served_program.h"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <map>
+#include <mutex>
+
+#include "remote_fixture.h"
+
+namespace lrpc::sun {
+namespace {
+
+using netrpc::XdrWriter;
+using std::chrono::milliseconds;
+using testing_lrpc::eventually;
+
+constexpr std::uint32_t kAdd = 2;
+constexpr std::uint32_t kOpen = 18;
+constexpr std::uint32_t kSleepFor = 25;
+
+class ServedProgramTest : public testing_netpath::TwoHosts {
+ protected:
+  ServedProgramTest() {
+    options.name = "counted";
+    options.version = 2;
+    options.nameserver = there_->socket();
+    options.notice = [this](std::string text) { notices.push_back(std::move(text)); };
+    export_options.authorise_remote = [this](const shim::Principal& from) {
+      const std::lock_guard lock(mutex);
+      ++bindings_of[from.host];
+      return Status();
+    };
+    start();
+  }
+  void start() {
+    server = std::make_unique<Server>(ServerOptions{.nameserver = there_->socket()});
+    EXPECT_TRUE(Conformance::export_to(*server, "counted", service_, export_options));
+  }
+  static shim::Principal host(std::uint32_t address) { return {.host = address}; }
+  Errc add(ServedProgram& program, std::uint32_t from) {
+    const Errc outcome = program.call(host(from), kAdd, XdrWriter().integer(40).integer(2).bytes(), work);
+    if (outcome == Errc::ok) {
+      EXPECT_EQ(work.results.bytes(), XdrWriter().integer(42).bytes());
+    }
+    return outcome;
+  }
+  [[nodiscard]] std::size_t bindings() const { return server->statistics().bindings; }
+
+  ServedOptions options;
+  std::vector<std::string> notices;
+  ExportOptions export_options;
+  std::mutex mutex;
+  std::map<std::uint32_t, int> bindings_of;
+  std::unique_ptr<Server> server;
+  ServedProgram::Work work;
+};
+
+TEST_F(ServedProgramTest, each_host_has_a_binding_of_its_own_and_the_server_knows_it) {
+  ServedProgram program(options);
+  for (int i = 0; i < 3; ++i)
+    for (const std::uint32_t from : {0x0a000007U, 0x0a000008U}) EXPECT_EQ(add(program, from), Errc::ok);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(bindings_of, (std::map<std::uint32_t, int>{{0x0a000007, 1}, {0x0a000008, 1}}));
+}
+
+TEST_F(ServedProgramTest, a_host_may_be_refused) {
+  export_options.authorise_remote = [](const shim::Principal&) { return Status(Errc::not_permitted); };
+  server.reset();
+  start();
+  ServedProgram program(options);
+  EXPECT_EQ(add(program, 7), Errc::call_failed);
+  EXPECT_EQ(notices.size(), 1U);
+}
+
+TEST_F(ServedProgramTest, beyond_the_limit_the_host_that_has_not_called_for_the_longest_time_loses_its_binding) {
+  options.max_bindings = 2;
+  ServedProgram program(options);
+  for (const std::uint32_t from : {1U, 2U, 1U, 3U, 1U}) EXPECT_EQ(add(program, from), Errc::ok);
+  EXPECT_TRUE(eventually([&] { return bindings() == 2; })) << bindings();
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(bindings_of, (std::map<std::uint32_t, int>{{1, 1}, {2, 1}, {3, 1}}));
+}
+
+TEST_F(ServedProgramTest, bindings_that_nobody_uses_end) {
+  ServedProgram program(options);
+  EXPECT_EQ(add(program, 1), Errc::ok);
+  program.sweep(ServedProgram::Clock::now());
+  EXPECT_EQ(bindings(), 1U);
+  program.sweep(ServedProgram::Clock::now() + options.forget + milliseconds(1));
+  EXPECT_TRUE(eventually([&] { return bindings() == 0; }));
+  EXPECT_EQ(add(program, 1), Errc::ok);
+}
+
+TEST_F(ServedProgramTest, what_cannot_be_called_is_said) {
+  ServedProgram program(options);
+  EXPECT_EQ(program.call(host(1), 0, {}, work), Errc::bad_procedure);
+  EXPECT_EQ(program.call(host(1), 1000, {}, work), Errc::bad_procedure);
+  EXPECT_EQ(program.call(host(1), kOpen, XdrWriter().hyper(1).bytes(), work), Errc::bad_procedure);
+  EXPECT_EQ(program.call(host(1), kAdd, XdrWriter().word(1).bytes(), work), Errc::argument_out_of_range);
+  ServedOptions nobody = options;
+  nobody.name = "nobody";
+  ServedProgram missing(nobody);
+  EXPECT_EQ(add(missing, 1), Errc::name_unknown);
+  EXPECT_EQ(notices, std::vector<std::string>());
+}
+
+TEST_F(ServedProgramTest, another_version_is_refused_and_told_once) {
+  options.version = 1;
+  ServedProgram program(options);
+  EXPECT_EQ(add(program, 1), Errc::call_failed);
+  EXPECT_EQ(add(program, 2), Errc::call_failed);
+  EXPECT_EQ(notices, (std::vector<std::string>{"'counted' cannot be called by Sun RPC: its interface has version 2, "
+                                               "and the Sun RPC program version 1"}));
+}
+
+TEST_F(ServedProgramTest, a_server_that_comes_again_is_found_again) {
+  ServedProgram program(options);
+  EXPECT_EQ(add(program, 1), Errc::ok);
+  server.reset();
+  EXPECT_TRUE(eventually([&] { return add(program, 1) == Errc::name_unknown; }));
+  start();
+  EXPECT_EQ(add(program, 1), Errc::ok);
+}
+
+/// Whose SleepFor lasts until it is woken.
+struct Sleeper : testing_lrpc::ConformanceService {
+  void SleepFor(CallContext&, std::uint32_t) { woken.wait(); }
+  std::latch woken{1};
+};
+
+TEST_F(ServedProgramTest, a_call_ends_with_its_limit) {
+  Sleeper sleeper;
+  ASSERT_TRUE(Conformance::export_to(*server, "sleeper", sleeper, export_options));
+  options.name = "sleeper";
+  options.limit = milliseconds(20);
+  ServedProgram program(options);
+  EXPECT_EQ(program.call(host(1), kSleepFor, XdrWriter().word(0).bytes(), work), Errc::call_failed);
+  sleeper.woken.count_down();
+  server.reset();
+}
+
+}  // namespace
+}  // namespace lrpc::sun

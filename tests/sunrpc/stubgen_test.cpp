@@ -1,0 +1,52 @@
+// What `lrpc-stubgen --xdr` writes of any interface: rpcgen reads it, and a C compiler what rpcgen writes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sun_host.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> goldens() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(LRPC_GOLDEN_OUTPUT))
+    if (entry.path().extension() == ".x") found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+class StubgenXdr : public testing::TestWithParam<fs::path> {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "lrpc-sunrpc-test.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+  fs::path directory_;
+};
+
+TEST_P(StubgenXdr, is_read_by_rpcgen_and_the_compiler) {
+  // A name that no header of the system has.
+  fs::copy_file(GetParam(), directory_ / "it.x");
+  for (const auto& [option, file] :
+       {std::pair{"-h", "it.h"}, {"-c", "it_xdr.c"}, {"-l", "it_clnt.c"}, {"-m", "it_svc.c"}}) {
+    const Said made =
+        run("sh -c 'cd " + directory_.string() + " && " LRPC_RPCGEN " -C " + option + " -o " + file + " it.x'");
+    EXPECT_TRUE(made.well) << made.text;
+    const Said compiled = run(LRPC_CC " -w -fsyntax-only -I " LRPC_TIRPC_INCLUDE " " + (directory_ / file).string());
+    EXPECT_TRUE(compiled.well) << file << ": " << compiled.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Goldens, StubgenXdr, testing::ValuesIn(goldens()),
+                         [](const auto& one) { return one.param.stem().string(); });
+
+}  // namespace
+}  // namespace lrpc::netrpc::test
