@@ -7,16 +7,18 @@
 #include "lrpc/netrpc/xdr.h"
 #include "netrpc/protocols/request_reply/header.h"
 #include "netrpc/protocols/sun_call/rpc_message.h"
+#include "netrpc/src/record.h"
 
 namespace lrpc::netrpc::rpcbind {
 
 namespace {
 
-constexpr std::uint32_t kUdp = 17;  // protocol of an IP packet
-constexpr std::string_view kNetwork = "udp";
-constexpr std::size_t kMostText = 256;             // of a network, an address, an owner
-constexpr std::size_t kMostAddress = 64;           // more than any universal address has
-constexpr std::uint32_t kLastFragment = 1U << 31;  // RFC 5531 §11
+/// In versions 3 and 4; in 2 it is the protocol of an IP packet.
+std::string_view network(SunTransport transport) { return transport == SunTransport::tcp ? "tcp" : "udp"; }
+std::uint32_t protocol(SunTransport transport) { return transport == SunTransport::tcp ? 6 : 17; }
+
+constexpr std::size_t kMostText = 256;    // of a network, an address, an owner
+constexpr std::size_t kMostAddress = 64;  // more than any universal address has
 
 }  // namespace
 
@@ -41,13 +43,14 @@ std::optional<std::uint16_t> port_of(std::string_view address) noexcept {
   return static_cast<std::uint16_t>(numbers[4] << 8 | numbers[5]);
 }
 
-std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t program, std::uint32_t version) {
+std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t program, std::uint32_t version,
+                              SunTransport transport) {
   XdrWriter arguments;
   arguments.word(program).word(version);
   if (rpcbind_version == kPortMapper)
-    arguments.word(kUdp).word(0);
+    arguments.word(protocol(transport)).word(0);
   else
-    arguments.text(kNetwork).text("").text("");  // the transport; the address and the owner do not count
+    arguments.text(network(transport)).text("").text("");  // the transport; the address and the owner do not count
   return arguments.bytes();
 }
 
@@ -67,20 +70,15 @@ std::vector<std::byte> local_call(Procedure procedure, std::uint32_t xid, const 
   call.word(sun::kRpcVersion).word(kProgram).word(kNewest).word(static_cast<std::uint32_t>(procedure));
   for (int i = 0; i < 2; ++i) call.word(static_cast<std::uint32_t>(sun::AuthFlavor::none)).opaque({});
   if (procedure != Procedure::dump) {
-    call.word(served.program).word(served.version).text(kNetwork);
+    call.word(served.program).word(served.version).text(network(served.transport));
     call.text(universal_address(served.host, served.port)).text("");  // rpcbind itself knows who the owner is
   }
 
   XdrWriter record;
-  record.word(kLastFragment | static_cast<std::uint32_t>(call.bytes().size()));
+  record.word(record_mark(call.bytes().size()));
   std::vector<std::byte> whole = record.bytes();
   whole.insert(whole.end(), call.bytes().begin(), call.bytes().end());
   return whole;
-}
-
-RecordMark record_mark(std::span<const std::byte, kRecordMark> raw) noexcept {
-  const auto word = WireReader(raw.data()).get<std::uint32_t>();
-  return {(word & kLastFragment) != 0, word & ~kLastFragment};
 }
 
 Result<std::span<const std::byte>> results_of(std::span<const std::byte> record, std::uint32_t xid) {
@@ -109,10 +107,10 @@ bool lists(std::span<const std::byte> results, const SunProgram& served) {
   while (reader.word() == 1) {  // one more follows
     const bool program = reader.word() == served.program;
     const bool version = reader.word() == served.version;
-    const bool network = reader.text(kMostText) == kNetwork;
+    const bool same_network = reader.text(kMostText) == network(served.transport);
     const bool address = reader.text(kMostText) == wanted;
     reader.text(kMostText);  // the owner
-    if (reader.right() && program && version && network && address) return true;
+    if (reader.right() && program && version && same_network && address) return true;
   }
   return false;
 }

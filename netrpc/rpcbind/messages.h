@@ -27,21 +27,14 @@ inline constexpr std::uint32_t kNewest = 4;
 [[nodiscard]] std::optional<std::uint16_t> port_of(std::string_view address) noexcept;
 
 /// Arguments of Procedure::port_of in a version of rpcbind, and the port in its results (0: not registered).
-[[nodiscard]] std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t program,
-                                            std::uint32_t version);
+[[nodiscard]] std::vector<std::byte> lookup(std::uint32_t rpcbind_version, std::uint32_t program, std::uint32_t version,
+                                            SunTransport transport = SunTransport::udp);
 [[nodiscard]] std::optional<std::uint16_t> found(std::uint32_t rpcbind_version, std::span<const std::byte> results);
 
 /// A whole call of version 4 to the local rpcbind, marked as one record: to register, to take back, or to list all.
 [[nodiscard]] std::vector<std::byte> local_call(Procedure procedure, std::uint32_t xid, const SunProgram& served);
 /// More than any answer to that has: a list of some thousand entries.
 inline constexpr std::size_t kMostAnswer = 256 * 1024;
-/// What the marker in front of a fragment says.
-struct RecordMark {
-  bool last = false;
-  std::size_t size = 0;
-};
-inline constexpr std::size_t kRecordMark = 4;
-[[nodiscard]] RecordMark record_mark(std::span<const std::byte, kRecordMark> raw) noexcept;
 /// The results in the record of an answer. Errors: bad_message (none to the call `xid`), not_permitted (denied),
 /// version_mismatch, call_failed.
 [[nodiscard]] Result<std::span<const std::byte>> results_of(std::span<const std::byte> record, std::uint32_t xid);

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "lrpc/netrpc/blocking_call.h"
 #include "lrpc/shim/system/fd.h"
 #include "netrpc/rpcbind/messages.h"
+#include "netrpc/src/record.h"
 
 namespace lrpc::netrpc {
 
@@ -92,31 +94,20 @@ class LocalCall {
     }
   }
 
-  [[nodiscard]] Status receive(std::span<std::byte> to) const {
-    while (!to.empty()) {
-      if (Status status = wait(POLLIN); !status) return status;
-      const ssize_t count = ::recv(socket_.get(), to.data(), to.size(), 0);
+  [[nodiscard]] Result<std::vector<std::byte>> receive_record() const {
+    RecordReader reader(kMostAnswer);
+    std::array<std::byte, 4096> area;
+    for (;;) {
+      if (Status status = wait(POLLIN); !status) return status.error();
+      const ssize_t count = ::recv(socket_.get(), area.data(), area.size(), 0);
       if (count == 0) return Error{Errc::peer_gone, path_ + ": rpcbind has hung up"};
       if (count < 0 && errno != EAGAIN && errno != EINTR) return failed("recv");
-      if (count > 0) to = to.subspan(static_cast<std::size_t>(count));
+      if (count < 0) continue;
+      std::span<const std::byte> bytes(area.data(), static_cast<std::size_t>(count));
+      const RecordReader::State state = reader.feed(bytes);
+      if (state == RecordReader::State::record) return reader.record();
+      if (state == RecordReader::State::wrong) return Error{Errc::bad_message, path_ + ": not an answer of rpcbind's"};
     }
-    return {};
-  }
-
-  /// The fragments of one record, put together. At most kMostAnswer: each has a byte, or is the last.
-  [[nodiscard]] Result<std::vector<std::byte>> receive_record() const {
-    std::vector<std::byte> record;
-    for (bool last = false; !last;) {
-      std::byte raw[kRecordMark];
-      if (Status status = receive(raw); !status) return status.error();
-      const RecordMark mark = record_mark(raw);
-      last = mark.last;
-      if ((mark.size == 0 && !last) || mark.size > kMostAnswer - record.size())
-        return Error{Errc::bad_message, path_ + ": not an answer of rpcbind's"};
-      record.resize(record.size() + mark.size);
-      if (Status status = receive(std::span(record).last(mark.size)); !status) return status.error();
-    }
-    return record;
   }
 
   const std::string& path_;
@@ -171,7 +162,7 @@ constexpr std::size_t kMostResults = 128;  // more than a port or an address has
 }
 
 Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
-                                   std::uint32_t version, Duration timeout) {
+                                   std::uint32_t version, Duration timeout, SunTransport transport) {
   const Time until = sun.host().now() + std::min<Duration>(timeout, std::chrono::hours(24));
   const Shepherd inside(sun.host().monitor());
   ParticipantSet participants;
@@ -186,7 +177,7 @@ Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress ho
     if (!session) return session.error();
     const Duration left = until - sun.host().now();
     if (left <= Duration(0)) return Error{Errc::call_aborted, "rpcbind does not answer"};
-    Message question = Message::copy_of(sun.host().pool(), rpcbind::lookup(speaks, program, version));
+    Message question = Message::copy_of(sun.host().pool(), rpcbind::lookup(speaks, program, version, transport));
     if (!question.allocated()) return Error{Errc::limit_reached, "no buffer for the question to rpcbind"};
     Message reply;
     outcome = call_and_wait_inside(**session, std::move(question), reply, left);

@@ -2,6 +2,7 @@
 
 #include "netrpc/devices/eth/eth.h"
 #include "netrpc/devices/ip/ip.h"
+#include "netrpc/devices/tcp/tcp.h"
 #include "netrpc/devices/udp/udp.h"
 #include "netrpc/protocols/auth/auth.h"
 #include "netrpc/protocols/channel/channel.h"
@@ -39,7 +40,7 @@ ProtocolKinds layer_kinds() {
 
 ProtocolKinds all_kinds() {
   ProtocolKinds kinds = layer_kinds();
-  kinds.add(eth_kind()).add(ip_kind()).add(udp_kind());
+  kinds.add(eth_kind()).add(ip_kind()).add(udp_kind()).add(tcp_kind());
   return kinds;
 }
 

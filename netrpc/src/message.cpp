@@ -22,6 +22,16 @@ Message Message::copy_of(BufferPool& pool, std::span<const std::byte> data) noex
   return message;
 }
 
+Message Message::copy_of_long(BufferPool& pool, std::span<const std::byte> data) noexcept {
+  Message whole = copy_of(pool, data.first(std::min(data.size(), kMaxContiguous)));
+  for (std::size_t at = whole.size(); at < data.size() && whole.allocated();) {
+    Message part = copy_of(pool, data.subspan(at, std::min(data.size() - at, kMaxContiguous)));
+    at += part.size();
+    if (!part.allocated() || !whole.append(std::move(part))) return {};
+  }
+  return whole;
+}
+
 Message Message::adopt(Buffer& buffer, std::uint32_t offset, std::uint32_t size) noexcept {
   Message message(*buffer.pool);
   buffer.lowest = std::min(buffer.lowest, offset);

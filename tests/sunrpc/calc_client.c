@@ -1,11 +1,13 @@
-/* calc_client [PORT]: rpcgen's client, over libtirpc's UDP. Without a port it asks rpcbind, and adds. Else it calls
-   each procedure, and what is not there, and prints what it was told. */
+/* calc_client [PORT [tcp]]: rpcgen's client, over libtirpc's UDP or TCP. Without a port it asks rpcbind, and adds. Else
+   it calls each procedure, and what is not there, and prints what it was told. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calc.h"
+
+static int over_tcp;
 
 static CLIENT *client_of(unsigned port, unsigned long program, unsigned long version) {
   static int socket_number;
@@ -16,7 +18,8 @@ static CLIENT *client_of(unsigned port, unsigned long program, unsigned long ver
   address.sin_port = htons((unsigned short)port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socket_number = RPC_ANYSOCK;
-  CLIENT *client = clntudp_create(&address, program, version, again, &socket_number);
+  CLIENT *client = over_tcp ? clnttcp_create(&address, program, version, &socket_number, 0, 0)
+                            : clntudp_create(&address, program, version, again, &socket_number);
   if (client == NULL) exit(1);
   auth_destroy(client->cl_auth);
   client->cl_auth = authunix_create("c-box", 7, 8, 0, NULL);
@@ -45,7 +48,8 @@ static int add_where_rpcbind_says(void) {
 
 int main(int argc, char **argv) {
   if (argc == 1) return add_where_rpcbind_says();
-  unsigned port = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
+  unsigned port = (unsigned)atoi(argv[1]);
+  over_tcp = argc > 2;
   CLIENT *client = client_of(port, CALC, CALC_V1);
   struct timeval patience = {240, 0};
   clnt_control(client, CLSET_TIMEOUT, (char *)&patience);

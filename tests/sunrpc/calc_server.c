@@ -1,4 +1,4 @@
-/* calc_server [register]: rpcgen's server, over libtirpc's UDP. Prints its process and its port, which rpcbind is told
+/* calc_server [register | tcp]: rpcgen's server, over libtirpc's UDP or TCP. Prints its process and its port, which rpcbind is told
    only with "register", and serves until it is killed, four minutes at most. */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,8 @@ u_int *who_1_svc(void *argument, struct svc_req *request) {
 
 int main(int argc, char **argv) {
   int protocol = argc > 1 && strcmp(argv[1], "register") == 0 ? IPPROTO_UDP : 0;
-  SVCXPRT *transport = svcudp_create(RPC_ANYSOCK);
+  int tcp = argc > 1 && strcmp(argv[1], "tcp") == 0;
+  SVCXPRT *transport = tcp ? svctcp_create(RPC_ANYSOCK, 0, 0) : svcudp_create(RPC_ANYSOCK);
   alarm(240);
   if (transport == NULL || !svc_register(transport, CALC, CALC_V1, calc_1, protocol)) return 1;
   printf("%d %d\n", (int)getpid(), (int)transport->xp_port);

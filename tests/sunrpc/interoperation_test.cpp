@@ -1,14 +1,19 @@
-// Our Sun RPC and that of rpcgen's programs, over UDP on loopback: each calls the other.
+// Our Sun RPC and that of rpcgen's programs, over UDP and TCP on loopback: each calls the other.
 #include "sun_host.h"
 
 namespace lrpc::netrpc::test {
 namespace {
 
-TEST(SunRpcInteroperation, our_client_calls_a_server_of_rpcgens) {
-  const CalcServer server;
+class SunRpcInteroperation : public testing::TestWithParam<bool> {
+ protected:
+  const bool tcp = GetParam();
+};
+
+TEST_P(SunRpcInteroperation, our_client_calls_a_server_of_rpcgens) {
+  const CalcServer server(tcp ? "tcp" : "");
   const std::uint16_t at = server.port();
   ASSERT_NE(at, 0);
-  SunHost ours("address = \"127.0.0.1\", local_ports = 0, peer_ports = any");
+  SunHost ours(tcp ? kCallsOverTcp : kCallsOverUdp);
   std::vector<std::byte> results;
   EXPECT_EQ(ours.call(at, kCalc, 1, 1, XdrWriter().word(40).word(2).bytes(), &results), Errc::ok);
   EXPECT_EQ(results, XdrWriter().word(42).bytes());
@@ -33,11 +38,11 @@ TEST(SunRpcInteroperation, our_client_calls_a_server_of_rpcgens) {
   EXPECT_EQ(ours.call(at, kCalc, 1, 2, XdrWriter().text(std::string(101, 'x')).bytes()), Errc::argument_out_of_range);
 }
 
-TEST(SunRpcInteroperation, a_client_of_rpcgens_calls_our_server) {
+TEST_P(SunRpcInteroperation, a_client_of_rpcgens_calls_our_server) {
   std::optional<SunHost> ours;
-  const std::uint16_t port = serve_calc(ours);
+  const std::uint16_t port = serve_calc(ours, tcp);
   ASSERT_NE(port, 0);
-  const Said said = run(LRPC_CALC_CLIENT " " + std::to_string(port));
+  const Said said = run(LRPC_CALC_CLIENT " " + std::to_string(port) + (tcp ? " tcp" : ""));
   EXPECT_TRUE(said.well);
   EXPECT_EQ(said.text,
             "add: -42\n"
@@ -49,6 +54,9 @@ TEST(SunRpcInteroperation, a_client_of_rpcgens_calls_our_server) {
             "no version: RPC: Program/version mismatch\n"
             "no program: RPC: Program unavailable\n");
 }
+
+INSTANTIATE_TEST_SUITE_P(Over, SunRpcInteroperation, testing::Bool(),
+                         [](const auto& one) { return one.param ? "TCP" : "UDP"; });
 
 }  // namespace
 }  // namespace lrpc::netrpc::test

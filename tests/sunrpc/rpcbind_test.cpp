@@ -66,7 +66,7 @@ TEST_F(Rpcbind, shows_our_server_for_as_long_as_it_is_registered) {
     EXPECT_TRUE(said.well) << said.text;
     EXPECT_NE(said.text.find("ready and waiting"), std::string::npos) << said.text;
     EXPECT_NE(run(by_version_2).text.find(" " + std::to_string(port) + "\n"), std::string::npos);
-    SunHost asks("address = \"127.0.0.1\", local_ports = 0, peer_ports = any");
+    SunHost asks(kCallsOverUdp);
     for (const std::uint32_t version : {2U, 3U, 4U}) {
       std::vector<std::byte> results;
       EXPECT_EQ(asks.call(111, rpcbind::kProgram, version, 3, rpcbind::lookup(version, kCalc, 1), &results), Errc::ok);
@@ -93,7 +93,7 @@ TEST_F(Rpcbind, tells_our_client_the_port_of_a_server_of_rpcgens) {
   START_RPCBIND();
   const CalcServer server("register");
   ASSERT_NE(server.port(), 0);
-  SunHost ours("address = \"127.0.0.1\", local_ports = 0, peer_ports = any");
+  SunHost ours(kCallsOverUdp);
   const Result<std::uint16_t> port = ours.find(kCalc, 1);
   ASSERT_TRUE(port) << port.error().message();
   EXPECT_EQ(*port, server.port());
@@ -147,7 +147,7 @@ class OldRpcbind {
 
 TEST_F(Rpcbind, of_version_2_is_asked_in_version_2) {
   const OldRpcbind rpcbind(XdrWriter().word(2049).bytes());
-  SunHost ours("address = \"127.0.0.1\", local_ports = 0, peer_ports = any");
+  SunHost ours(kCallsOverUdp);
   const Result<std::uint16_t> port = ours.find(kCalc, 1);
   ASSERT_TRUE(port) << port.error().message();
   EXPECT_EQ(*port, 2049);
@@ -157,7 +157,7 @@ TEST_F(Rpcbind, that_answers_nonsense_is_not_believed) {
   for (const std::vector<std::byte>& nonsense :
        {XdrWriter().word(65536).bytes(), XdrWriter().bytes(), XdrWriter().text(std::string(5000, 'x')).bytes()}) {
     const OldRpcbind rpcbind(nonsense);
-    SunHost ours("address = \"127.0.0.1\", local_ports = 0, peer_ports = any");
+    SunHost ours(kCallsOverUdp);
     EXPECT_EQ(ours.find(kCalc, 1).code(), Errc::bad_message);
   }
 }

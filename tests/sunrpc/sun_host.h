@@ -25,6 +25,9 @@ namespace lrpc::netrpc::test {
 
 inline constexpr std::uint32_t kCalc = 0x20000099;
 inline constexpr HostAddress kLoopback{0x7f000001};
+/// Devices of hosts that only call.
+inline constexpr const char* kCallsOverUdp = "UDP(address = \"127.0.0.1\", local_ports = 0, peer_ports = any)";
+inline constexpr const char* kCallsOverTcp = "TCP(address = \"127.0.0.1\")";
 
 /// calc.x's server, in lrpc.
 class Calc final : public Protocol {
@@ -73,8 +76,8 @@ class Calc final : public Protocol {
 /// A host of ours with Sun RPC over UDP.
 class SunHost {
  public:
-  /// `udp`: options of UDP.
-  explicit SunHost(const std::string& udp) {
+  /// `device`: UDP or TCP, with its options.
+  explicit SunHost(const std::string& device) {
     auto engine = UringEngine::make();
     if (!engine) throw std::runtime_error(engine.error().message());
     engine_ = std::move(*engine);
@@ -82,8 +85,8 @@ class SunHost {
     calc_.emplace(*host_);
     const ProtocolKinds kinds = all_kinds();
     const auto description = GraphDescription::parse(
-        "udp = UDP(" + udp +
-            "); pairs = REQUEST_REPLY(give_up = 240s) over udp; call = SUN_CALL over pairs;"
+        "device = " + device +
+            "; pairs = REQUEST_REPLY(give_up = 240s) over device; call = SUN_CALL over pairs;"
             "auth = AUTH_SYS(machine = ours, uid = 4711) over call; sun = SUN_SELECT over auth;",
         kinds);
     if (!description) throw std::runtime_error(description.error().message());
@@ -180,10 +183,12 @@ inline std::uint16_t free_port() {
 }
 
 /// Serves calc.x at a port that was free. Returns that; 0: there was none.
-inline std::uint16_t serve_calc(std::optional<SunHost>& host) {
+inline std::uint16_t serve_calc(std::optional<SunHost>& host, bool tcp = false) {
+  const std::string device = tcp ? "TCP(address = " : "UDP(peer_ports = any, address = ";
+  const std::string own_port = tcp ? "port" : "local_port";
   for (int tries = 0; tries < 20; ++tries) {
     const std::uint16_t port = free_port();
-    host.emplace("address = \"127.0.0.1\", peer_ports = any, local_port = " + std::to_string(port));
+    host.emplace(device + "\"127.0.0.1\", " + own_port + " = " + std::to_string(port) + ")");
     if (host->serve()) return port;
   }
   return 0;

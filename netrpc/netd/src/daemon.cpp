@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "daemon_sandbox.h"
-#include "graph_tops.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/shim/binder/binder_protocol.h"
@@ -101,22 +100,30 @@ Status Daemon::compose() {
     }
   service_ = std::make_unique<NetworkService>(*host_, *graph_->find(tops->calls), options_.threads);
   if (auto enabled = service_->enable(); !enabled || tops->sun.empty()) return enabled;
+  std::vector<netrpc::Protocol*> suns;
+  for (const SunTop& top : tops->sun) suns.push_back(graph_->find(top.name));
+  sun_tops_ = tops->sun;
   sun_ = std::make_unique<SunService>(
-      *host_, *graph_->find(tops->sun),
+      *host_, std::move(suns),
       SunService::Options{options_.sun, options_.nameserver, [this](std::string text) { notice(std::move(text)); }});
   return sun_->enable();
 }
 
 void Daemon::register_programs() {
   if (options_.sun_port == 0) return;
-  for (const SunExport& what : options_.sun) {
-    auto made = netrpc::RpcbindRegistration::make({what.program, what.version, options_.sun_port});
-    if (made) {
-      registered_.push_back(std::move(made).value());
-    } else {
-      notice(fmt::format("rpcbind does not tell clients of '{}': {}", what.name, made.error().message()));
+  using netrpc::SunTransport;
+  const auto any = [&](bool SunTop::*stands_on) { return std::ranges::any_of(sun_tops_, stands_on); };
+  for (const SunExport& what : options_.sun)
+    for (const auto& [transport, there] :
+         {std::pair{SunTransport::udp, any(&SunTop::udp)}, {SunTransport::tcp, any(&SunTop::tcp)}}) {
+      if (!there) continue;
+      auto made = netrpc::RpcbindRegistration::make({what.program, what.version, options_.sun_port, {}, transport});
+      if (made) {
+        registered_.push_back(std::move(made).value());
+      } else {
+        return notice(fmt::format("rpcbind does not tell clients of '{}': {}", what.name, made.error().message()));
+      }
     }
-  }
 }
 
 /// All sockets are open, no thread is started: from here on the daemon can get hold of little.

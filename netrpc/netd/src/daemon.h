@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph_tops.h"
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "lrpc/netrpc/rpcbind.h"
@@ -29,7 +30,7 @@ struct DaemonOptions {
   std::vector<std::string> exported{};  ///< Patterns of names that other hosts may import, as of fnmatch(3).
   std::function<Status(const shim::ClientCredentials& client)>
       authorise{};               ///< Who of this machine may call other hosts.
-  std::vector<SunExport> sun{};  ///< Served as Sun RPC programs, through the last SUN_SELECT of the graph.
+  std::vector<SunExport> sun{};  ///< Served as Sun RPC programs, through every SUN_SELECT of the graph.
   std::uint16_t sun_port = 0;    ///< Where: for rpcbind, which tells clients. 0: rpcbind is told nothing.
   unsigned threads = 4;          ///< Of the engine.
   netrpc::EngineKind engine = netrpc::EngineKind::automatic;
@@ -95,6 +96,7 @@ class Daemon {
   std::optional<sandbox::Report> shut_in_;
   std::unique_ptr<NetworkService> service_;
   std::unique_ptr<SunService> sun_;
+  std::vector<SunTop> sun_tops_;
   std::vector<netrpc::RpcbindRegistration> registered_;
   std::unique_ptr<netpath::RemoteBroker> broker_;
 };

@@ -50,11 +50,16 @@ std::string default_graph(const DefaultGraph& choice) {
   // Anybody's clients: they have no keys, and name whom they like.
   if (choice.sun_port != 0)
     text += fmt::format(
-        "sun_udp  = UDP(local_port = {}, peer_ports = any);\n"
+        "sun_udp  = UDP(local_port = {0}, peer_ports = any);\n"
         "pairs    = REQUEST_REPLY over sun_udp;\n"
         "sun_call = SUN_CALL over pairs;\n"
         "sun_auth = AUTH_NONE over sun_call;\n"
-        "sun      = SUN_SELECT over sun_auth;\n",
+        "sun      = SUN_SELECT over sun_auth;\n"
+        "sun_tcp  = TCP(port = {0});\n"
+        "pairs_t  = REQUEST_REPLY over sun_tcp;\n"
+        "call_t   = SUN_CALL over pairs_t;\n"
+        "auth_t   = AUTH_NONE over call_t;\n"
+        "sun_t    = SUN_SELECT over auth_t;\n",
         choice.sun_port);
   return text;
 }

@@ -11,6 +11,15 @@ namespace {
 
 using netrpc::InstanceDescription;
 
+/// What stands below an instance, at whatever depth. What an instance stands on is defined above it.
+std::set<std::string, std::less<>> all_below(const std::vector<InstanceDescription>& instances,
+                                             const InstanceDescription& top) {
+  std::set<std::string, std::less<>> below(top.below.begin(), top.below.end());
+  for (auto one = instances.rbegin(); one != instances.rend(); ++one)
+    if (below.contains(one->name)) below.insert(one->below.begin(), one->below.end());
+  return below;
+}
+
 Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
 }  // namespace
@@ -19,16 +28,20 @@ Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string
   GraphTops tops{std::string(service), {}};
   const auto& instances = graph.instances();
   std::set<std::string, std::less<>> of_sun;
-  // What an instance stands on is defined above it.
-  for (auto one = instances.rbegin(); one != instances.rend(); ++one) {
-    const bool select = sun && tops.sun.empty() && one->kind == "SUN_SELECT";
-    if (select) tops.sun = one->name;
-    if (select || of_sun.contains(one->name)) {
-      of_sun.insert(one->below.begin(), one->below.end());
-    } else if (tops.calls.empty() && one->gives == netrpc::Service::transaction) {
-      tops.calls = one->name;
-    }
+  for (auto one = instances.rbegin(); sun && one != instances.rend(); ++one) {
+    if (one->kind != "SUN_SELECT") continue;
+    const auto below = all_below(instances, *one);
+    const auto stands_on = [&](std::string_view kind) {
+      return std::ranges::any_of(
+          instances, [&](const InstanceDescription& it) { return it.kind == kind && below.contains(it.name); });
+    };
+    tops.sun.push_back({one->name, stands_on("UDP"), stands_on("TCP")});
+    of_sun.insert(one->name);
+    of_sun.insert(below.begin(), below.end());
   }
+  for (const InstanceDescription& one : instances)
+    if (service.empty() && one.gives == netrpc::Service::transaction && !of_sun.contains(one.name))
+      tops.calls = one.name;
   if (sun && tops.sun.empty())
     return wrong("no instance is a SUN_SELECT, which Sun RPC programs could be served through");
   const auto found = std::ranges::find(instances, tops.calls, &InstanceDescription::name);

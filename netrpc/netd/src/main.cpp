@@ -83,8 +83,9 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   program.option("--sun", line.sun, "A name that anybody may call by Sun RPC, as this program and version (default: 1)")
       .help_text("NAME=PROGRAM[/VERSION] ...");
   program
-      .option("--sun-port", line.sun_port,
-              "The UDP port of Sun RPC, for rpcbind to tell (default: 24211; with --graph rpcbind is told nothing)")
+      .option(
+          "--sun-port", line.sun_port,
+          "The UDP and TCP port of Sun RPC, for rpcbind to tell (default: 24211; with --graph rpcbind is told nothing)")
       .in_range(1, 65535);
   program.option("--allow-user", line.users, "Who of this machine may call other hosts, besides root and the own user")
       .help_text("USER ...");

@@ -31,17 +31,6 @@ void refuse(Session& session, Errc why) noexcept {
   (void)session.control(request);
 }
 
-/// In as many buffers as it takes. Not allocated(): there are no more.
-Message message_of(netrpc::BufferPool& pool, std::span<const std::byte> bytes) noexcept {
-  Message whole = Message::copy_of(pool, bytes.first(std::min(bytes.size(), Message::kMaxContiguous)));
-  for (std::size_t at = whole.size(); at < bytes.size() && whole.allocated();) {
-    Message part = Message::copy_of(pool, bytes.subspan(at, std::min(bytes.size() - at, Message::kMaxContiguous)));
-    at += part.size();
-    if (!part.allocated() || !whole.append(std::move(part))) return {};
-  }
-  return whole;
-}
-
 }  // namespace
 
 Result<SunExport> parse_sun_export(const std::string& text) {
@@ -60,9 +49,9 @@ Result<SunExport> parse_sun_export(const std::string& text) {
   return Error{Errc::invalid_argument, "'" + text + "': write NAME=PROGRAM or NAME=PROGRAM/VERSION"};
 }
 
-SunService::SunService(netrpc::Host& host, netrpc::Protocol& below, const Options& options)
+SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options)
     : Protocol(host, "lrpc-netd-sun"),
-      below_(below),
+      below_(std::move(below)),
       sweep_([this] { sweep_later(); }),
       workers_(
           kWorkers, [this](Command&& command) { serve_in_worker(std::move(command)); }, [](Rebooted) {}) {
@@ -81,16 +70,15 @@ SunService::~SunService() {
   left.clear();
 }
 
-netrpc::ParticipantSet SunService::participants_of(const SunExport& what) const {
-  netrpc::ParticipantSet participants;
-  participants.local.program = what.program;
-  participants.local.version = what.version;
-  return participants;
-}
-
 Status SunService::enable() {
-  for (; enabled_ < served_.size(); ++enabled_)
-    if (auto done = below_.open_enable(*this, participants_of(served_[enabled_].what)); !done) return done;
+  for (netrpc::Protocol* const below : below_)
+    for (const Served& one : served_) {
+      netrpc::ParticipantSet participants;
+      participants.local.program = one.what.program;
+      participants.local.version = one.what.version;
+      if (auto done = below->open_enable(*this, participants); !done) return done;
+      enabled_.push_back({below, participants});
+    }
   return {};
 }
 
@@ -105,7 +93,8 @@ void SunService::stop_serving() noexcept {
     const Shepherd inside(host().monitor());
     serving_ = false;
     host().events().cancel(sweep_);
-    for (; enabled_ > 0; --enabled_) below_.open_disable(*this, participants_of(served_[enabled_ - 1].what));
+    for (const Enabled& one : enabled_) one.below->open_disable(*this, one.participants);
+    enabled_.clear();
   }
   workers_.stop();
   const Shepherd inside(host().monitor());
@@ -155,7 +144,7 @@ void SunService::serve_in_worker(Command command) noexcept {
   const Shepherd inside(host().monitor());
   Message reply;
   if (outcome == Errc::ok) {
-    reply = message_of(host().pool(), work.results.bytes());
+    reply = Message::copy_of_long(host().pool(), work.results.bytes());
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
   outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);

@@ -1,4 +1,4 @@
-// Where the graph and the Sun RPC programs of this machine meet: requests come up from a SUN_SELECT and are served in
+// Where the graph and the Sun RPC programs of this machine meet: requests come up from SUN_SELECTs and are served in
 // threads of their own, by servers that know nothing of Sun RPC (netrpc/sun).
 #pragma once
 
@@ -32,8 +32,8 @@ class SunService final : public netrpc::Protocol {
     std::string nameserver;                     ///< As DaemonOptions has it.
     std::function<void(std::string)> notice{};  ///< For the log. Any thread.
   };
-  /// `below`: a SUN_SELECT. Inside the monitor.
-  SunService(netrpc::Host& host, netrpc::Protocol& below, const Options& options);
+  /// `below`: SUN_SELECTs. Inside the monitor.
+  SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options);
   ~SunService() override;
 
   /// Opens whatever lies below; requests are refused until serve(). Inside the monitor. Errors: those of open_enable();
@@ -53,13 +53,17 @@ class SunService final : public netrpc::Protocol {
     SunExport what;
     std::unique_ptr<sun::ServedProgram> program;
   };
-  [[nodiscard]] netrpc::ParticipantSet participants_of(const SunExport& what) const;
   void serve_in_worker(Command command) noexcept;
   void sweep_later() noexcept;
 
-  netrpc::Protocol& below_;
+  struct Enabled {
+    netrpc::Protocol* below = nullptr;
+    netrpc::ParticipantSet participants;
+  };
+
+  const std::vector<netrpc::Protocol*> below_;
   std::vector<Served> served_;
-  std::size_t enabled_ = 0;  ///< Of those, the first.
+  std::vector<Enabled> enabled_;
   bool serving_ = false;
   netrpc::Event sweep_;
   Workers workers_;

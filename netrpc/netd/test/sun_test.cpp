@@ -53,9 +53,9 @@ class SunRpcPrograms : public TwoMachines {
     share_key();
     there->start_with_keys({"--sun", program});
   }
-  [[nodiscard]] std::string answers() const {
+  [[nodiscard]] std::string answers(const std::string& transport = {}) const {
     std::string said;
-    here->in([&] { said = run(LRPC_SUN_CLIENT " 10.7.0.2 24211").output; });
+    here->in([&] { said = run(LRPC_SUN_CLIENT " 10.7.0.2 24211 " + transport).output; });
     return said;
   }
 };
@@ -64,6 +64,12 @@ TEST_F(SunRpcPrograms, are_called_by_what_rpcgen_makes_of_their_interface) {
   start();
   const Process server = start_server();
   EXPECT_EQ(answers(), kAnswers);
+}
+
+TEST_F(SunRpcPrograms, are_called_over_tcp) {
+  start();
+  const Process server = start_server();
+  EXPECT_EQ(answers("tcp"), kAnswers);
 }
 
 TEST_F(SunRpcPrograms, are_called_again_when_their_servers_have_died) {

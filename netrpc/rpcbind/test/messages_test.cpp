@@ -25,8 +25,12 @@ TEST(RpcbindMessages, universal_addresses_name_a_host_and_a_port) {
 
 TEST(RpcbindMessages, a_question_for_a_port_is_that_of_its_version) {
   EXPECT_EQ(lookup(2, 7, 3), XdrWriter().word(7).word(3).word(17).word(0).bytes());
-  for (const std::uint32_t version : {3U, 4U})
+  EXPECT_EQ(lookup(2, 7, 3, SunTransport::tcp), XdrWriter().word(7).word(3).word(6).word(0).bytes());
+  for (const std::uint32_t version : {3U, 4U}) {
     EXPECT_EQ(lookup(version, 7, 3), XdrWriter().word(7).word(3).text("udp").text("").text("").bytes());
+    EXPECT_EQ(lookup(version, 7, 3, SunTransport::tcp),
+              XdrWriter().word(7).word(3).text("tcp").text("").text("").bytes());
+  }
 }
 
 TEST(RpcbindMessages, only_a_port_or_an_address_is_an_answer) {
@@ -96,6 +100,10 @@ TEST(RpcbindMessages, a_list_has_an_entry_only_with_all_that_names_it) {
   EXPECT_FALSE(lists(list(kServed.program + 1, 3, "udp", "127.0.0.1.94.147"), kServed));
   EXPECT_FALSE(lists(list(kServed.program, 4, "udp", "127.0.0.1.94.147"), kServed));
   EXPECT_FALSE(lists(list(kServed.program, 3, "tcp", "127.0.0.1.94.147"), kServed));
+  SunProgram over_tcp = kServed;
+  over_tcp.transport = SunTransport::tcp;
+  EXPECT_TRUE(lists(list(kServed.program, 3, "tcp", "127.0.0.1.94.147"), over_tcp));
+  EXPECT_FALSE(lists(right, over_tcp));
   EXPECT_FALSE(lists(list(kServed.program, 3, "udp", "127.0.0.1.94.148"), kServed));
   for (std::size_t size = 0; size + 4 < right.size(); ++size)  // what ends the list does not count
     EXPECT_FALSE(lists(std::span(right).first(size), kServed)) << size;

@@ -1,0 +1,234 @@
+// The protocol: who has a session, and who is accepted.
+#include "netrpc/devices/tcp/tcp.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "netrpc/devices/device/device.h"
+#include "netrpc/devices/tcp/protocol.h"
+
+namespace lrpc::netrpc {
+namespace tcp {
+namespace {
+
+/// How often idle connections are looked for, at least.
+constexpr Duration kSweep = std::chrono::seconds(30);
+/// Before connections are accepted again for which there was no descriptor or no memory.
+constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
+/// Connections that are accepted before others have their turn.
+constexpr int kAccepted = 16;
+
+}  // namespace
+
+TcpProtocol::TcpProtocol(Host& host, std::string name, const TcpOptions& options, HostAddress bound)
+    : Protocol(host, std::move(name)),
+      options_(options),
+      bound_(bound),
+      seed_(host.hash_seed()),
+      sweep_([this] { sweep(); }),
+      accept_again_([this] {
+        if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
+      }) {}
+
+TcpProtocol::~TcpProtocol() { sessions_.clear(); }
+
+Status TcpProtocol::begin(UringEngine& engine) {
+  auto made = Readiness::make(host(), engine, options_.peers + 1,
+                              [this](std::uint64_t id, std::uint32_t events) { ready(id, events); });
+  if (!made) return made.error();
+  readiness_ = std::move(made).value();
+  return {};
+}
+
+Status TcpProtocol::used_by(Protocol& high, ProtocolNumber number) {
+  if (high_ != nullptr && (high_ != &high || number_ != number))
+    return Error{Errc::name_taken, name() + ": it is " + high_->name() + "'s, and serves one protocol"};
+  high_ = &high;
+  number_ = number;
+  return {};
+}
+
+Result<SessionRef> TcpProtocol::open(Protocol& high, const ParticipantSet& participants) {
+  if (auto used = used_by(high, participants.protocol); !used) return used.error();
+  const Participant& remote = participants.remote;
+  if (!remote.host.known() || remote.port == 0)
+    return Error{Errc::invalid_argument, name() + ": the remote host or its port is missing"};
+  if (SessionRef* const known = sessions_.resolve(peer(remote))) return *known;
+  if (!room_for({})) return Errc::limit_reached;
+  ParticipantSet complete = participants;
+  complete.local.host = host().address();
+  SessionRef session(new TcpSession(*this, high, complete, {}));
+  sessions_.bind(peer(remote), session);
+  return session;
+}
+
+Status TcpProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {
+  if (auto used = used_by(high, participants.protocol); !used) return used.error();
+  if (!options_.port)
+    return Error{Errc::invalid_argument, name() + ": option `port` says where connections are accepted"};
+  if (!listening_)
+    if (auto listens = listen(); !listens) return listens;
+  enabled_ = true;
+  return {};
+}
+
+void TcpProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
+  if (&high == high_ && participants.protocol == number_) enabled_ = false;
+}
+
+Status TcpProtocol::listen() {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return system_error("socket(SOCK_STREAM)", errno);
+  const int yes = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(*options_.port);
+  address.sin_addr.s_addr = htonl(bound_.value);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE)
+      return Error{Errc::name_taken, name() + ": port " + std::to_string(*options_.port) + " is in use"};
+    return system_error("bind", errno);
+  }
+  if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return system_error("epoll_ctl", errno);
+  listening_ = std::move(socket);
+  return {};
+}
+
+void TcpProtocol::ready(std::uint64_t id, std::uint32_t events) noexcept {
+  if (id == kListening) return accept();
+  TcpSession** const found = connections_.resolve({id});
+  if (found == nullptr) return;  // it has ended meanwhile
+  const SessionRef keep(*found);
+  static_cast<TcpSession&>(*keep).ready(events);
+}
+
+void TcpProtocol::accept() noexcept {
+  for (int i = 0; i < kAccepted; ++i) {
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    UniqueFd socket(
+        ::accept4(listening_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) return host().events().schedule(accept_again_, kAcceptAgain);
+      break;
+    }
+    Participant remote;
+    remote.host = {ntohl(from.sin_addr.s_addr)};
+    remote.port = ntohs(from.sin_port);
+    try {
+      admit(std::move(socket), remote);
+    } catch (const std::bad_alloc&) {
+      ++counted.refused;
+    }
+  }
+  if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
+}
+
+void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
+  // Whom this host has called at that very port it knows by another connection.
+  if (!enabled_ || !room_for(remote.host) || sessions_.resolve(peer(remote)) != nullptr) {
+    ++counted.refused;
+    return;
+  }
+  const int yes = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ParticipantSet participants{number_, {}, remote};
+  participants.local.host = host().address();
+  const SessionRef session(new TcpSession(*this, *high_, participants, std::move(socket)));
+  sessions_.bind(peer(remote), session);
+  auto& accepted = static_cast<TcpSession&>(*session);
+  if (!watch_new(accepted)) return;
+  if (high_->open_done(*session, session->participants()) == Errc::ok) return;
+  ++counted.refused;
+  accepted.end();
+}
+
+bool TcpProtocol::watch_new(TcpSession& session) noexcept {
+  session.id_ = ++last_id_;
+  session.moved_ = host().now();
+  try {
+    if (!sweep_.waiting()) host().events().schedule(sweep_, std::min(kSweep, options_.idle));
+    connections_.bind({session.id_}, &session);
+    if (readiness_->watch(session.socket_.get(), session.id_,
+                          EPOLLIN | (session.connecting_ ? std::uint32_t{EPOLLOUT} : 0U)))
+      return true;
+  } catch (const std::bad_alloc&) {
+  }
+  session.end();
+  return false;
+}
+
+/// Of a peer: whether one more session may be its. Not known: one that this host opens.
+bool TcpProtocol::room_for(HostAddress peer) noexcept {
+  if (host().short_of_memory()) return false;
+  if (sessions_.size() >= options_.peers)
+    sessions_.unbind_if([](const Peer&, const SessionRef& session) {
+      return session->references() == 1 && !static_cast<TcpSession&>(*session).socket_;
+    });
+  if (!peer.known()) return sessions_.size() < options_.peers;
+  std::size_t own = 0;
+  sessions_.for_each([&](const Peer& one, const SessionRef&) { own += one.host == peer ? 1U : 0U; });
+  return sessions_.size() < options_.peers - options_.peers / 4 && own < std::max<std::size_t>(options_.peers / 4, 1);
+}
+
+void TcpProtocol::forget(TcpSession& session) noexcept {
+  const SessionRef* const known = sessions_.resolve(peer(session.participants().remote));
+  if (known != nullptr && known->get() == &session) sessions_.unbind(peer(session.participants().remote));
+}
+
+/// Connections on which nothing moves: the peer may have gone without a word.
+void TcpProtocol::sweep() noexcept {
+  const Time now = host().now();
+  for (;;) {
+    TcpSession* idle = nullptr;
+    connections_.for_each([&](const Connection&, TcpSession* session) {
+      if (now - session->moved_ > options_.idle) idle = session;
+    });
+    if (idle == nullptr) break;
+    const SessionRef keep(idle);
+    idle->end();
+  }
+  if (!connections_.empty()) host().events().schedule(sweep_, std::min(kSweep, options_.idle));
+}
+
+Errc TcpProtocol::control(control::Request& request) noexcept {
+  if (auto* const longest = std::get_if<control::MaximumMessage>(&request)) {
+    longest->size = options_.longest;
+  } else if (auto* const best = std::get_if<control::OptimumMessage>(&request)) {
+    best->size = options_.longest;
+  } else if (auto* const own = std::get_if<control::LocalHost>(&request)) {
+    own->host = host().address();
+  } else if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
+    *statistics = counted;
+    statistics->sessions = sessions_.size();
+    statistics->state = connections_.size();
+  } else {
+    return Errc::not_supported;
+  }
+  return Errc::ok;
+}
+
+}  // namespace tcp
+
+Result<std::unique_ptr<Protocol>> make_tcp(Host& host, std::string name, const TcpOptions& options) {
+  auto engine = device_engine(host, "TCP");
+  if (!engine) return engine.error();
+  auto bound = own_address(host, options.address);
+  if (!bound) return Error{bound.error().code, name + ": " + bound.error().text};
+  auto made = std::make_unique<tcp::TcpProtocol>(host, std::move(name), options, bound.value());
+  if (auto begun = made->begin(*engine.value()); !begun) return begun.error();
+  return std::unique_ptr<Protocol>(std::move(made));
+}
+
+}  // namespace lrpc::netrpc

@@ -1,0 +1,239 @@
+// TCP over the loopback of a namespace: hosts with graphs, and programs that know nothing of them.
+#include "netrpc/devices/tcp/tcp.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eventually.h"
+#include "lrpc/netrpc/wire.h"
+#include "lrpc/shim/system/fd.h"
+#include "netrpc/src/record.h"
+#include "netrpc/test_support/real_host.h"
+
+namespace lrpc::netrpc::test {
+namespace {
+
+using testing_lrpc::eventually;
+
+constexpr ProtocolNumber kTcpUser = protocol_numbers::kFirstOfTests;
+constexpr HostAddress kLoopback{0x7f000001};
+constexpr std::uint16_t kPort = 4711;
+
+/// A program with a connection to kPort.
+class Connection {
+ public:
+  Connection() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(kLoopback.value);
+    to.sin_port = htons(kPort);
+    const timeval patience{.tv_sec = 240, .tv_usec = 0};
+    EXPECT_EQ(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  void send(const std::string& bytes) const {
+    EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  /// So many bytes; fewer if the connection ends before.
+  [[nodiscard]] std::string receive(std::size_t size) const {
+    std::string bytes(size, '\0');
+    const ssize_t count = ::recv(socket_.get(), bytes.data(), size, MSG_WAITALL);
+    bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    return bytes;
+  }
+
+ private:
+  const UniqueFd socket_;
+};
+
+std::string record(const std::string& text) {
+  std::byte mark[kRecordMark];
+  WireWriter(mark).put(record_mark(text.size()));
+  return std::string(reinterpret_cast<const char*>(mark), kRecordMark) + text;
+}
+
+class TcpTest : public testing::TestWithParam<EngineKind> {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+    if (GetParam() == EngineKind::uring)
+      if (auto engine = UringEngine::make(EngineKind::uring); !engine) GTEST_SKIP() << engine.error().message();
+    where_.emplace();
+    client_ = std::make_unique<RealHost>(*where_, GetParam(), "client");
+    client_->inside([&] {
+      calls_ = &client_->keep(make_tcp(**client_, "calls", {}));
+      talker_ = &client_->keep(std::make_unique<Talker>(**client_, false));
+    });
+    client_->start(1);
+  }
+  void TearDown() override {
+    if (client_) client_->inside([&] { session_ = {}; });
+  }
+  /// An echo at kPort.
+  void serve(TcpOptions options = {}) {
+    server_ = std::make_unique<RealHost>(*where_, GetParam(), "server");
+    options.port = kPort;
+    server_->inside([&] {
+      tcp_ = &server_->keep(make_tcp(**server_, "tcp", options));
+      echo_ = &server_->keep(std::make_unique<Talker>(**server_, true));
+      ASSERT_TRUE(tcp_->open_enable(*echo_, {kTcpUser, {}, {}}));
+    });
+    server_->start(2);
+  }
+  void open() {
+    client_->inside([&] {
+      ParticipantSet to{kTcpUser, {}, {}};
+      to.remote.host = kLoopback;
+      to.remote.port = kPort;
+      auto opened = calls_->open(*talker_, to);
+      ASSERT_TRUE(opened) << opened.error().message();
+      session_ = *opened;
+    });
+  }
+  Errc push(std::size_t size) {
+    Errc outcome = Errc::ok;
+    client_->inside([&] {
+      const std::vector<std::byte> bytes(size, std::byte{7});
+      outcome = session_->push(Message::copy_of_long((*client_)->pool(), bytes));
+    });
+    return outcome;
+  }
+  /// What has come back, in messages and bytes.
+  bool receives(std::uint64_t messages, std::uint64_t bytes) {
+    return client_->wait([&] { return talker_->received == messages && talker_->bytes == bytes; });
+  }
+  [[nodiscard]] control::Statistics statistics() {
+    control::Request request = control::Statistics{};
+    server_->inside([&] { EXPECT_EQ(tcp_->control(request), Errc::ok); });
+    return std::get<control::Statistics>(request);
+  }
+
+  std::optional<Namespace> where_;
+  std::unique_ptr<RealHost> server_;
+  std::unique_ptr<RealHost> client_;
+  Protocol* tcp_ = nullptr;
+  Protocol* calls_ = nullptr;
+  Talker* echo_ = nullptr;
+  Talker* talker_ = nullptr;
+  SessionRef session_;
+};
+
+TEST_P(TcpTest, messages_of_any_size_come_whole) {
+  serve();
+  open();
+  std::uint64_t bytes = 0;
+  std::uint64_t messages = 0;
+  for (const std::size_t size : {0U, 1U, 1000U, 20'000U, 65'536U, 131'072U}) {
+    EXPECT_EQ(push(size), Errc::ok);
+    bytes += size;
+    EXPECT_TRUE(receives(++messages, bytes)) << size;
+  }
+  EXPECT_EQ(push(131'073), Errc::message_too_long);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(push(2000), Errc::ok);
+  EXPECT_TRUE(receives(messages + 100, bytes + 200'000));
+  EXPECT_EQ(statistics().sessions, 1U);
+}
+
+TEST_P(TcpTest, records_are_cut_as_the_network_likes) {
+  serve();
+  where_->run([&] {
+    const Connection program;
+    const std::string both = record("first") + record("second");
+    for (const char one : both) program.send(std::string(1, one));
+    EXPECT_EQ(program.receive(both.size()), both);
+    program.send(both + both);
+    EXPECT_EQ(program.receive(2 * both.size()), both + both);
+    program.send(std::string("\0\0\0\2ha", 6) + std::string("\x80\0\0\1t", 5));
+    EXPECT_EQ(program.receive(7), record("hat"));
+  });
+}
+
+TEST_P(TcpTest, who_sends_no_records_is_disconnected_and_nobody_else_is) {
+  serve({.port = {}, .address = {}, .longest = 100});
+  where_->run([&] {
+    const Connection good;
+    for (const std::string& wrong :
+         {std::string("\x80\0\0\x65", 4), std::string("GET / HTTP/1.1\r\n"), std::string("\0\0\0\0", 4)}) {
+      const Connection bad;
+      bad.send(wrong);
+      EXPECT_EQ(bad.receive(1), "");
+    }
+    good.send(record("good"));
+    EXPECT_EQ(good.receive(8), record("good"));
+  });
+  EXPECT_EQ(statistics().malformed, 3U);
+}
+
+TEST_P(TcpTest, a_session_connects_again_with_the_next_message) {
+  EXPECT_NO_FATAL_FAILURE(open());
+  EXPECT_EQ(push(1), Errc::ok);  // nobody is there; who waits for an answer asks again
+  EXPECT_TRUE(eventually([&] {
+    control::Request request = control::Statistics{};
+    client_->inside([&] { EXPECT_EQ(calls_->control(request), Errc::ok); });
+    return std::get<control::Statistics>(request).failed == 1;
+  }));
+  for (int lives = 1; lives <= 2; ++lives) {
+    serve();
+    EXPECT_TRUE(eventually([&] {
+      EXPECT_EQ(push(3), Errc::ok);
+      bool answered = false;
+      client_->inside([&] { answered = talker_->received > 0; });
+      return answered;
+    }));
+    server_.reset();
+    client_->inside([&] { talker_->received = 0; });
+  }
+}
+
+TEST_P(TcpTest, a_host_has_a_quarter_of_the_connections_at_most) {
+  serve({.port = {}, .address = {}, .peers = 8});
+  where_->run([&] {
+    const Connection one;
+    const Connection other;
+    for (const Connection* const program : {&one, &other}) {
+      program->send(record("in"));
+      EXPECT_EQ(program->receive(6), record("in"));
+    }
+    const Connection third;
+    EXPECT_EQ(third.receive(1), "");
+  });
+  EXPECT_EQ(statistics().refused, 1U);
+}
+
+TEST_P(TcpTest, a_connection_on_which_nothing_moves_ends) {
+  serve({.port = {}, .address = {}, .idle = std::chrono::milliseconds(20)});
+  where_->run([&] {
+    const Connection program;
+    program.send(record("in"));
+    EXPECT_EQ(program.receive(7), record("in"));
+  });
+  EXPECT_TRUE(eventually([&] { return statistics().sessions == 0; }));
+}
+
+TEST_P(TcpTest, who_does_not_read_keeps_no_more_than_some_messages_here) {
+  serve({.port = {}, .address = {}, .longest = 100'000});
+  where_->run([&] {
+    const Connection program;
+    std::uint64_t sent = 0;
+    EXPECT_TRUE(eventually([&] {
+      program.send(record(std::string(50'000, 'x')));
+      ++sent;
+      std::uint64_t failed = 0;
+      server_->inside([&] { failed = echo_->failed; });
+      return failed > 0;
+    }));
+    EXPECT_GT(sent, 8U);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, TcpTest, testing::Values(EngineKind::uring, EngineKind::epoll),
+                         [](const auto& one) { return one.param == EngineKind::uring ? "uring" : "epoll"; });
+
+}  // namespace
+}  // namespace lrpc::netrpc::test
