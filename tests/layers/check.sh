@@ -18,6 +18,11 @@ entry-fuzzer libserver/src/         runs stubs as the call path does
 tests libclient/src/              told to wait for longer
 tests libserver/src/              explored, attacked and simulated as they are
 tests netrpc/                     networks of tests, and hostile packets
+tests stubgen/src/                fuzzed as they are
+tests nameserver/src/             fuzzed as they are
+bench libserver/src/              measured as they are
+bench netrpc/                     measured as they are
+bench kernel-shim/bpf/            measured as they are
 '
 
 table() {
