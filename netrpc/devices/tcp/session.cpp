@@ -93,9 +93,11 @@ void TcpSession::ready(std::uint32_t events) noexcept {
     connecting_ = false;
     moved_ = protocol().host().now();
   }
-  if (!receiving_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
+  const bool input = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
+  if (input && !receiving_) receive();
   flush();
-  watch();
+  // Who is receiving watches again. Until then a connection that has ended would be reported over and over.
+  if (!input || !receiving_) watch();
 }
 
 /// What is called upwards may end the connection, and let the monitor go: meanwhile nobody else receives here.
