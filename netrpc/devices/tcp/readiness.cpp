@@ -71,13 +71,14 @@ void Readiness::run() noexcept {
   for (;;) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
     if (count < 0 && errno != EINTR) return;
-    {
+    try {
       const std::lock_guard lock(mutex_);
       for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         if (event.data.u64 == kStop) return;
         found_.push_back({event.data.u64, event.events});
       }
+    } catch (const std::bad_alloc&) {  // more have ended, and been watched, than anybody has looked at: as if idle
     }
     // If there is no room for one more, one is there that has not been read yet.
     const std::byte byte{};

@@ -37,8 +37,8 @@ class Udp final : public Device {
       const int error = errno;
       ::close(fd);
       if (error == EADDRINUSE)
-        return Error{Errc::name_taken,
-                     fmt::format("{}: port {} is in use: choose others with `ports`, on all hosts", name(), *port)};
+        return Error{Errc::name_taken, fmt::format("{}: port {} is in use{}", name(), *port,
+                                                   ports_.only ? "" : ": choose others with `ports`, on all hosts")};
       return system_error("bind", error);
     }
     return fd;

@@ -108,7 +108,7 @@ class XdrFile {
   std::string defined(const Type& type, std::string_view word) {
     const auto known = names_.find(type.name);
     if (known != names_.end()) return known->second;
-    const std::string name = names_.emplace(type.name, own(word)).first->second;
+    std::string name = names_.emplace(type.name, own(word)).first->second;
     const std::string text = declaration(type, name);
     code_.line();
     code_.line("typedef {};", text);
