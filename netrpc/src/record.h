@@ -1,5 +1,5 @@
-// Records in a stream of bytes (RFC 5531 §11): each is one or more fragments, and in front of a fragment stand its length
-// and whether it is the last one.
+// Records in a stream of bytes (RFC 5531 §11): each is one or more fragments, and in front of a fragment stand its
+// length and whether it is the last one.
 #pragma once
 
 #include <cstddef>

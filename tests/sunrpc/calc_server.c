@@ -1,5 +1,5 @@
-/* calc_server [register | tcp]: rpcgen's server, over libtirpc's UDP or TCP. Prints its process and its port, which rpcbind is told
-   only with "register", and serves until it is killed, four minutes at most. */
+/* calc_server [register | tcp]: rpcgen's server, over libtirpc's UDP or TCP. Prints its process and its port, which
+   rpcbind is told only with "register", and serves until it is killed, four minutes at most. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Attacks the putting together of records: whatever a stream is, it gives the same records in one piece and in any others,
-// and none that is too long.
+// Attacks the putting together of records: whatever a stream is, it gives the same records in one piece and in any
+// others, and none that is too long.
 #include <optional>
 #include <vector>
 

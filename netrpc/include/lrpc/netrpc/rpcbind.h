@@ -28,8 +28,8 @@ struct SunProgram {
 struct RpcbindOptions {
   std::string socket = "/run/rpcbind.sock";    ///< Of the local rpcbind, which learns by it which user asks.
   Duration timeout = std::chrono::seconds(5);  ///< Bound on the time that a function here takes; at most a day.
-  /// First takes back what is registered for this program, version and transport, as the servers that rpcgen makes do: a server
-  /// that crashed leaves its registration behind. Takes back the own user's; root everybody's.
+  /// First takes back what is registered for this program, version and transport, as the servers that rpcgen makes do:
+  /// a server that crashed leaves its registration behind. Takes back the own user's; root everybody's.
   bool replaces = true;
 };
 
@@ -56,8 +56,8 @@ class RpcbindRegistration {
 };
 
 /// Asks the rpcbind of `host`, at port 111, for the port of a version of a program over `transport`: in rpcbind's version
-/// 4, else 3, else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any) or TCP. `user`: any protocol of the same host, in whose name it is
-/// asked. The thread is not inside the monitor. Blocks up to `timeout`. Errors: name_unknown (the program is not
+/// 4, else 3, else 2. `sun`: a SUN_SELECT over UDP(peer_ports = any) or TCP. `user`: any protocol of the same host, in
+/// whose name it is asked. The thread is not inside the monitor. Blocks up to `timeout`. Errors: name_unknown (the program is not
 /// registered, or there is no rpcbind at that port), version_mismatch (no version of rpcbind in common), bad_message,
 /// limit_reached, call_aborted (the time is over), those of Protocol::open() and Transaction::completed().
 /// rpcbind may know only another version of the program: a call to that ends with version_mismatch.
