@@ -128,7 +128,7 @@ run_ctest() { # run_ctest PRESET CTEST-ARGUMENT...: runs and adds up
   # What a program with threads sleeps before it exits, so that races of the exit are seen: a second if not told, which
   # was half of the time that the tests took.
   local exit_ms=50
-  [[ -z $long_run ]] || exit_ms=1000
+  [[ -z $long_run ]] || exit_ms=200
   local -a ctest
   shift
   [[ $preset == debug && -z $long_run && $# == 0 ]] && set -- -LE "$(proved_labels "$preset")"

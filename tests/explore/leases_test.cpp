@@ -72,6 +72,13 @@ void call() {
   use(*record);
   world().list.put(lease, *record);
 }
+/// One that has found its lease wanted, a moment ago.
+void slow_call() {
+  LinkageRecord* const record = take_slow();
+  if (record == nullptr) return;
+  use(*record);
+  world().list.put(nullptr, *record);
+}
 
 /// A started one, as lrpc::client::PendingCall makes it. Null: revoked.
 LinkageRecord* start() {
@@ -139,6 +146,7 @@ const std::vector<NamedProgram>& programs() {
       {"a_start_and_a_starter", program(2, {call_and_start, started_call})},
       {"a_start_and_the_trimmer", program(1, {call_and_start, trim})},
       {"a_caller_and_the_trimmer", program(1, {[] { twice(call); }, [] { twice(trim); }})},
+      {"a_slow_caller_and_the_trimmer", program(1, {[] { call(), slow_call(); }, trim})},
       {"a_starter_and_the_trimmer", program(2, {[] { twice(started_call); }, [] { twice(trim); }})},
       {"three_callers_of_two", program(2, {call, [] { twice(call); }, call})},
       {"without_membarrier_two_callers_of_one", program(1, {[] { twice(call); }, [] { twice(call); }}, true)},
@@ -156,6 +164,7 @@ const std::set<std::string> kNeeded{
     // Whoever ends a lease sees what its owner has done, or the owner that it is wanted.
     "heavy_fence",
     "put: lease->in_call.store(0, std::memory_order_release); [store release]",
+    "put_slow: lease.in_call.store(0, std::memory_order_release); [store release]",
     "put_spare: lease.moving.store(0, std::memory_order_release); [store release]",
     "set_wanted: wanted.store(is ? 1 : 0, std::memory_order_release); [store release]",
     "take_from: if (lease.in_call.load(std::memory_order_acquire) != 0) return nullptr; [load acquire]",

@@ -10,7 +10,7 @@ namespace testing_lrpc {
 namespace {
 
 /// Runs of one program: as many departures are searched as go into that.
-std::uint64_t most_runs() { return long_tests() ? 5'000'000 : 60'000; }
+std::uint64_t most_runs() { return long_tests() ? 400'000 : 60'000; }
 /// Searched completely, however many runs that takes.
 constexpr unsigned kLeastDepartures = 2;
 
