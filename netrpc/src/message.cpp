@@ -139,6 +139,13 @@ Message Message::split(std::size_t size) noexcept {
   return front;
 }
 
+std::size_t Message::footprint() const noexcept {
+  std::size_t bytes = 0;
+  for (const Slice* slice = &first_; slice != nullptr && slice->buffer != nullptr; slice = slice->next)
+    bytes += slice->buffer->capacity;
+  return bytes;
+}
+
 bool Message::append(Message&& tail) noexcept {
   if (tail.size_ == 0) {
     tail.clear();

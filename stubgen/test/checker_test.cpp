@@ -180,6 +180,16 @@ TEST(Checker, the_canonical_text_is_an_interface_file_and_its_own_canonical_text
   EXPECT_EQ(second.interface->canonical, first.interface->canonical);
 }
 
+TEST(Checker, what_is_exported_under_a_name_that_is_free_in_its_namespace_is_read) {
+  const auto file = compile_text("interface log version 1.0 { option namespace = \"acme\"; procedure P(); }");
+  ASSERT_TRUE(file.interface) << file.diagnostics;
+  EXPECT_FALSE(compile_text(file.interface->canonical).interface);
+  Diagnostics diagnostics;
+  const auto exported = compile({"log", file.interface->canonical}, diagnostics, Origin::server);
+  ASSERT_TRUE(exported) << diagnostics.text("log");
+  EXPECT_EQ(exported->hash, file.interface->hash);
+}
+
 TEST(Checker, a_long_chain_of_types_and_a_wide_dag_take_linear_work) {
   std::string chain = "type A0 = uint8;";
   for (int i = 1; i < 8000; ++i) chain += "type A" + std::to_string(i) + " = A" + std::to_string(i - 1) + ";\n";

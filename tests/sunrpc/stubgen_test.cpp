@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> goldens() {
-  std::vector<fs::path> found;
+std::vector<fs::path> files() {
+  std::vector<fs::path> found{LRPC_CLASHES};
   for (const auto& entry : fs::directory_iterator(LRPC_GOLDEN_OUTPUT))
     if (entry.path().extension() == ".x") found.push_back(entry.path());
   std::ranges::sort(found);
@@ -45,7 +45,7 @@ TEST_P(StubgenXdr, is_read_by_rpcgen_and_the_compiler) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Goldens, StubgenXdr, testing::ValuesIn(goldens()),
+INSTANTIATE_TEST_SUITE_P(Interfaces, StubgenXdr, testing::ValuesIn(files()),
                          [](const auto& one) { return one.param.stem().string(); });
 
 }  // namespace

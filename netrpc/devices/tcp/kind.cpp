@@ -25,8 +25,6 @@ ProtocolKind tcp_kind() {
     options.address = parts.options.text("address");
     options.peers = parts.options.number("peers", options.peers);
     options.longest = parts.options.number("longest", options.longest);
-    if (options.longest == 0 || options.longest > TcpOptions::kLongest)
-      return Error{Errc::invalid_argument, "longest is not from 1 to 1048576"};
     options.idle = parts.options.duration("idle", options.idle);
     return make_tcp(parts.host, parts.name, options);
   };

@@ -16,36 +16,46 @@ namespace lrpc::netrpc::tcp {
 class TcpProtocol;
 
 /// One peer. A session that was opened connects with the first message, and again with the next one after the connection
-/// has ended; one that a peer has made ends with its connection.
+/// has ended; one that only the peer has made ends with its connection.
 class TcpSession final : public Session {
  public:
   TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantSet& participants, UniqueFd accepted);
   ~TcpSession() override;
 
-  /// Errors: message_too_long, limit_reached (the peer does not read what was sent before), host_unreachable.
+  /// Errors: message_too_long; limit_reached (the peer does not read what was sent before, and then a connection that it
+  /// has made ends; or this host has too little of something); host_unreachable.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  private:
   friend class TcpProtocol;
   [[nodiscard]] TcpProtocol& owner() const noexcept;
-  [[nodiscard]] bool connect() noexcept;
+  [[nodiscard]] Errc connect() noexcept;
   void ready(std::uint32_t events) noexcept;
   void receive() noexcept;
   void flush() noexcept;
   void watch() noexcept;
+  /// More than half of what may wait does: the peer is not listened to until it has read some.
+  [[nodiscard]] bool congested() const noexcept;
+  /// Nobody waits to send something to a peer that sends no more; `own`: references that are the caller's.
+  [[nodiscard]] bool done(std::size_t own) const noexcept;
   /// The connection has ended, or is to.
   void end() noexcept;
 
-  const bool passive_;
-  UniqueFd socket_;          ///< None: not connected.
-  std::uint64_t id_ = 0;     ///< Of the connection, in TcpProtocol::connections_.
-  bool connecting_ = false;  ///< It is not known yet whether the peer accepts.
-  bool receiving_ = false;   ///< A thread is on its way up with what it has received.
+  bool passive_;              ///< This host has not opened it.
+  UniqueFd socket_;           ///< None: not connected.
+  std::uint64_t id_ = 0;      ///< Of the connection, in TcpProtocol::connections_.
+  bool connecting_ = false;   ///< It is not known yet whether the peer accepts.
+  bool receiving_ = false;    ///< A thread is on its way up with what it has received.
+  bool half_closed_ = false;  ///< The peer sends no more, but may read.
   RecordReader reader_;
-  std::deque<Message> waiting_;  ///< To be sent, marks included; of the first, what has not been sent.
-  std::size_t waiting_bytes_ = 0;
-  Time moved_{};  ///< When something was last sent or received.
+  struct Waiting {
+    Message message;  ///< With its mark; of the first, what has not been sent.
+    std::size_t footprint = 0;
+  };
+  std::deque<Waiting> waiting_;
+  std::size_t footprint_ = 0;  ///< Of all of them.
+  Time moved_{};               ///< When something was last sent; or received, while nothing waited to be sent.
 };
 
 class TcpProtocol final : public Protocol {
@@ -84,6 +94,8 @@ class TcpProtocol final : public Protocol {
   void accept() noexcept;
   void admit(UniqueFd socket, const Participant& remote);
   [[nodiscard]] bool room_for(HostAddress peer) noexcept;
+  [[nodiscard]] bool fits(HostAddress peer) noexcept;
+  void drop_unused(bool connected) noexcept;
   void sweep() noexcept;
   /// Its socket is watched from here on. False: it is not, and the connection has ended.
   [[nodiscard]] bool watch_new(TcpSession& session) noexcept;
@@ -100,6 +112,7 @@ class TcpProtocol final : public Protocol {
   Map<Peer, SessionRef> sessions_;
   Map<Connection, TcpSession*> connections_;
   std::uint64_t last_id_ = kListening;
+  std::size_t footprint_ = 0;  ///< Of what waits to be sent, to all peers.
   Event sweep_;
   Event accept_again_;
 };

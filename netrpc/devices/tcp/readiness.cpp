@@ -1,5 +1,6 @@
 #include "netrpc/devices/tcp/readiness.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -15,6 +16,8 @@ namespace {
 /// Reports that stay in the list when they have been taken.
 constexpr std::size_t kKept = 64;
 constexpr std::uint64_t kStop = ~std::uint64_t{0};
+/// Milliseconds before the engine is told again, and before memory that could not be had is asked for again.
+constexpr int kTellAgain = 20;
 /// Before a thread that could not be had is tried again.
 constexpr Duration kAgain = std::chrono::seconds(1);
 
@@ -69,20 +72,31 @@ bool Readiness::watch_again(int fd, std::uint64_t id, std::uint32_t events) noex
 void Readiness::run() noexcept {
   std::array<epoll_event, 64> events{};
   for (;;) {
-    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+    // Also of what it was told already: the engine loses a datagram where it has no memory.
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), untaken() != 0 ? kTellAgain : -1);
     if (count < 0 && errno != EINTR) return;
-    try {
-      const std::lock_guard lock(mutex_);
-      for (int i = 0; i < count; ++i) {
-        const epoll_event& event = events[static_cast<std::size_t>(i)];
-        if (event.data.u64 == kStop) return;
-        found_.push_back({event.data.u64, event.events});
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.u64 == kStop) return;
+      while (!add({event.data.u64, event.events})) {
+        pollfd stop{.fd = stop_.get(), .events = POLLIN, .revents = 0};
+        if (::poll(&stop, 1, kTellAgain) > 0) return;
       }
-    } catch (const std::bad_alloc&) {  // more have ended, and been watched, than anybody has looked at: as if idle
     }
     // If there is no room for one more, one is there that has not been read yet.
     const std::byte byte{};
-    (void)::send(tell_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (untaken() != 0) (void)::send(tell_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+}
+
+bool Readiness::add(const One& one) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    found_.push_back(one);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 
@@ -96,9 +110,19 @@ std::optional<Readiness::One> Readiness::take() noexcept {
   return found_[next_++];
 }
 
-/// What is called may let the monitor go, and another thread come here meanwhile.
+std::size_t Readiness::untaken() noexcept {
+  const std::lock_guard lock(mutex_);
+  return found_.size() - next_;
+}
+
+/// Takes what is there now. What comes meanwhile, perhaps from the same peers, has its own datagram: timers and other
+/// sockets have their turn before it. What is called may let the monitor go, and another thread come here meanwhile.
 void Readiness::arrived(Message /*message*/, std::span<const std::byte> /*from*/) noexcept {
-  while (const auto one = take()) ready_(one->id, one->events);
+  for (std::size_t left = untaken(); left != 0; --left) {
+    const auto one = take();
+    if (!one) return;
+    ready_(one->id, one->events);
+  }
 }
 
 }  // namespace lrpc::netrpc

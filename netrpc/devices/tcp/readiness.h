@@ -42,11 +42,13 @@ class Readiness final : private SocketReader {
   Readiness(Host& host, UringEngine& engine, Ready ready);
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
   void send_failed(int /*error*/) noexcept override {}
-  /// What has been lost says no more than that somebody is ready.
-  void receive_failed(int /*error*/) noexcept override { arrived({}, {}); }
   void begin() noexcept;
   void run() noexcept;
+  /// False: there is no memory for it.
+  [[nodiscard]] bool add(const One& one) noexcept;
   [[nodiscard]] std::optional<One> take() noexcept;
+  /// Of the reports, how many nobody has taken.
+  [[nodiscard]] std::size_t untaken() noexcept;
 
   Host& host_;
   UringEngine& engine_;
@@ -58,7 +60,7 @@ class Readiness final : private SocketReader {
   SocketId told_;
   bool open_ = false;
   std::mutex mutex_;
-  std::vector<One> found_;  ///< Under mutex_, as the next. Has room for all that can be in it.
+  std::vector<One> found_;  ///< Under mutex_, as the next. Rarely needs more room than it has from the beginning.
   std::size_t next_ = 0;    ///< Of those, what nobody has been told yet begins here.
   shim::Thread thread_;
 };

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
@@ -18,11 +19,21 @@ namespace {
 
 /// Of a message that the kernel takes at one time.
 constexpr std::size_t kSlices = 64;
-/// What may wait to be sent to a peer, in messages of the longest.
+/// What may wait to be sent to a peer: so many messages of the longest, or so many bytes if that is more. To all peers
+/// together: this part of the host's buffers. To a peer to which nothing waits one message always may.
 constexpr std::size_t kMostWaiting = 4;
-/// Reads of one peer before the others have their turn.
-constexpr int kReads = 4;
-constexpr std::size_t kRead = 16 * 1024;
+constexpr std::size_t kLeastBytesWaiting = 512 * 1024;
+constexpr std::size_t kPartOfPool = 4;
+/// Reads of one peer, and the records in them, before others have their turn.
+constexpr int kReads = 8;
+constexpr int kRecords = 32;
+constexpr std::size_t kRead = 8 * 1024;
+/// The same while something waits to be sent: small calls have answers that take more than they do.
+constexpr std::size_t kCautiousRead = 2 * 1024;
+
+std::size_t most_waiting(const TcpOptions& options) noexcept {
+  return std::max(kMostWaiting * options.longest, kLeastBytesWaiting);
+}
 
 }  // namespace
 
@@ -38,43 +49,56 @@ TcpSession::~TcpSession() { end(); }
 TcpProtocol& TcpSession::owner() const noexcept { return static_cast<TcpProtocol&>(protocol()); }
 
 /// It is known later whether the peer accepts.
-bool TcpSession::connect() noexcept {
-  if (passive_) return false;
+Errc TcpSession::connect() noexcept {
+  if (passive_) return Errc::host_unreachable;
   socket_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_) return false;
+  if (!socket_) return Errc::limit_reached;
   const int yes = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   if (owner().bound_.known()) {
     address.sin_addr.s_addr = htonl(owner().bound_.value);
-    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return end(), false;
+    if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      return end(), Errc::limit_reached;
   }
   address.sin_port = htons(participants().remote.port);
   address.sin_addr.s_addr = htonl(peer().value);
-  const int done = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  if (done != 0 && errno != EINPROGRESS) return end(), false;
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS) {
+    const bool here = errno == EADDRNOTAVAIL || errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS;
+    return end(), here ? Errc::limit_reached : Errc::host_unreachable;
+  }
   connecting_ = true;
-  return owner().watch_new(*this);
+  return owner().watch_new(*this) ? Errc::ok : Errc::limit_reached;
 }
 
 Errc TcpSession::push(Message message) noexcept {
   TcpProtocol& all = owner();
   const SessionRef keep(this);  // one that ends may be nobody's
-  if (message.size() > all.options_.longest) return Errc::message_too_long;
-  if (waiting_bytes_ + message.size() > kMostWaiting * (all.options_.longest + kRecordMark)) return Errc::limit_reached;
   const std::size_t size = message.size();
+  if (size > all.options_.longest) return Errc::message_too_long;
   if (message.pool() == nullptr) message = Message(all.host().pool());
   std::byte* const mark = message.push(kRecordMark);
   if (mark == nullptr) return Errc::limit_reached;
   WireWriter(mark).put(record_mark(size));
-  if (!socket_ && !connect()) return Errc::host_unreachable;
+  std::array<iovec, kSlices> slices;
+  if (message.describe(slices) == 0) return Errc::message_too_long;  // in more pieces than anybody makes
+  const std::size_t footprint = message.footprint();
+  if (!waiting_.empty() && (footprint_ + footprint > most_waiting(all.options_) ||
+                            all.footprint_ + footprint > all.host().pool().limit() / kPartOfPool)) {
+    if (passive_) end();  // better than an answer that never comes
+    return Errc::limit_reached;
+  }
+  if (!socket_)
+    if (const Errc connects = connect(); connects != Errc::ok) return connects;
   try {
-    waiting_.push_back(std::move(message));
+    waiting_.push_back({std::move(message), footprint});
   } catch (const std::bad_alloc&) {
     return Errc::limit_reached;
   }
-  waiting_bytes_ += size + kRecordMark;
+  footprint_ += footprint;
+  all.footprint_ += footprint;
   ++all.counted.sent;
   if (!connecting_ && waiting_.size() == 1) {
     flush();
@@ -83,7 +107,19 @@ Errc TcpSession::push(Message message) noexcept {
   return Errc::ok;
 }
 
-Errc TcpSession::control(control::Request& request) noexcept { return owner().control(request); }
+Errc TcpSession::control(control::Request& request) noexcept {
+  if (auto* const connection = std::get_if<control::Connection>(&request)) {
+    connection->number = socket_ ? id_ : 0;
+    return Errc::ok;
+  }
+  return owner().control(request);
+}
+
+bool TcpSession::congested() const noexcept { return passive_ && footprint_ > most_waiting(owner().options_) / 2; }
+
+bool TcpSession::done(std::size_t own) const noexcept {
+  return half_closed_ && waiting_.empty() && references() == own;
+}
 
 void TcpSession::ready(std::uint32_t events) noexcept {
   if (connecting_) {
@@ -94,8 +130,9 @@ void TcpSession::ready(std::uint32_t events) noexcept {
     moved_ = protocol().host().now();
   }
   const bool input = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
-  if (input && !receiving_) receive();
   flush();
+  if (input && !receiving_ && !congested()) receive();
+  if (done(2)) return end();  // the protocol's two
   // Who is receiving watches again. Until then a connection that has ended would be reported over and over.
   if (!input || !receiving_) watch();
 }
@@ -105,12 +142,17 @@ void TcpSession::receive() noexcept {
   TcpProtocol& all = owner();
   const std::uint64_t connection = id_;
   std::array<std::byte, kRead> area;
-  for (int i = 0; i < kReads && id_ == connection && socket_; ++i) {
-    const ssize_t count = ::recv(socket_.get(), area.data(), area.size(), 0);
+  int records = 0;
+  for (int i = 0; i < kReads && records < kRecords && !congested() && id_ == connection && socket_; ++i) {
+    const ssize_t count = ::recv(socket_.get(), area.data(), waiting_.empty() ? kRead : kCautiousRead, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
+    if (count == 0 && passive_ && !half_closed_) {
+      half_closed_ = true;
+      return;
+    }
     if (count <= 0) return end();
-    moved_ = all.host().now();
+    if (waiting_.empty()) moved_ = all.host().now();
     std::span<const std::byte> bytes(area.data(), static_cast<std::size_t>(count));
     while (!bytes.empty() && id_ == connection && socket_) {
       RecordReader::State state = RecordReader::State::wrong;
@@ -129,6 +171,7 @@ void TcpSession::receive() noexcept {
         continue;
       }
       ++all.counted.received;
+      ++records;
       receiving_ = true;
       high().demux(*this, std::move(message));
       receiving_ = false;
@@ -138,30 +181,32 @@ void TcpSession::receive() noexcept {
 
 void TcpSession::flush() noexcept {
   while (socket_ && !connecting_ && !waiting_.empty()) {
-    Message& first = waiting_.front();
+    Message& first = waiting_.front().message;
     std::array<iovec, kSlices> slices{};
     msghdr header{};
     header.msg_iov = slices.data();
     header.msg_iovlen = first.describe(slices);
-    if (header.msg_iovlen == 0) return end();  // in more pieces than any that we make
     const ssize_t count = ::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
     if (count < 0) return end();
     moved_ = protocol().host().now();
-    waiting_bytes_ -= static_cast<std::size_t>(count);
     if (static_cast<std::size_t>(count) == first.size()) {
+      footprint_ -= waiting_.front().footprint;
+      owner().footprint_ -= waiting_.front().footprint;
       waiting_.pop_front();
-    } else {
-      (void)first.split(static_cast<std::size_t>(count));
+      continue;
     }
+    for (auto sent = static_cast<std::size_t>(count); sent != 0;)
+      sent -= first.split(sent).size();  // less without memory
   }
 }
 
 void TcpSession::watch() noexcept {
   if (!socket_) return;
+  const bool reads = !receiving_ && !half_closed_ && !congested();
   const std::uint32_t events =
-      (receiving_ ? 0U : EPOLLIN) | (connecting_ || !waiting_.empty() ? std::uint32_t{EPOLLOUT} : 0U);
+      (reads ? EPOLLIN : 0U) | (connecting_ || !waiting_.empty() ? std::uint32_t{EPOLLOUT} : 0U);
   if (!owner().readiness_->watch_again(socket_.get(), id_, events)) end();
 }
 
@@ -170,10 +215,10 @@ void TcpSession::end() noexcept {
   TcpProtocol& all = owner();
   if (connecting_ || !waiting_.empty()) ++all.counted.failed;
   socket_ = UniqueFd();
-  connecting_ = false;
+  connecting_ = half_closed_ = false;
   reader_ = RecordReader(all.options_.longest);
   waiting_.clear();
-  waiting_bytes_ = 0;
+  all.footprint_ -= std::exchange(footprint_, 0);
   all.connections_.unbind({id_});
   if (passive_) all.forget(*this);
 }

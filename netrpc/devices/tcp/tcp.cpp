@@ -21,6 +21,8 @@ namespace {
 
 /// How often idle connections are looked for, at least.
 constexpr Duration kSweep = std::chrono::seconds(30);
+/// Nothing of what waits to be sent has been: the peer does not read.
+constexpr Duration kStuck = std::chrono::seconds(30);
 /// Before connections are accepted again for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
 /// Connections that are accepted before others have their turn.
@@ -61,7 +63,10 @@ Result<SessionRef> TcpProtocol::open(Protocol& high, const ParticipantSet& parti
   const Participant& remote = participants.remote;
   if (!remote.host.known() || remote.port == 0)
     return Error{Errc::invalid_argument, name() + ": the remote host or its port is missing"};
-  if (SessionRef* const known = sessions_.resolve(peer(remote))) return *known;
+  if (SessionRef* const known = sessions_.resolve(peer(remote))) {
+    static_cast<TcpSession&>(**known).passive_ = false;
+    return *known;
+  }
   if (!room_for({})) return Errc::limit_reached;
   ParticipantSet complete = participants;
   complete.local.host = host().address();
@@ -136,6 +141,11 @@ void TcpProtocol::accept() noexcept {
 }
 
 void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
+  // A peer connects anew when its last connection is gone: we just have not looked at that one yet.
+  if (const SessionRef* const known = sessions_.resolve(peer(remote))) {
+    const SessionRef last = *known;
+    if (static_cast<TcpSession&>(*last).passive_) static_cast<TcpSession&>(*last).end();
+  }
   // Whom this host has called at that very port it knows by another connection.
   if (!enabled_ || !room_for(remote.host) || sessions_.resolve(peer(remote)) != nullptr) {
     ++counted.refused;
@@ -172,14 +182,27 @@ bool TcpProtocol::watch_new(TcpSession& session) noexcept {
 /// Of a peer: whether one more session may be its. Not known: one that this host opens.
 bool TcpProtocol::room_for(HostAddress peer) noexcept {
   if (host().short_of_memory()) return false;
-  if (sessions_.size() >= options_.peers)
-    sessions_.unbind_if([](const Peer&, const SessionRef& session) {
-      return session->references() == 1 && !static_cast<TcpSession&>(*session).socket_;
-    });
+  if (!fits(peer)) drop_unused(false);
+  if (!fits(peer) && !peer.known()) drop_unused(true);
+  return fits(peer);
+}
+
+bool TcpProtocol::fits(HostAddress peer) noexcept {
   if (!peer.known()) return sessions_.size() < options_.peers;
   std::size_t own = 0;
-  sessions_.for_each([&](const Peer& one, const SessionRef&) { own += one.host == peer ? 1U : 0U; });
+  sessions_.for_each([&](const Peer& one, const SessionRef& session) {
+    own += one.host == peer && static_cast<TcpSession&>(*session).passive_ ? 1U : 0U;
+  });
   return sessions_.size() < options_.peers - options_.peers / 4 && own < std::max<std::size_t>(options_.peers / 4, 1);
+}
+
+/// Sessions that nobody refers to and that have no connection; `connected`: also those that this host has opened, if
+/// nothing waits to be sent.
+void TcpProtocol::drop_unused(bool connected) noexcept {
+  sessions_.unbind_if([&](const Peer&, const SessionRef& session) {
+    const auto& one = static_cast<TcpSession&>(*session);
+    return one.references() == 1 && (!one.socket_ || (connected && !one.passive_ && one.waiting_.empty()));
+  });
 }
 
 void TcpProtocol::forget(TcpSession& session) noexcept {
@@ -193,7 +216,8 @@ void TcpProtocol::sweep() noexcept {
   for (;;) {
     TcpSession* idle = nullptr;
     connections_.for_each([&](const Connection&, TcpSession* session) {
-      if (now - session->moved_ > options_.idle) idle = session;
+      const Duration most = session->waiting_.empty() ? options_.idle : std::min(options_.idle, kStuck);
+      if (now - session->moved_ > most || session->done(1)) idle = session;
     });
     if (idle == nullptr) break;
     const SessionRef keep(idle);
@@ -213,6 +237,8 @@ Errc TcpProtocol::control(control::Request& request) noexcept {
     *statistics = counted;
     statistics->sessions = sessions_.size();
     statistics->state = connections_.size();
+  } else if (std::holds_alternative<control::DropIdle>(request)) {
+    drop_unused(true);
   } else {
     return Errc::not_supported;
   }
@@ -222,6 +248,12 @@ Errc TcpProtocol::control(control::Request& request) noexcept {
 }  // namespace tcp
 
 Result<std::unique_ptr<Protocol>> make_tcp(Host& host, std::string name, const TcpOptions& options) {
+  if (options.peers == 0 || options.peers > TcpOptions::kMostPeers)
+    return Error{Errc::invalid_argument, name + ": peers is not from 1 to 65536"};
+  if (options.longest == 0 || options.longest > TcpOptions::kLongest)
+    return Error{Errc::invalid_argument, name + ": longest is not from 1 to 1048576"};
+  if (options.idle < std::chrono::milliseconds(1) || options.idle > std::chrono::hours(24))
+    return Error{Errc::invalid_argument, name + ": idle is not from 1ms to 24h"};
   auto engine = device_engine(host, "TCP");
   if (!engine) return engine.error();
   auto bound = own_address(host, options.address);

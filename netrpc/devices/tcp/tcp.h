@@ -19,6 +19,7 @@ struct TcpOptions {
   Duration idle = std::chrono::minutes(5);  ///< A connection on which nothing moves for so long ends.
 
   static constexpr std::size_t kLongest = 1024 * 1024;
+  static constexpr std::size_t kMostPeers = 65536;
 };
 
 /// Errors: invalid_argument (the address, an option), not_supported (a simulated host), system_error. Inside the monitor.

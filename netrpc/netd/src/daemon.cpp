@@ -40,6 +40,11 @@ void limit_to_descriptors(netpath::BrokerOptions& broker) {
   broker.max_paths = std::min<std::size_t>(broker.max_paths, limit.rlim_cur / 8);
   broker.max_bindings_per_host = std::min<std::size_t>(broker.max_bindings_per_host, limit.rlim_cur / 16);
 }
+/// The same for those of Sun RPC: a quarter of the descriptors, of the other half.
+std::size_t most_sun_bindings() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min<std::size_t>(limit.rlim_cur / 8, 4096) : 64;
+}
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
@@ -103,9 +108,9 @@ Status Daemon::compose() {
   std::vector<netrpc::Protocol*> suns;
   for (const SunTop& top : tops->sun) suns.push_back(graph_->find(top.name));
   sun_tops_ = tops->sun;
-  sun_ = std::make_unique<SunService>(
-      *host_, std::move(suns),
-      SunService::Options{options_.sun, options_.nameserver, [this](std::string text) { notice(std::move(text)); }});
+  sun_ = std::make_unique<SunService>(*host_, std::move(suns),
+                                      SunService::Options{options_.sun, options_.nameserver, most_sun_bindings(),
+                                                          [this](std::string text) { notice(std::move(text)); }});
   return sun_->enable();
 }
 
@@ -120,9 +125,10 @@ void Daemon::register_programs() {
       auto made = netrpc::RpcbindRegistration::make({what.program, what.version, options_.sun_port, {}, transport});
       if (made) {
         registered_.push_back(std::move(made).value());
-      } else {
-        return notice(fmt::format("rpcbind does not tell clients of '{}': {}", what.name, made.error().message()));
+        continue;
       }
+      notice(fmt::format("rpcbind does not tell clients of '{}': {}", what.name, made.error().message()));
+      if (made.code() == Errc::no_nameserver || made.code() == Errc::timed_out) return;  // nor of the others
     }
 }
 

@@ -135,6 +135,10 @@ lrpc::Status choose_graph(CommandLine& line) {
   for (const std::string& text : line.sun) {
     auto parsed = lrpc::netd::parse_sun_export(text);
     if (!parsed) return lrpc::Error{parsed.code(), "--sun: " + parsed.error().message()};
+    for (const lrpc::netd::SunExport& other : daemon.sun)
+      if (other.program == parsed->program && other.version == parsed->version)
+        return lrpc::Error{lrpc::Errc::invalid_argument,
+                           fmt::format("--sun: '{}' and '{}' are one program", other.name, parsed->name)};
     daemon.sun.push_back(*std::move(parsed));
   }
   if (!daemon.sun.empty())

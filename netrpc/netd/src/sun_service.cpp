@@ -15,7 +15,16 @@ using netrpc::Message;
 using netrpc::Session;
 using netrpc::Shepherd;
 
+using Clock = sun::ServedProgram::Clock;
+
 constexpr netrpc::Duration kSweepEvery = std::chrono::seconds(30);
+/// A call ends so long after it has arrived: by then its client has given up.
+constexpr std::chrono::seconds kLimit{25};
+/// Threads of all programs together; one has so many at least.
+constexpr std::size_t kWorkers = 64;
+constexpr std::size_t kFewest = 8;
+/// Of the host's buffers, for requests that are waiting or being served.
+constexpr std::size_t kPartOfPool = 8;
 
 std::optional<std::uint32_t> number_in(std::string_view text) {
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
@@ -49,33 +58,41 @@ Result<SunExport> parse_sun_export(const std::string& text) {
   return Error{Errc::invalid_argument, "'" + text + "': write NAME=PROGRAM or NAME=PROGRAM/VERSION"};
 }
 
+SunService::Served::Served(const SunExport& export_as, sun::ServedOptions options, std::size_t threads,
+                           SunService& service)
+    : what(export_as),
+      program(std::move(options)),
+      workers(
+          threads, [this, &service](Command&& command) { service.serve_in_worker(*this, std::move(command)); },
+          [](Rebooted) {}) {}
+
 SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options)
-    : Protocol(host, "lrpc-netd-sun"),
-      below_(std::move(below)),
-      sweep_([this] { sweep_later(); }),
-      workers_(
-          kWorkers, [this](Command&& command) { serve_in_worker(std::move(command)); }, [](Rebooted) {}) {
+    : Protocol(host, "lrpc-netd-sun"), below_(std::move(below)), sweep_([this] { sweep_later(); }) {
+  const std::size_t count = std::max<std::size_t>(options.exports.size(), 1);
   for (const SunExport& what : options.exports) {
     sun::ServedOptions served;
     served.name = what.name;
     served.version = what.version;
     served.nameserver = options.nameserver;
+    served.max_bindings = std::clamp<std::size_t>(options.max_bindings / count, 1, served.max_bindings);
     served.notice = options.notice;
-    served_.push_back({what, std::make_unique<sun::ServedProgram>(std::move(served))});
+    served_.push_back(std::make_unique<Served>(what, std::move(served), std::max(kWorkers / count, kFewest), *this));
   }
 }
 
 SunService::~SunService() {
-  auto left = workers_.left();
-  left.clear();
+  for (const auto& one : served_) {
+    auto left = one->workers.left();
+    left.clear();
+  }
 }
 
 Status SunService::enable() {
   for (netrpc::Protocol* const below : below_)
-    for (const Served& one : served_) {
+    for (const auto& one : served_) {
       netrpc::ParticipantSet participants;
-      participants.local.program = one.what.program;
-      participants.local.version = one.what.version;
+      participants.local.program = one->what.program;
+      participants.local.version = one->what.version;
       if (auto done = below->open_enable(*this, participants); !done) return done;
       enabled_.push_back({below, participants});
     }
@@ -96,49 +113,58 @@ void SunService::stop_serving() noexcept {
     for (const Enabled& one : enabled_) one.below->open_disable(*this, one.participants);
     enabled_.clear();
   }
-  workers_.stop();
+  for (const auto& one : served_) one->workers.stop();
   const Shepherd inside(host().monitor());
-  auto left = workers_.left();
-  left.clear();
+  for (const auto& one : served_) {
+    auto left = one->workers.left();
+    left.clear();
+  }
 }
 
 /// Bindings end in a worker, for that takes a while.
 void SunService::sweep_later() noexcept {
-  Command command;
-  command.number = kSweep;
-  (void)workers_.put(command);
+  for (const auto& one : served_) {
+    Command nothing;
+    (void)one->workers.put(nothing);
+  }
   host().events().schedule(sweep_, kSweepEvery);
 }
 
 void SunService::call_demux(Session& lower, Message request) noexcept {
   const netrpc::Participant& called = lower.participants().local;
-  const auto found = std::ranges::find_if(served_, [&](const Served& one) {
-    return one.what.program == called.program && one.what.version == called.version;
+  const auto found = std::ranges::find_if(served_, [&](const auto& one) {
+    return one->what.program == called.program && one->what.version == called.version;
   });
-  if (!serving_ || found == served_.end()) return refuse(lower, Errc::name_unknown);
-  Command command{
-      netrpc::SessionRef(&lower), std::move(request), {}, 0, static_cast<std::uint16_t>(found - served_.begin())};
+  if (found == served_.end()) return refuse(lower, Errc::name_unknown);
+  if (!serving_) return refuse(lower, Errc::call_failed);  // not yet, or no longer
+  Served& served = **found;
+  const std::size_t footprint = request.footprint();
+  const std::size_t share = host().pool().limit() / kPartOfPool / served_.size();
+  if (served.footprint != 0 && served.footprint + footprint > share) return refuse(lower, Errc::limit_reached);
+  Command command{netrpc::SessionRef(&lower), std::move(request), {}, 0, 0, Clock::now(), footprint};
   try {
     command.from = principal_of(lower);
   } catch (const std::bad_alloc&) {
     return refuse(lower, Errc::limit_reached);
   }
-  if (!workers_.put(command)) refuse(lower, Errc::limit_reached);
+  served.footprint += footprint;
+  if (served.workers.put(command)) return;
+  served.footprint -= footprint;
+  refuse(lower, Errc::limit_reached);
 }
 
-void SunService::serve_in_worker(Command command) noexcept {
-  if (command.number == kSweep) {
-    for (const Served& one : served_) one.program->sweep(sun::ServedProgram::Clock::now());
-    return;
-  }
+void SunService::serve_in_worker(Served& served, Command command) noexcept {
+  if (!command.session) return served.program.sweep(Clock::now());
   thread_local sun::ServedProgram::Work work;
   thread_local std::vector<std::byte> arguments;
+  const Clock::time_point deadline = command.since + kLimit;
+  const bool too_late = Clock::now() >= deadline;
   Errc outcome = Errc::limit_reached;
   try {
     arguments.resize(command.request.size());
     command.request.copy_to(arguments);
-    outcome = served_[command.number].program->call(command.from, command.session->participants().local.procedure,
-                                                    arguments, work);
+    const std::uint32_t procedure = command.session->participants().local.procedure;
+    if (!too_late) outcome = served.program.call(command.from, procedure, arguments, deadline, work);
   } catch (const std::bad_alloc&) {
   }
   const Shepherd inside(host().monitor());
@@ -147,7 +173,8 @@ void SunService::serve_in_worker(Command command) noexcept {
     reply = Message::copy_of_long(host().pool(), work.results.bytes());
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
-  outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
+  if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
+  served.footprint -= command.footprint;
   command.request.clear();
   command.session = {};
 }

@@ -22,22 +22,22 @@ struct SunExport {
   std::uint32_t program = 0;
   std::uint32_t version = 1;
 };
-/// "NAME=PROGRAM" or "NAME=PROGRAM/VERSION", numbers as in C. Errors: invalid_argument.
+/// "NAME=PROGRAM" or "NAME=PROGRAM/VERSION", numbers decimal or, after 0x, hexadecimal. Errors: invalid_argument.
 [[nodiscard]] Result<SunExport> parse_sun_export(const std::string& text);
 
 class SunService final : public netrpc::Protocol {
  public:
   struct Options {
-    std::vector<SunExport> exports;
+    std::vector<SunExport> exports;             ///< No two of them one version of one program.
     std::string nameserver;                     ///< As DaemonOptions has it.
+    std::size_t max_bindings = 1024;            ///< Of all of them together, at one time.
     std::function<void(std::string)> notice{};  ///< For the log. Any thread.
   };
   /// `below`: SUN_SELECTs. Inside the monitor.
   SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options);
   ~SunService() override;
 
-  /// Opens whatever lies below; requests are refused until serve(). Inside the monitor. Errors: those of open_enable();
-  /// name_taken: two exports are one program.
+  /// Opens whatever lies below; requests are refused until serve(). Inside the monitor. Errors: those of open_enable().
   Status enable();
   /// From here on this process may call in the name of other hosts. Not inside the monitor.
   void serve();
@@ -47,13 +47,15 @@ class SunService final : public netrpc::Protocol {
   void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
 
  private:
-  static constexpr std::size_t kWorkers = 64;
-  static constexpr std::uint16_t kSweep = 0xffff;  ///< In the place of an export's index.
+  /// A program of this machine. What it does with its threads and its share of the buffers is no other one's loss.
   struct Served {
     SunExport what;
-    std::unique_ptr<sun::ServedProgram> program;
+    sun::ServedProgram program;
+    std::size_t footprint = 0;  ///< Of the requests that are waiting or being served. Inside the monitor.
+    Workers workers;
+    Served(const SunExport& what, sun::ServedOptions options, std::size_t threads, SunService& service);
   };
-  void serve_in_worker(Command command) noexcept;
+  void serve_in_worker(Served& served, Command command) noexcept;
   void sweep_later() noexcept;
 
   struct Enabled {
@@ -62,11 +64,10 @@ class SunService final : public netrpc::Protocol {
   };
 
   const std::vector<netrpc::Protocol*> below_;
-  std::vector<Served> served_;
+  std::vector<std::unique_ptr<Served>> served_;
   std::vector<Enabled> enabled_;
   bool serving_ = false;
   netrpc::Event sweep_;
-  Workers workers_;
 };
 
 }  // namespace lrpc::netd

@@ -1,6 +1,7 @@
 // Threads in which commands of other hosts are served when the thread that has received them must go on receiving.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -22,6 +23,8 @@ struct Command {
   netpath::Principal from;
   netpath::Arrival arrived = 0;
   std::uint16_t number = 0;
+  std::chrono::steady_clock::time_point since{};  ///< When it arrived here.
+  std::size_t footprint = 0;                      ///< Of `request`, when it arrived.
 };
 
 /// A host that has rebooted, and the last command, of any host, that had arrived when that was seen.

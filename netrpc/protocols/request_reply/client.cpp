@@ -35,7 +35,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   const SessionRef keep(this);  // completed() may let go of it
   transaction_ = &transaction;
   request_ = std::move(request);
-  sent_ = 0;
+  sent_ = pauses_ = 0;
   sent_at_ = all.host().now();
   aborts_ = timeout > Duration(0) && timeout < all.options_.give_up;
   deadline_ = sent_at_ + (aborts_ ? timeout : all.options_.give_up);
@@ -54,12 +54,20 @@ Errc ClientEnd::transmit() noexcept {
   if (!copy.allocated()) return Errc::limit_reached;
   ++sent_;
   ++(sent_ == 1 ? owner().counted.sent : owner().counted.retransmissions);
-  return lower_->push(std::move(copy));
+  const Errc outcome = lower_->push(std::move(copy));
+  sent_by_ = outcome == Errc::ok ? connection() : 0;
+  return outcome;
+}
+
+/// Of the layer below, if it has such: it loses nothing but with all that follows.
+std::uint64_t ClientEnd::connection() noexcept {
+  control::Request request = control::Connection{};
+  return lower_->control(request) == Errc::ok ? std::get<control::Connection>(request).number : 0;
 }
 
 void ClientEnd::repeat_later() noexcept {
   const Time now = protocol().host().now();
-  due_ = now + RetryTimer::pause_after(sent_, round_trip_.timeout(), owner().options_.longest_timeout);
+  due_ = now + RetryTimer::pause_after(pauses_++, round_trip_.timeout(), owner().options_.longest_timeout);
   arm(now);
 }
 
@@ -78,7 +86,8 @@ void ClientEnd::expired() noexcept {
   if (now >= deadline_) return fail(aborts_ ? Errc::call_aborted : Errc::call_failed);
   if (now < due_) return arm(now);
   repeat_later();
-  (void)transmit();
+  // What a connection has taken arrives, unless the connection ends: a copy would be executed as well (RFC 5531 §4).
+  if (sent_by_ == 0 || sent_by_ != connection()) (void)transmit();
 }
 
 void ClientEnd::pop(Session& lower, Message&& reply) noexcept {

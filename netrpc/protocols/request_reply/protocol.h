@@ -27,6 +27,7 @@ class ClientEnd final : public Session {
  private:
   [[nodiscard]] RequestReplyProtocol& owner() const noexcept;
   Errc transmit() noexcept;
+  [[nodiscard]] std::uint64_t connection() noexcept;
   void repeat_later() noexcept;
   void arm(Time now) noexcept;
   void expired() noexcept;
@@ -38,10 +39,12 @@ class ClientEnd final : public Session {
   Transaction* transaction_ = nullptr;  ///< Of the present call; null: there is none.
   Message request_;                     ///< With its header.
   std::uint32_t xid_ = 0;
-  unsigned sent_ = 0;    ///< Copies of the request.
-  bool aborts_ = false;  ///< The deadline is the caller's: at it the call is aborted. Else it is ours, and fails.
-  Time sent_at_{};       ///< When the first of them was sent,
-  Time due_{};           ///< and when the next one is to be.
+  unsigned sent_ = 0;          ///< Copies of the request.
+  unsigned pauses_ = 0;        ///< After each of which one more is sent, if that can be of use.
+  std::uint64_t sent_by_ = 0;  ///< The connection that has the last one; 0: there are none, or it was not taken.
+  bool aborts_ = false;        ///< The deadline is the caller's: at it the call is aborted. Else it is ours, and fails.
+  Time sent_at_{};             ///< When the first of them was sent,
+  Time due_{};                 ///< and when the next one is to be.
   Time deadline_{};
   Time timer_due_{};
   Duration took_{};  ///< From the first copy of the last call to its first reply.

@@ -12,8 +12,8 @@
 namespace lrpc::sun {
 namespace {
 
-/// What a call returns at most: as much as a UDP datagram carries, and what lies between values in an image.
-constexpr std::size_t kLongestReturn = 2 * 64 * 1024;
+/// What a call returns at most: as much as the longest record over TCP carries, and what lies between values in an image.
+constexpr std::size_t kLongestReturn = 2 * 1024 * 1024;
 
 constexpr bool failed_with(std::uint16_t status, Errc code) noexcept {
   return (status & shim::call_status::kFailed) != 0 &&
@@ -23,29 +23,33 @@ constexpr bool failed_with(std::uint16_t status, Errc code) noexcept {
 }  // namespace
 
 Errc ServedProgram::call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
-                         Work& work) noexcept try {
+                         Clock::time_point deadline, Work& work) noexcept try {
   for (int tries = 0;; ++tries) {
     std::shared_ptr<Bound> bound = find(from);
     if (bound == nullptr) {
-      auto made = bind(from);
+      auto made = bind(from, deadline);
       if (!made) {
         if (made.code() == Errc::name_unknown) return Errc::name_unknown;
+        // Perhaps exported anew, and differently, between the question and the import.
+        if (made.code() == Errc::hash_mismatch && tries == 0) continue;
         complain(made.error().message());
         return Errc::call_failed;
       }
       bound = *std::move(made);
     }
-    const Errc outcome = call_through(*bound, number, arguments, work);
+    const Errc outcome = call_through(*bound, number, arguments, deadline, work);
     if (!bound->binding.revoked()) return outcome;
     drop(from, bound);
-    if (outcome != Errc::binding_revoked) return outcome;  // it has run, or was never to be made
-    if (tries > 0) return Errc::call_failed;
+    // It has run. Else it was judged by the declaration of a server that is gone.
+    if (outcome == Errc::ok || outcome == Errc::call_failed || tries > 0)
+      return outcome == Errc::binding_revoked ? Errc::call_failed : outcome;
   }
 } catch (const std::bad_alloc&) {
   return Errc::call_failed;
 }
 
-Errc ServedProgram::call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments, Work& work) {
+Errc ServedProgram::call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments,
+                                 Clock::time_point deadline, Work& work) {
   const auto& procedures = bound.interface->procedures;
   if (number == 0 || number > procedures.size()) return Errc::bad_procedure;
   const auto index = static_cast<std::uint16_t>(number - 1);
@@ -55,15 +59,17 @@ Errc ServedProgram::call_through(Bound& bound, std::uint32_t number, std::span<c
   if (!pack_arguments(procedure, arguments, work.scratch, work.packed)) return Errc::argument_out_of_range;
 
   work.results.clear();
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  if (limit.count() <= 0) return Errc::call_failed;
   std::uint16_t status = 0;
   std::size_t size = 0;
   if (procedure.one_way) {
-    status = bound.binding.send(index, work.packed, options_.limit);
+    status = bound.binding.send(index, work.packed, limit);
   } else {
     const std::uint64_t most = shim::most_returned(bound.binding.procedures()[index]);
     // A text that comes with a failure is received, too, and not passed on: Sun RPC has no place for it.
     work.returned.resize(std::max<std::size_t>(work.returned.size(), std::min<std::uint64_t>(most, kLongestReturn)));
-    status = bound.binding.call(index, work.packed, work.returned, size, options_.limit);
+    status = bound.binding.call(index, work.packed, work.returned, size, limit);
   }
   if (failed_with(status, Errc::binding_revoked)) return Errc::binding_revoked;
   const bool returned =
@@ -82,9 +88,44 @@ std::shared_ptr<ServedProgram::Bound> ServedProgram::find(const shim::Principal&
   return found->second;
 }
 
-Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Principal& from) {
-  const std::lock_guard one_at_a_time(binding_);
-  if (auto made = find(from)) return made;  // meanwhile, by another call of this host
+/// A server that answers no import keeps the first caller waiting, and not all who wait behind that one in turn.
+Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Principal& from,
+                                                                  Clock::time_point deadline) {
+  {
+    std::unique_lock lock(mutex_);
+    while (importing_) {
+      const std::uint64_t before = imports_;
+      if (!imported_.wait_until(lock, deadline, [&] { return imports_ != before; })) return Errc::timed_out;
+      if (!last_import_ && last_import_.code() != Errc::not_permitted) return last_import_.error();
+    }
+    if (const auto known = bindings_.find(caller(from)); known != bindings_.end()) return known->second;
+    importing_ = true;
+  }
+  Result<std::shared_ptr<Bound>> made = Errc::call_failed;
+  Status outcome = Errc::call_failed;
+  try {
+    made = import_for(from);
+    outcome = made ? Status() : Status(made.error());
+  } catch (const std::bad_alloc&) {
+  }
+  std::shared_ptr<Bound> evicted;  // goes after the lock: that may wait for the library's watcher
+  const std::lock_guard lock(mutex_);
+  importing_ = false;
+  ++imports_;
+  last_import_ = std::move(outcome);
+  imported_.notify_all();
+  if (!made) return made;
+  if (bindings_.size() >= options_.max_bindings) {
+    const auto oldest =
+        std::ranges::min_element(bindings_, {}, [](const auto& one) { return one.second->used.load(); });
+    evicted = std::move(oldest->second);
+    bindings_.erase(oldest);
+  }
+  bindings_.emplace(caller(from), *made);
+  return made;
+}
+
+Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const shim::Principal& from) {
   ImportOptions import;
   import.nameserver = options_.nameserver;
   const auto described = client::RawBinding::describe(options_.name, import);
@@ -94,31 +135,22 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
   if (!binding) return binding.error();
   if (binding->procedures().size() != interface_->procedures.size())
     return Error{Errc::hash_mismatch, "'" + options_.name + "' exports other procedures than it declares"};
-
-  auto bound = std::make_shared<Bound>(*std::move(binding), interface_, Clock::now());
-  std::shared_ptr<Bound> evicted;  // goes after the lock: that may wait for the library's watcher
-  const std::lock_guard lock(mutex_);
-  if (bindings_.size() >= options_.max_bindings) {
-    const auto oldest =
-        std::ranges::min_element(bindings_, {}, [](const auto& one) { return one.second->used.load(); });
-    evicted = std::move(oldest->second);
-    bindings_.erase(oldest);
-  }
-  bindings_.emplace(caller(from), bound);
-  complained_.clear();
-  return bound;
+  return std::make_shared<Bound>(*std::move(binding), interface_, Clock::now());
 }
 
 /// Reads what is exported now, unless it is what was exported before. The text is the server's, and hostile; the hash
 /// says that it is the one whose layout both sides of a binding have.
 Status ServedProgram::learn(const shim::Described& described) {
   if (interface_ != nullptr && interface_->hash == described.interface.hash) return {};
+  if (!refusal_ && refused_hash_ == described.interface.hash) return refusal_;
   const auto refused = [&](const std::string& why) {
-    return Error{Errc::interface_mismatch, "'" + options_.name + "' cannot be called by Sun RPC: " + why};
+    refused_hash_ = described.interface.hash;
+    refusal_ = Error{Errc::interface_mismatch, "'" + options_.name + "' cannot be called by Sun RPC: " + why};
+    return refusal_;
   };
   stubgen::Diagnostics diagnostics;
   const stubgen::Source source{options_.name, described.text};
-  auto interface = stubgen::compile(source, diagnostics);
+  auto interface = stubgen::compile(source, diagnostics, stubgen::Origin::server);
   if (!interface || interface->hash != described.interface.hash)
     return refused("its declaration makes no sense to this version of lrpc");
   if (interface->major != options_.version)
@@ -149,7 +181,9 @@ void ServedProgram::sweep(Clock::time_point now) noexcept {
 void ServedProgram::complain(std::string why) {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(complained_, why) == why) return;
+    const Clock::time_point now = Clock::now();
+    if (now < may_complain_) return;
+    may_complain_ = now + kSilence;
   }
   if (options_.notice) options_.notice(std::move(why));
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,13 +20,12 @@
 namespace lrpc::sun {
 
 struct ServedOptions {
-  std::string name;                         ///< As it is exported here.
-  std::uint32_t version = 1;                ///< Of the Sun RPC program; the interface's major version must be the same.
-  std::string nameserver;                   ///< lrpcd's socket; empty: where every program looks.
-  std::chrono::milliseconds limit{25'000};  ///< A call takes no longer: by then its client has given up.
+  std::string name;           ///< As it is exported here.
+  std::uint32_t version = 1;  ///< Of the Sun RPC program; the interface's major version must be the same.
+  std::string nameserver;     ///< lrpcd's socket; empty: where every program looks.
   std::chrono::milliseconds forget{60'000};   ///< A binding that nobody has used for so long ends.
   std::size_t max_bindings = 256;             ///< Callers at one time: hosts, or keys of hosts.
-  std::function<void(std::string)> notice{};  ///< Why the server cannot be called; once for each reason. Any thread.
+  std::function<void(std::string)> notice{};  ///< Why the server cannot be called; once in kSilence. Any thread.
 };
 
 /// Thread-safe. Only in the process that exports shim::kNetworkName: nobody else may call in the name of other hosts.
@@ -43,12 +43,12 @@ class ServedProgram {
   explicit ServedProgram(ServedOptions options) : options_(std::move(options)) {}
 
   /// Calls procedure `number` with hostile `arguments` for `from`; what it returned is then in `work.results`. Blocks for
-  /// as long as the procedure runs, at most options.limit; before that as long as an import takes, if `from` has no
-  /// binding yet. At a server that has ended and been started again it tries once more. Errors: name_unknown (nobody
+  /// as long as the procedure runs, at most until `deadline`; before that as long as an import takes, if `from` has no
+  /// binding yet: others for that program wait meanwhile, and share a failure that all would have. At a server that has ended and been started again it tries once more. Errors: name_unknown (nobody
   /// exports the name), bad_procedure (there is none of that number, or it passes handles), argument_out_of_range (the
   /// arguments are not the procedure's), call_failed (anything else).
   [[nodiscard]] Errc call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
-                          Work& work) noexcept;
+                          Clock::time_point deadline, Work& work) noexcept;
   /// Ends the bindings that have not been used for options.forget. May wait for the library's watcher.
   void sweep(Clock::time_point now) noexcept;
 
@@ -65,18 +65,28 @@ class ServedProgram {
   using Bindings = std::map<Caller, std::shared_ptr<Bound>>;
 
   [[nodiscard]] std::shared_ptr<Bound> find(const shim::Principal& from);
-  [[nodiscard]] Result<std::shared_ptr<Bound>> bind(const shim::Principal& from);
+  [[nodiscard]] Result<std::shared_ptr<Bound>> bind(const shim::Principal& from, Clock::time_point deadline);
+  [[nodiscard]] Result<std::shared_ptr<Bound>> import_for(const shim::Principal& from);
   [[nodiscard]] Status learn(const shim::Described& described);
-  [[nodiscard]] Errc call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments, Work& work);
+  [[nodiscard]] Errc call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments,
+                                  Clock::time_point deadline, Work& work);
   void drop(const shim::Principal& from, const std::shared_ptr<Bound>& bound);
   void complain(std::string why);
 
   const ServedOptions options_;
-  std::mutex binding_;  ///< One import at a time. Before mutex_.
+  static constexpr std::chrono::seconds kSilence{10};
   std::mutex mutex_;
   Bindings bindings_;
+  bool importing_ = false;  ///< One at a time.
+  std::condition_variable imported_;
+  std::uint64_t imports_ = 0;  ///< Those that have ended,
+  Status last_import_;         ///< and what became of the last one.
+  Clock::time_point may_complain_{};
+
+  // Of whoever imports.
   std::shared_ptr<const stubgen::Interface> interface_;  ///< The last that was exported.
-  std::string complained_;
+  std::uint64_t refused_hash_ = 0;                       ///< Of the last declaration that cannot be served,
+  Status refusal_;                                       ///< and why.
 };
 
 }  // namespace lrpc::sun

@@ -33,9 +33,15 @@ std::string integer_name(const IntegerKind& integer) {
   return fmt::format("{}{}", integer.is_signed ? "" : "unsigned ", integer.bits == 64 ? "hyper" : "int");
 }
 
+/// rpcgen writes names of programs and procedures into an array of 100.
+constexpr std::size_t kLongestName = 99;
+constexpr std::string_view kProgram = "PROGRAM";
+
 class XdrFile {
  public:
   explicit XdrFile(const Interface& interface) : interface_(interface) {
+    const std::string lower = in_case(interface.name, std::tolower);
+    taken_ = {lower + "_program", lower + "_version", fmt::format("{}_program_{}", lower, interface.major)};
     for (const Type* type : interface.declared) names_.emplace(type->name, own(type->name));
   }
 
@@ -46,7 +52,9 @@ class XdrFile {
     bool any = false;
     for (std::size_t i = 0; i < interface_.procedures.size(); ++i) {
       const Procedure& procedure = interface_.procedures[i];
-      const std::string_view why_not = why_not_in_xdr(procedure);
+      std::string_view why_not = why_not_in_xdr(procedure);
+      if (interface_.name.size() + 1 + std::max(procedure.name.size(), kProgram.size()) > kLongestName)
+        why_not = "a name of more than 99 characters is too long for rpcgen";
       any = any || why_not.empty();
       lines.push_back(why_not.empty() ? signature(procedure, xdr_number(i))
                                       : fmt::format("/* {}: {}. */", procedure.name, why_not));
@@ -54,7 +62,7 @@ class XdrFile {
     if (!any) return std::nullopt;
     const std::string upper = in_case(interface_.name, std::toupper);
     code_.line();
-    code_.open(fmt::format("program {}_PROGRAM {{", upper));
+    code_.open(fmt::format("program {}_{} {{", upper, kProgram));
     code_.open(fmt::format("version {}_VERSION {{", upper));
     for (const std::string& line : lines) code_.line(line);
     code_.close(fmt::format("}} = {};", interface_.major));
@@ -68,6 +76,17 @@ class XdrFile {
     std::string name = fmt::format("{}_{}", interface_.name, word);
     while (!taken_.insert(in_case(name, std::tolower)).second) name += '_';
     return name;
+  }
+  /// The same of a procedure: rpcgen makes functions of it, `files_read_1` and `files_read_1_svc`.
+  std::string own_procedure(std::string_view word) {
+    std::string name = fmt::format("{}_{}", interface_.name, word);
+    for (;; name += '_') {
+      const std::string stub = fmt::format("{}_{}", in_case(name, std::tolower), interface_.major);
+      const std::set<std::string> all{in_case(name, std::tolower), stub, stub + "_svc"};
+      if (std::ranges::any_of(all, [this](const std::string& one) { return taken_.contains(one); })) continue;
+      taken_.insert(all.begin(), all.end());
+      return name;
+    }
   }
 
   /// `unsigned int grid[3]`.
@@ -182,7 +201,7 @@ class XdrFile {
     const std::string takes = values(arguments, procedure.name + "_arguments");
     std::string returns = values(results, procedure.name + "_results");
     if (!procedure.raises.empty()) returns = outcome(procedure, returns);
-    return fmt::format("{} {}({}) = {};", returns, own(procedure.name), takes, number);
+    return fmt::format("{} {}({}) = {};", returns, own_procedure(procedure.name), takes, number);
   }
 
   /// With errors a union: 0 and the results, or the number of the error in the order of `raises`, from 1.

@@ -23,13 +23,14 @@ class Checker {
         callback_names_(diagnostics),
         callback_layout_names_(diagnostics) {}
 
-  Interface run() {
+  Interface run(Origin origin) {
     head();
     for (const auto& declaration : file_.declarations) {
       if (const auto* option = std::get_if<ast::Option>(&declaration)) this->option(*option);
     }
     const std::string& around = interface_.enclosing_namespace;
-    if (around == "lrpc" || !options_.contains("namespace")) check_free(around, file_.name, diagnostics_);
+    if (origin == Origin::file && (around == "lrpc" || !options_.contains("namespace")))
+      check_free(around, file_.name, diagnostics_);
     if (declare_names()) {
       define_types();
       NameSet type_names;
@@ -387,8 +388,8 @@ void Checker::generated_names(const ast::Procedure& declaration, const Procedure
 
 }  // namespace
 
-std::optional<Interface> check(const ast::Interface& file, Diagnostics& diagnostics) {
-  Interface interface = Checker(file, diagnostics).run();
+std::optional<Interface> check(const ast::Interface& file, Diagnostics& diagnostics, Origin origin) {
+  Interface interface = Checker(file, diagnostics).run(origin);
   if (diagnostics.has_errors()) return std::nullopt;
   return interface;
 }

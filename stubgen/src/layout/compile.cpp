@@ -7,10 +7,10 @@
 
 namespace lrpc::stubgen {
 
-std::optional<Interface> compile(const Source& source, Diagnostics& diagnostics) {
+std::optional<Interface> compile(const Source& source, Diagnostics& diagnostics, Origin origin) {
   const auto file = parse(source, diagnostics);
   if (!file) return std::nullopt;
-  auto interface = check(*file, diagnostics);
+  auto interface = check(*file, diagnostics, origin);
   if (!interface) return std::nullopt;
   lay_out(*interface, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;

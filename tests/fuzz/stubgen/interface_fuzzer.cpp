@@ -80,7 +80,7 @@ void run(std::string text) {
   // Two domains that were built apart compare this text's hash: it must mean what the file meant.
   Diagnostics of_canonical;
   const Source canonical{std::string(kFile), interface->canonical};
-  const auto thrice = compile(canonical, of_canonical);
+  const auto thrice = compile(canonical, of_canonical, Origin::server);
   require(thrice.has_value(), "the canonical declaration is an interface file");
   require(thrice->canonical == interface->canonical && thrice->hash == interface->hash,
           "the canonical declaration is its own");

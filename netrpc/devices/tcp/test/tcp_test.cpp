@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "eventually.h"
@@ -48,6 +50,12 @@ class Connection {
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
   }
+  /// False: not now.
+  [[nodiscard]] bool send_at_once(const std::string& bytes) const {
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           static_cast<ssize_t>(bytes.size());
+  }
+  void shut_down() const { EXPECT_EQ(::shutdown(socket_.get(), SHUT_WR), 0); }
   /// So many bytes; fewer if the connection ends before.
   [[nodiscard]] std::string receive(std::size_t size) const {
     std::string bytes;
@@ -228,19 +236,109 @@ TEST_P(TcpTest, a_connection_on_which_nothing_moves_ends) {
   EXPECT_TRUE(eventually([&] { return statistics().sessions == 0; }));
 }
 
-TEST_P(TcpTest, who_does_not_read_keeps_no_more_than_some_messages_here) {
-  serve({.port = {}, .address = {}, .longest = 100'000});
+TEST_P(TcpTest, who_does_not_read_is_not_listened_to_and_ends) {
+  serve({.port = {}, .address = {}, .idle = std::chrono::milliseconds(300)});
+  const auto buffers = [&] { return (*server_)->pool().in_use(); };
   where_->run([&] {
     const Connection program;
-    std::uint64_t sent = 0;
+    // As much as the sockets and this host take; a message of some bytes has a buffer of 512.
+    std::uint64_t most = 0;
     EXPECT_TRUE(eventually([&] {
-      program.send(record(std::string(50'000, 'x')));
-      ++sent;
-      std::uint64_t failed = 0;
-      server_->inside([&] { failed = echo_->failed; });
-      return failed > 0;
+      for (int i = 0; i < 1000 && program.send_at_once(record("some bytes")); ++i) {
+      }
+      server_->inside([&] { most = std::max(most, buffers()); });
+      return statistics().sessions == 0;
     }));
-    EXPECT_GT(sent, 8U);
+    EXPECT_LT(most, 4 * 131'072 / 512 + 100);
+    EXPECT_EQ(echo_->failed, 0U);
+    const Connection other;
+    other.send(record("well"));
+    EXPECT_EQ(other.receive(8), record("well"));
+  });
+  EXPECT_TRUE(eventually([&] {
+    bool none = false;
+    server_->inside([&] { none = buffers() < 10; });
+    return none;
+  }));
+}
+
+TEST_P(TcpTest, who_sends_without_end_does_not_hold_up_timers) {
+  serve();
+  std::atomic<int> fired = 0;
+  Event timer([&] {
+    ++fired;
+    (*server_)->events().schedule(timer, std::chrono::milliseconds(1));
+  });
+  server_->inside([&] { (*server_)->events().schedule(timer, std::chrono::milliseconds(1)); });
+  where_->run([&] {
+    const Connection one;
+    const Connection other;
+    std::string many;
+    for (int i = 0; i < 100; ++i) many += record(std::string(200, 'x'));
+    const std::array<const Connection*, 2> both{&one, &other};
+    std::atomic<bool> over = false;
+    std::vector<std::thread> threads;
+    for (const Connection* const program : both) {
+      threads.emplace_back([&, program] {
+        while (!over) program->send(many);
+        program->shut_down();
+      });
+      threads.emplace_back([program] {
+        while (!program->receive(65'536).empty()) {
+        }
+      });
+    }
+    const int before = fired;
+    EXPECT_TRUE(eventually([&] { return fired >= before + 20; }));
+    over = true;
+    for (std::thread& thread : threads) thread.join();
+  });
+  server_->inside([&] { (*server_)->events().cancel(timer); });
+}
+
+TEST_P(TcpTest, who_sends_no_more_still_gets_what_it_waits_for) {
+  serve();
+  where_->run([&] {
+    const Connection program;
+    std::string all;
+    for (int i = 0; i < 50; ++i) all += record(std::string(100'000, 'y'));
+    std::thread sends([&] {
+      program.send(all);
+      program.shut_down();
+    });
+    EXPECT_EQ(program.receive(all.size() + 1), all);  // and then its end
+    sends.join();
+  });
+  EXPECT_TRUE(eventually([&] { return statistics().sessions == 0; }));
+}
+
+TEST_P(TcpTest, sessions_that_nobody_uses_keep_nobody_out) {
+  serve({.port = {}, .address = {}, .peers = 8});
+  server_->inside([&] {
+    for (std::uint16_t port = 1; port <= 8; ++port) {
+      ParticipantSet to{kTcpUser, {}, {}};
+      to.remote.host = kLoopback;
+      to.remote.port = port;
+      EXPECT_TRUE(tcp_->open(*echo_, to));
+    }
+  });
+  EXPECT_EQ(statistics().sessions, 8U);
+  where_->run([&] {
+    const Connection program;
+    program.send(record("in"));
+    EXPECT_EQ(program.receive(6), record("in"));
+  });
+}
+
+TEST_P(TcpTest, options_that_no_connection_could_live_with_are_refused) {
+  client_->inside([&] {
+    for (const TcpOptions& wrong :
+         {TcpOptions{.port = {}, .address = {}, .peers = 0}, TcpOptions{.port = {}, .address = {}, .peers = 1 << 20},
+          TcpOptions{.port = {}, .address = {}, .longest = 0},
+          TcpOptions{.port = {}, .address = {}, .idle = Duration(0)}}) {
+      const auto made = make_tcp(**client_, "tcp", wrong);
+      EXPECT_EQ(made.code(), Errc::invalid_argument);
+    }
   });
 }
 

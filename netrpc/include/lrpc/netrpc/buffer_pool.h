@@ -63,6 +63,7 @@ class BufferPool {
   [[nodiscard]] Slice* take_slice() noexcept;
   void put_slice(Slice& slice) noexcept;
 
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   /// Times that memory was taken from the system since the beginning: constant once warm.
   [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_.load(std::memory_order_relaxed); }
   /// Buffers that are in use now: zero when no message is left.

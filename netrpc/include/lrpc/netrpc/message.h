@@ -104,6 +104,8 @@ class Message {
   /// Lets everything go; the message is as after Message(pool).
   void clear() noexcept;
 
+  /// Bytes of the pool that it holds: of whole buffers, also of those that it shares.
+  [[nodiscard]] std::size_t footprint() const noexcept;
   [[nodiscard]] bool contiguous() const noexcept { return first_.next == nullptr; }
   /// The bytes, if contiguous(). May be written by the owner of a message nobody shares.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {

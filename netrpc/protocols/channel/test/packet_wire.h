@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class WireEnd final : public Protocol {
   [[nodiscard]] Errc control(control::Request& request) noexcept override {
     if (auto* const size = std::get_if<control::MaximumMessage>(&request)) return size->size = maximum, Errc::ok;
     if (auto* const size = std::get_if<control::OptimumMessage>(&request)) return size->size = optimum, Errc::ok;
+    if (auto* const one = std::get_if<control::Connection>(&request); one != nullptr && connection)
+      return one->number = *connection, Errc::ok;
     if (std::holds_alternative<control::DropIdle>(request)) {
       sessions_.unbind_if([](const Key&, const SessionRef& session) { return session->references() == 1; });
       return Errc::ok;
@@ -51,7 +54,8 @@ class WireEnd final : public Protocol {
   std::size_t maximum = 20000;
   std::size_t optimum = 1500;
   bool unreachable = false;
-  Errc refuses = Errc::ok;  ///< What becomes of messages that are sent.
+  Errc refuses = Errc::ok;                  ///< What becomes of messages that are sent.
+  std::optional<std::uint64_t> connection;  ///< Of all sessions; none: it carries datagrams.
 
  private:
   struct Key {

@@ -92,6 +92,35 @@ TEST(RequestReplyTest, a_request_is_sent_again_with_its_number_until_its_reply_c
   EXPECT_EQ(one.outcome, Errc::ok);
 }
 
+TEST(RequestReplyTest, what_a_connection_has_taken_is_sent_again_only_when_it_has_ended) {
+  Pair pair({.give_up = 60s});
+  const SessionRef session = pair.open();
+  pair.wire[0].end.connection = 7;
+  TestCall one;
+  pair.call(session, one, "once");
+  pair.wire.pass(20s, 10ms);
+  EXPECT_EQ(pair.wire.packets.size(), 1U);
+  for (const std::uint64_t next : {0U, 8U}) {
+    pair.wire[0].end.connection = next;
+    const std::size_t before = pair.wire.packets.size();
+    pair.wire.pass(6s, 10ms);
+    EXPECT_GT(pair.wire.packets.size(), before);
+  }
+  const std::size_t copies = pair.wire.packets.size();
+  pair.wire.pass(20s, 10ms);
+  EXPECT_EQ(pair.wire.packets.size(), copies);
+  pair.wire.deliver_all();
+  EXPECT_EQ(one.outcome, Errc::ok);
+
+  TestCall two;  // it was not taken
+  pair.wire[0].end.refuses = Errc::limit_reached;
+  pair.call(session, two, "later");
+  EXPECT_TRUE(pair.wire.packets.empty());
+  pair.wire[0].end.refuses = Errc::ok;
+  pair.wire.pass(20s, 10ms);
+  EXPECT_EQ(pair.wire.packets.size(), 1U);
+}
+
 TEST(RequestReplyTest, the_pauses_grow_and_the_call_fails_when_it_gives_up) {
   Pair pair({.give_up = 10s, .initial_timeout = 100ms, .longest_timeout = 2s});
   const SessionRef session = pair.open();
