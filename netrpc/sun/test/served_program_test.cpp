@@ -6,6 +6,8 @@
 #include <latch>
 #include <map>
 #include <mutex>
+#include <span>
+#include <thread>
 
 #include "remote_fixture.h"
 
@@ -39,8 +41,12 @@ class ServedProgramTest : public testing_netpath::TwoHosts {
     EXPECT_TRUE(Conformance::export_to(*server, "counted", service_, export_options));
   }
   static shim::Principal host(std::uint32_t address) { return {.host = address}; }
+  Errc call(ServedProgram& program, std::uint32_t from, std::uint32_t number, std::span<const std::byte> arguments,
+            milliseconds limit = std::chrono::minutes(4)) {
+    return program.call(host(from), number, arguments, ServedProgram::Clock::now() + limit, work);
+  }
   Errc add(ServedProgram& program, std::uint32_t from) {
-    const Errc outcome = program.call(host(from), kAdd, XdrWriter().integer(40).integer(2).bytes(), work);
+    const Errc outcome = call(program, from, kAdd, XdrWriter().integer(40).integer(2).bytes());
     if (outcome == Errc::ok) {
       EXPECT_EQ(work.results.bytes(), XdrWriter().integer(42).bytes());
     }
@@ -95,10 +101,10 @@ TEST_F(ServedProgramTest, bindings_that_nobody_uses_end) {
 
 TEST_F(ServedProgramTest, what_cannot_be_called_is_said) {
   ServedProgram program(options);
-  EXPECT_EQ(program.call(host(1), 0, {}, work), Errc::bad_procedure);
-  EXPECT_EQ(program.call(host(1), 1000, {}, work), Errc::bad_procedure);
-  EXPECT_EQ(program.call(host(1), kOpen, XdrWriter().hyper(1).bytes(), work), Errc::bad_procedure);
-  EXPECT_EQ(program.call(host(1), kAdd, XdrWriter().word(1).bytes(), work), Errc::argument_out_of_range);
+  EXPECT_EQ(call(program, 1, 0, {}), Errc::bad_procedure);
+  EXPECT_EQ(call(program, 1, 1000, {}), Errc::bad_procedure);
+  EXPECT_EQ(call(program, 1, kOpen, XdrWriter().hyper(1).bytes()), Errc::bad_procedure);
+  EXPECT_EQ(call(program, 1, kAdd, XdrWriter().word(1).bytes()), Errc::argument_out_of_range);
   ServedOptions nobody = options;
   nobody.name = "nobody";
   ServedProgram missing(nobody);
@@ -124,6 +130,30 @@ TEST_F(ServedProgramTest, a_server_that_comes_again_is_found_again) {
   EXPECT_EQ(add(program, 1), Errc::ok);
 }
 
+TEST_F(ServedProgramTest, who_waits_behind_an_import_that_hangs_gives_up_in_time) {
+  std::latch asked{1};
+  std::latch answer{1};
+  export_options.authorise_remote = [&](const shim::Principal& from) {
+    if (from.host != 1) return Status();
+    asked.count_down();
+    answer.wait();
+    return Status();
+  };
+  server.reset();
+  start();
+  ServedProgram program(options);
+  std::thread first([&] {
+    ServedProgram::Work own;
+    const auto deadline = ServedProgram::Clock::now() + std::chrono::minutes(4);
+    (void)program.call(host(1), kAdd, XdrWriter().integer(1).integer(2).bytes(), deadline, own);
+  });
+  asked.wait();
+  EXPECT_EQ(call(program, 2, kAdd, XdrWriter().integer(1).integer(2).bytes(), milliseconds(20)), Errc::call_failed);
+  answer.count_down();
+  first.join();
+  EXPECT_TRUE(eventually([&] { return add(program, 2) == Errc::ok; }));
+}
+
 /// Whose SleepFor lasts until it is woken.
 struct Sleeper : testing_lrpc::ConformanceService {
   void SleepFor(CallContext&, std::uint32_t) { woken.wait(); }
@@ -134,9 +164,8 @@ TEST_F(ServedProgramTest, a_call_ends_with_its_limit) {
   Sleeper sleeper;
   ASSERT_TRUE(Conformance::export_to(*server, "sleeper", sleeper, export_options));
   options.name = "sleeper";
-  options.limit = milliseconds(20);
   ServedProgram program(options);
-  EXPECT_EQ(program.call(host(1), kSleepFor, XdrWriter().word(0).bytes(), work), Errc::call_failed);
+  EXPECT_EQ(call(program, 1, kSleepFor, XdrWriter().word(0).bytes(), milliseconds(20)), Errc::call_failed);
   sleeper.woken.count_down();
   server.reset();
 }
