@@ -43,7 +43,7 @@ void Compiler::generate_types(std::string_view stem, const std::string& text) {
 void Compiler::write(const Header& file) { std::ofstream(directory_ / file.name, std::ios::binary) << file.text; }
 
 std::string Compiler::compile(const std::vector<std::string>& includes, std::string_view code) {
-  return output("-fsyntax-only -fmax-errors=20 -Wall -Wextra -Wpedantic", includes, code);
+  return output("-fsyntax-only " LRPC_ERROR_LIMIT " -Wall -Wextra -Wpedantic", includes, code);
 }
 
 std::string Compiler::output(std::string_view options, const std::vector<std::string>& includes,
