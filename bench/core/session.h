@@ -93,6 +93,7 @@ void default_in_brief(Session& session);  ///< The plainest situations of it.
 void idle(Session& session);
 void bpf_cost(Session& session);
 void layers(Session& session);
+void composite(Session& session);
 void components(Session& session);
 void network(Session& session);
 void paired(Session& session);

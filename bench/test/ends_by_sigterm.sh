@@ -47,7 +47,7 @@ told_to_end() { # told_to_end TABLE: 0: it has ended in order; 1: not; 2: in ord
 }
 
 for table in default table3 table4 table5 bind instructions async figure2 matrix change scale death idle bpf layers \
-  loss network paired remote components; do
+  composite loss network paired remote components; do
   for attempt in 1 2 3; do # late once: the machine was busy
     told_to_end "$table"
     outcome=$?

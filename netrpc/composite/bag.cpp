@@ -1,0 +1,171 @@
+#include "netrpc/composite/bag.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace lrpc::netrpc::composite {
+
+ItemRef::~ItemRef() {
+  if (item_ != nullptr && --item_->references_ == 0) item_->bag_.items_.destroy(*item_);
+}
+
+// ---- attributes ----
+
+std::size_t AttributeTable::place(Declared declared, std::size_t alignment, bool integer, std::string& why_not) {
+  const auto same = std::ranges::find_if(all_, [&](const Declared& one) {
+    return one.name == declared.name &&
+           (one.owner == declared.owner || (one.seen == Visibility::of_all && declared.seen == Visibility::of_all));
+  });
+  declared.offset = (used_ + alignment - 1) / alignment * alignment;
+  if (same != all_.end()) {
+    why_not = fmt::format("attribute '{}' is {}'s already", declared.name, same->owner);
+  } else if (declared.travels == InHeader::yes && !integer) {
+    why_not = fmt::format("attribute '{}' is no integer, and cannot travel in the header", declared.name);
+  } else if (declared.offset + declared.size > Item::kAttributeBytes) {
+    why_not = fmt::format("attributes of more than {} bytes", Item::kAttributeBytes);
+  }
+  if (!why_not.empty()) return 0;
+  used_ = declared.offset + declared.size;
+  all_.push_back(std::move(declared));
+  return all_.back().offset;
+}
+
+std::size_t AttributeTable::find_public(const std::string& name, const std::string& type, std::string& why_not) const {
+  const auto found = std::ranges::find_if(
+      all_, [&](const Declared& one) { return one.name == name && one.seen == Visibility::of_all; });
+  if (found == all_.end()) {
+    why_not = fmt::format("nobody has a public attribute '{}'", name);
+  } else if (found->type != type) {
+    why_not = fmt::format("attribute '{}' of {} has another type", name, found->owner);
+  } else {
+    return found->offset;
+  }
+  return 0;
+}
+
+void AttributeTable::seal() {
+  std::vector<const Declared*> travel;
+  for (const Declared& one : all_)
+    if (one.travels == InHeader::yes) travel.push_back(&one);
+  std::ranges::sort(travel, [](const Declared* a, const Declared* b) {
+    return std::tie(a->owner, a->name) < std::tie(b->owner, b->name);
+  });
+  for (const Declared* one : travel) {
+    header_.emplace_back(one->offset, one->size);
+    header_size_ += one->size;
+  }
+}
+
+namespace {
+
+std::uint64_t native(const std::byte* at, std::size_t size) noexcept {
+  std::uint64_t value = 0;
+  static_assert(std::endian::native == std::endian::little);
+  std::memcpy(&value, at, size);
+  return value;
+}
+
+}  // namespace
+
+void AttributeTable::write_header(const Item& item, std::byte* to) const noexcept {
+  for (const auto& [offset, size] : header_) {
+    std::reverse_copy(item.attributes_.data() + offset, item.attributes_.data() + offset + size, to);
+    to += size;
+  }
+}
+
+void AttributeTable::read_header(Item& item, const std::byte* from) const noexcept {
+  for (const auto& [offset, size] : header_) {
+    std::reverse_copy(from, from + size, item.attributes_.data() + offset);
+    from += size;
+  }
+}
+
+std::string AttributeTable::describe(const Item& item) const {
+  std::string text;
+  for (const Declared& one : all_) {
+    text += fmt::format("{}{}.{} =", text.empty() ? "" : ", ", one.owner, one.name);
+    if (one.size <= sizeof(std::uint64_t)) {
+      text += fmt::format(" {}", native(item.attributes_.data() + one.offset, one.size));
+      continue;
+    }
+    for (std::size_t i = 0; i < one.size; ++i)
+      text += fmt::format(" {:02x}", static_cast<unsigned>(item.attributes_[one.offset + i]));
+  }
+  return text;
+}
+
+// ---- the bag ----
+
+SendBit Bag::add_send_bit() noexcept {
+  const std::uint64_t next = needed_ + 1;  // all bits below are given out
+  if (next == 0) return {};
+  needed_ |= next;
+  return {next};
+}
+
+ItemRef Bag::new_item(const SessionRef& session, Direction direction, Message&& message) noexcept {
+  return ItemRef(items_.make(*this, session, direction, std::move(message), needed_));
+}
+
+void Bag::insert(const ItemRef& item) noexcept {
+  if (item->in_bag_ || item->has_left_) return;
+  const ItemRef keep = item;
+  ++keep->references_;  // the bag's
+  keep->in_bag_ = true;
+  keep->next_ = first_;
+  if (first_ != nullptr) first_->previous_ = keep.get();
+  first_ = keep.get();
+  ++count_;
+  events_.raise(inserted_, Raise::synchronous, keep);
+  keep->missing_ &= ~kInsertion;
+  leave_if_ready(keep);
+}
+
+void Bag::set_send_bit(SendBit bit, const ItemRef& item) noexcept {
+  const ItemRef keep = item;
+  keep->missing_ &= ~bit.mask;
+  leave_if_ready(keep);
+}
+
+void Bag::leave_if_ready(const ItemRef& item) noexcept {
+  if (item->missing_ != 0 || !item->in_bag_ || item->has_left_) return;
+  item->has_left_ = true;
+  events_.raise(ready_, Raise::synchronous, item);
+  if (!item->in_bag_) return;
+  item->outcome_ = leave_(item);
+  erase(item);
+}
+
+void Bag::erase(const ItemRef& item) noexcept {
+  if (!item->in_bag_) return;
+  const ItemRef keep = item;
+  unlink(*keep);
+  events_.raise(deleted_, Raise::synchronous, keep);
+}
+
+void Bag::empty() noexcept {
+  while (first_ != nullptr) unlink(*ItemRef(first_));
+}
+
+void Bag::unlink(Item& item) noexcept {
+  (item.previous_ != nullptr ? item.previous_->next_ : first_) = item.next_;
+  if (item.next_ != nullptr) item.next_->previous_ = item.previous_;
+  item.next_ = item.previous_ = nullptr;
+  item.in_bag_ = false;
+  --count_;
+  --item.references_;  // the bag's; the caller has one
+}
+
+std::string Bag::describe(const Item& item) {
+  return fmt::format("{}, {} bytes, {}, {} bits missing", item.direction == Direction::up ? "up" : "down",
+                     item.message.size(),
+                     item.in_bag_     ? "in the bag"
+                     : item.has_left_ ? "gone"
+                                      : "not in the bag",
+                     std::popcount(item.missing_));
+}
+
+}  // namespace lrpc::netrpc::composite

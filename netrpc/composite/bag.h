@@ -1,0 +1,237 @@
+// The messages of a composite protocol: an unordered bag that all micro-protocols see, each message with attributes and
+// one send bit for each micro-protocol that has a say in when it leaves (Bhatti and Schlichting §3.4, §4.1).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lrpc/netrpc/message.h"
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/composite/events.h"
+#include "netrpc/src/cells.h"
+
+namespace lrpc::netrpc::composite {
+
+class Bag;
+class ItemRef;
+
+/// Which way a message goes through the graph.
+enum class Direction : std::uint8_t { up, down };
+
+/// A message in a composite protocol (the paper's CP message). Lives as long as somebody has an ItemRef to it, in the
+/// bag or not.
+class Item {
+ public:
+  static constexpr std::size_t kAttributeBytes = 192;
+
+  Item(Bag& bag, SessionRef session, Direction way, Message&& content, std::uint64_t missing) noexcept
+      : message(std::move(content)), direction(way), bag_(bag), session_(std::move(session)), missing_(missing) {}
+  Item(const Item&) = delete;
+  Item& operator=(const Item&) = delete;
+
+  Message message;  ///< Without the attributes' header. Empty once it has left.
+  const Direction direction;
+  /// That it has come through, or leaves by: the peer's.
+  [[nodiscard]] const SessionRef& session() const noexcept { return session_; }
+  [[nodiscard]] bool in_bag() const noexcept { return in_bag_; }
+  [[nodiscard]] bool has_left() const noexcept { return has_left_; }
+  /// What the layer below said when it left downwards; ok until then.
+  [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
+
+ private:
+  friend class Bag;
+  friend class ItemRef;
+  friend class AttributeTable;
+  template <class T>
+  friend class PublicAttribute;
+  template <class T>
+  friend class Attribute;
+
+  Bag& bag_;
+  const SessionRef session_;
+  std::uint64_t missing_;  ///< Send bits that are not set.
+  std::uint32_t references_ = 0;
+  bool in_bag_ = false;
+  bool has_left_ = false;
+  Errc outcome_ = Errc::ok;
+  Item* next_ = nullptr;  ///< In the bag.
+  Item* previous_ = nullptr;
+  std::array<std::byte, kAttributeBytes> attributes_{};
+};
+
+/// Shares an item. Under the monitor.
+class ItemRef {
+ public:
+  ItemRef() noexcept = default;
+  explicit ItemRef(Item* item) noexcept : item_(item) {
+    if (item_ != nullptr) ++item_->references_;
+  }
+  ItemRef(const ItemRef& other) noexcept : ItemRef(other.item_) {}
+  ItemRef(ItemRef&& other) noexcept : item_(std::exchange(other.item_, nullptr)) {}
+  ItemRef& operator=(ItemRef other) noexcept {
+    std::swap(item_, other.item_);
+    return *this;
+  }
+  ~ItemRef();
+  [[nodiscard]] Item* get() const noexcept { return item_; }
+  Item* operator->() const noexcept { return item_; }
+  Item& operator*() const noexcept { return *item_; }
+  explicit operator bool() const noexcept { return item_ != nullptr; }
+  friend bool operator==(const ItemRef& a, const ItemRef& b) noexcept { return a.item_ == b.item_; }
+
+ private:
+  Item* item_ = nullptr;
+};
+
+// ---- attributes ----
+
+/// An attribute of all messages, for whoever may read it. Zero until it is set.
+template <class T>
+class PublicAttribute {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  [[nodiscard]] T operator()(const Item& item) const noexcept {
+    T value;
+    std::memcpy(&value, item.attributes_.data() + offset_, sizeof value);
+    return value;
+  }
+
+ protected:
+  friend class AttributeTable;
+  explicit PublicAttribute(std::size_t offset) noexcept : offset_(offset) {}
+  std::size_t offset_;
+};
+/// The same for the micro-protocol that has declared it, which alone sets it.
+template <class T>
+class Attribute : public PublicAttribute<T> {
+ public:
+  void set(Item& item, T value) const noexcept {
+    std::memcpy(item.attributes_.data() + this->offset_, &value, sizeof value);
+  }
+
+ private:
+  friend class AttributeTable;
+  using PublicAttribute<T>::PublicAttribute;
+};
+
+enum class Visibility : std::uint8_t { of_owner, of_all };
+enum class InHeader : std::uint8_t { no, yes };
+
+/// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: integers
+/// in network order, in the order of their names, so that two hosts agree whatever order their graphs write.
+class AttributeTable {
+ public:
+  /// Null text: done. Else why not. `owner`: the micro-protocol's name. Only integers and enums travel.
+  template <class T>
+  [[nodiscard]] Attribute<T> declare(const std::string& owner, const std::string& name, Visibility seen,
+                                     InHeader travels, std::string& why_not) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    constexpr bool integer = (std::is_integral_v<T> || std::is_enum_v<T>)&&sizeof(T) <= 8;
+    return Attribute<T>(
+        place({owner, name, typeid(T).name(), sizeof(T), 0, seen, travels}, alignof(T), integer, why_not));
+  }
+  /// Of another micro-protocol.
+  template <class T>
+  [[nodiscard]] PublicAttribute<T> find(const std::string& name, std::string& why_not) const {
+    return PublicAttribute<T>(find_public(name, typeid(T).name(), why_not));
+  }
+  /// Nothing is declared any more.
+  void seal();
+
+  [[nodiscard]] std::size_t header_size() const noexcept { return header_size_; }
+  /// `to`, `from`: header_size() bytes.
+  void write_header(const Item& item, std::byte* to) const noexcept;
+  void read_header(Item& item, const std::byte* from) const noexcept;
+  /// "ACK.interval = 7", one behind the other; of what is no integer its bytes.
+  [[nodiscard]] std::string describe(const Item& item) const;
+
+ private:
+  struct Declared {
+    std::string owner;
+    std::string name;
+    std::string type;
+    std::size_t size = 0;
+    std::size_t offset = 0;
+    Visibility seen = Visibility::of_owner;
+    InHeader travels = InHeader::no;
+  };
+  [[nodiscard]] std::size_t place(Declared declared, std::size_t alignment, bool integer, std::string& why_not);
+  [[nodiscard]] std::size_t find_public(const std::string& name, const std::string& type, std::string& why_not) const;
+
+  std::vector<Declared> all_;
+  std::vector<std::pair<std::size_t, std::size_t>> header_;  ///< Offset and size of each that travels.
+  std::size_t used_ = 0;
+  std::size_t header_size_ = 0;
+};
+
+// ---- the bag ----
+
+/// Names a micro-protocol's bit.
+struct SendBit {
+  std::uint64_t mask = 0;
+};
+
+class Bag {
+ public:
+  /// `inserted`, `deleted` and `ready` are raised here, synchronously. `leave`: sends a message that is ready on its
+  /// way, and returns what the layer below said.
+  Bag(Events& events, const Raisable<ItemRef>& inserted, const Raisable<ItemRef>& deleted,
+      const Raisable<ItemRef>& ready, std::function<Errc(const ItemRef&)> leave)
+      : events_(events), inserted_(inserted), deleted_(deleted), ready_(ready), leave_(std::move(leave)) {}
+  Bag(const Bag&) = delete;
+  Bag& operator=(const Bag&) = delete;
+  ~Bag() { empty(); }
+
+  /// A bit that each message needs from now on. Nothing: 63 are given out already.
+  [[nodiscard]] SendBit add_send_bit() noexcept;
+
+  /// newItem. Null: there is no memory.
+  [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept;
+  /// insertItem. It leaves when all its send bits are set, at the earliest when all who handle the insertion have seen
+  /// it; then it is deleted from the bag.
+  void insert(const ItemRef& item) noexcept;
+  /// deleteItem. It does not leave any more. No effect on one that is not in the bag.
+  void erase(const ItemRef& item) noexcept;
+  /// Deletes all, without an event: what the paper's empty() does.
+  void empty() noexcept;
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  /// setSendBit.
+  void set_send_bit(SendBit bit, const ItemRef& item) noexcept;
+  /// sprintItem: "down, 12 bytes, in the bag, 1 bit missing", without attributes.
+  [[nodiscard]] static std::string describe(const Item& item);
+  /// Calls visit(ItemRef) for each; it may insert and erase.
+  template <class Visit>
+  void for_each(Visit visit) {
+    std::vector<ItemRef> all;
+    all.reserve(count_);
+    for (Item* one = first_; one != nullptr; one = one->next_) all.emplace_back(one);
+    for (const ItemRef& one : all)
+      if (one->in_bag_) visit(one);
+  }
+
+ private:
+  friend class ItemRef;
+  static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own bit: all have seen the insertion.
+  void unlink(Item& item) noexcept;
+  void leave_if_ready(const ItemRef& item) noexcept;
+
+  Events& events_;
+  const Raisable<ItemRef>& inserted_;
+  const Raisable<ItemRef>& deleted_;
+  const Raisable<ItemRef>& ready_;
+  const std::function<Errc(const ItemRef&)> leave_;
+  Cells<Item> items_;
+  Item* first_ = nullptr;
+  std::size_t count_ = 0;
+  std::uint64_t needed_ = kInsertion;
+};
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,222 @@
+#include "netrpc/composite/composite.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "netrpc/src/header_room.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+/// Inserts every message (§3.4).
+class Verify final : public MicroProtocol {
+ public:
+  explicit Verify(MicroParts& parts) : parts_(parts) {
+    const auto insert = [this](const Entering& entering) {
+      if (const ItemRef item = parts_.item_of(entering)) parts_.bag().insert(item);
+    };
+    parts_.handle(kMessagePoppedToCp, insert);
+    parts_.handle(kMessagePushedToCp, insert);
+  }
+
+ private:
+  MicroParts parts_;
+};
+
+MicroKind verify_kind() {
+  MicroKind kind;
+  kind.name = "VERIFY";
+  kind.summary = "inserts every message";
+  kind.imports = {kMessagePoppedToCp.name, kMessagePushedToCp.name};
+  kind.verifies = true;
+  kind.make = [](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
+    return std::unique_ptr<MicroProtocol>(std::make_unique<Verify>(parts));
+  };
+  return kind;
+}
+
+}  // namespace
+
+// ---- MicroParts ----
+
+Host& MicroParts::host() const noexcept { return framework_.host(); }
+Events& MicroParts::events() const noexcept { return framework_.events(); }
+Bag& MicroParts::bag() const noexcept { return framework_.bag(); }
+AttributeTable& MicroParts::attributes() const noexcept { return framework_.attributes(); }
+ItemRef MicroParts::item_of(const Entering& entering) noexcept { return framework_.item_of(entering); }
+
+void MicroParts::fail(const std::string& why) { framework_.errors_.push_back(kind_.name + ": " + why); }
+
+bool MicroParts::may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb) {
+  if (std::ranges::find(declared, event) != declared.end()) return true;
+  fail(fmt::format("its kind does not {} event '{}'", verb, event));
+  return false;
+}
+
+SendBit MicroParts::send_bit() {
+  const SendBit bit = bag().add_send_bit();
+  if (bit.mask == 0) fail("more than 63 micro-protocols have a say in when messages leave");
+  return bit;
+}
+
+void MicroParts::later(std::function<void(MicroParts&)> look) {
+  framework_.later_.emplace_back([parts = *this, look = std::move(look)]() mutable { look(parts); });
+}
+
+// ---- Framework ----
+
+Framework::Framework(Host& host, std::string name, Protocol& below)
+    : TransparentProtocol(host, std::move(name), below),
+      events_(host),
+      popped_to_(*events_.find<Entering>(std::string(kMessagePoppedToCp.name))),
+      popped_from_(*events_.find<ItemRef>(std::string(kMessagePoppedFromCp.name))),
+      pushed_to_(*events_.find<Entering>(std::string(kMessagePushedToCp.name))),
+      pushed_from_(*events_.find<ItemRef>(std::string(kMessagePushedFromCp.name))),
+      bag_(events_, *events_.find<ItemRef>(std::string(kMessageInsertedIntoBag.name)),
+           *events_.find<ItemRef>(std::string(kMessageDeletedFromBag.name)),
+           *events_.find<ItemRef>(std::string(kMessageReadyToBeSent.name)),
+           [this](const ItemRef& item) { return leave(item); }) {}
+
+Framework::~Framework() {
+  events_.clear();
+  micro_protocols_.clear();
+}
+
+Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name, Protocol& below,
+                                                   std::vector<Part> parts) {
+  const auto failed = [&](const std::vector<std::string>& errors) {
+    return Error{Errc::invalid_argument, fmt::format("{}: {}", name, fmt::join(errors, "; "))};
+  };
+  if (std::ranges::none_of(parts, [](const Part& part) { return part.kind.verifies; }))
+    parts.push_back({verify_kind()});
+  std::vector<const MicroKind*> kinds;
+  for (const Part& part : parts) kinds.push_back(&part.kind);
+  if (const auto errors = check_composition(kinds); !errors.empty()) return failed(errors);
+
+  std::unique_ptr<Framework> made(new Framework(host, name, below));
+  for (Part& part : parts) made->parts_.push_back(std::move(part));
+  for (const Part& part : made->parts_) {
+    MicroParts for_it(*made, part.kind, part.options);
+    auto micro = part.kind.make(for_it);
+    if (!micro) return Error{micro.code(), fmt::format("{}: {}: {}", name, part.kind.name, micro.error().message())};
+    made->micro_protocols_.push_back(std::move(micro).value());
+  }
+  for (const auto& look : made->later_) look();
+  made->later_.clear();
+  if (!made->errors_.empty()) return failed(made->errors_);
+  made->attributes_.seal();
+  made->events_.shuffle();
+  return made;
+}
+
+ItemRef Framework::item_of(const Entering& entering) noexcept {
+  Message& message = *entering.message;
+  const std::size_t size = entering.direction == Direction::up ? attributes_.header_size() : 0;
+  std::byte scratch[Item::kAttributeBytes];
+  const std::byte* const header = message.pop(size, scratch);
+  if (header == nullptr && size != 0) {
+    ++counted.malformed;
+    return {};
+  }
+  ItemRef item = bag_.new_item(entering.session, entering.direction, Message());
+  if (!item) return {};
+  if (size != 0) attributes_.read_header(*item, header);
+  item->message = std::move(message);
+  if (entered_ != nullptr && entering.direction == Direction::down) *std::exchange(entered_, nullptr) = item;
+  return item;
+}
+
+Errc Framework::pass_push(TransparentSession& session, Message message) noexcept {
+  ItemRef item;
+  {
+    const Events::Turn turn(events_);
+    ItemRef* const outer = std::exchange(entered_, &item);
+    events_.raise(pushed_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::down});
+    entered_ = outer;
+  }
+  if (item) return item->outcome();
+  ++counted.refused;
+  return Errc::limit_reached;
+}
+
+void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
+  ++counted.received;
+  const Events::Turn turn(events_);
+  events_.raise(popped_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::up});
+}
+
+Errc Framework::leave(const ItemRef& item) noexcept {
+  auto& session = static_cast<TransparentSession&>(*item->session());
+  Errc outcome = Errc::ok;
+  if (item->direction == Direction::up) {
+    TransparentProtocol::pass_demux(session, std::move(item->message));
+    events_.raise(popped_from_, Raise::synchronous, item);
+    return outcome;
+  }
+  if (item->message.pool() == nullptr) item->message = Message(host().pool());
+  if (const std::size_t size = attributes_.header_size(); size != 0) {
+    std::byte* const to = item->message.push(size);
+    if (to == nullptr) return Errc::limit_reached;
+    attributes_.write_header(*item, to);
+  }
+  outcome = TransparentProtocol::pass_push(session, std::move(item->message));
+  ++counted.sent;
+  events_.raise(pushed_from_, Raise::synchronous, item);
+  return outcome;
+}
+
+Errc Framework::pass_control(TransparentSession& session, control::Request& request) noexcept {
+  return less_header(TransparentProtocol::pass_control(session, request), request, attributes_.header_size());
+}
+
+std::string Framework::describe(const Item& item) const {
+  const std::string attributes = attributes_.describe(item);
+  return Bag::describe(item) + (attributes.empty() ? "" : "; " + attributes);
+}
+
+std::string Framework::describe_bag() {
+  std::string text;
+  bag_.for_each([&](const ItemRef& item) { text += describe(*item) + "\n"; });
+  return text;
+}
+
+// ---- the check ----
+
+std::vector<std::string> check_composition(const std::vector<const MicroKind*>& kinds) {
+  constexpr std::string_view kPredefined[] = {
+      kMessagePoppedToCp.name,      kMessagePoppedFromCp.name,   kMessagePushedToCp.name,   kMessagePushedFromCp.name,
+      kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kMessageReadyToBeSent.name};
+  std::vector<std::string> errors;
+  const auto there = [&](std::string_view name) {
+    return std::ranges::any_of(kinds, [&](const MicroKind* one) { return one->name == name; });
+  };
+  const auto exporter = [&](std::string_view event) {
+    return std::ranges::find_if(
+        kinds, [&](const MicroKind* one) { return std::ranges::find(one->exports, event) != one->exports.end(); });
+  };
+  for (auto at = kinds.begin(); at != kinds.end(); ++at) {
+    const MicroKind& kind = **at;
+    const auto before = [&](const auto& is_so) { return std::find_if(kinds.begin(), at, is_so) != at; };
+    if (before([&](const MicroKind* one) { return one->name == kind.name; }))
+      errors.push_back(fmt::format("{} is there twice, take one out", kind.name));
+    if (kind.verifies && before([](const MicroKind* one) { return one->verifies; }))
+      errors.push_back(fmt::format("{} verifies messages, and another one does already, take one out", kind.name));
+    for (const std::string_view event : kind.exports)
+      if (exporter(event) < at || std::ranges::find(kPredefined, event) != std::end(kPredefined))
+        errors.push_back(fmt::format("{} exports event '{}', which another one exports already", kind.name, event));
+    for (const std::string_view event : kind.imports)
+      if (exporter(event) == kinds.end() && std::ranges::find(kPredefined, event) == std::end(kPredefined))
+        errors.push_back(fmt::format("{} handles event '{}', which nobody exports, add who does, or take {} out",
+                                     kind.name, event, kind.name));
+    for (const auto& any : kind.needs)
+      if (std::ranges::none_of(any, there))
+        errors.push_back(fmt::format("{} needs {}, add it", kind.name, fmt::join(any, " or ")));
+    for (const std::string_view other : kind.excludes)
+      if (there(other)) errors.push_back(fmt::format("{} and {} exclude each other, take one out", kind.name, other));
+  }
+  return errors;
+}
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,63 @@
+// A composite protocol: to the graph a datagram protocol like any other, inside micro-protocols in a framework of
+// events and a bag of messages (Bhatti and Schlichting §3.4). Push style: messages go through, and none waits for
+// another.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/micro_protocol.h"
+#include "netrpc/src/transparent_layer.h"
+
+namespace lrpc::netrpc::composite {
+
+/// A micro-protocol of a composition.
+struct Part {
+  MicroKind kind;
+  Options options{};
+};
+
+/// What micro-protocols have in common: the events, the bag and the attributes of one composite protocol.
+class Framework final : public TransparentProtocol {
+ public:
+  /// Over `below`, a datagram service. Without a part that verifies, the framework's own VERIFY does: it inserts every
+  /// message. Errors: invalid_argument (check_composition(); a part that does not do as its kind says), those of the
+  /// parts. Inside the monitor.
+  static Result<std::unique_ptr<Framework>> make(Host& host, std::string name, Protocol& below,
+                                                 std::vector<Part> parts);
+  ~Framework() override;
+
+  [[nodiscard]] Events& events() noexcept { return events_; }
+  [[nodiscard]] Bag& bag() noexcept { return bag_; }
+  [[nodiscard]] AttributeTable& attributes() noexcept { return attributes_; }
+  /// printBag: a line an item.
+  [[nodiscard]] std::string describe_bag();
+  [[nodiscard]] std::string describe(const Item& item) const;
+
+  [[nodiscard]] Errc pass_push(TransparentSession& session, Message message) noexcept override;
+  void pass_demux(TransparentSession& session, Message message) noexcept override;
+  [[nodiscard]] Errc pass_control(TransparentSession& session, control::Request& request) noexcept override;
+
+ private:
+  friend class MicroParts;
+  Framework(Host& host, std::string name, Protocol& below);
+  [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
+  [[nodiscard]] Errc leave(const ItemRef& item) noexcept;
+
+  Events events_;
+  const Raisable<Entering>& popped_to_;
+  const Raisable<ItemRef>& popped_from_;
+  const Raisable<Entering>& pushed_to_;
+  const Raisable<ItemRef>& pushed_from_;
+  AttributeTable attributes_;
+  Bag bag_;
+  std::deque<Part> parts_;  ///< Their kinds stay where they are.
+  std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;
+  std::vector<std::function<void()>> later_;
+  std::vector<std::string> errors_;  ///< Of the parts, while they are made.
+  ItemRef* entered_ = nullptr;       ///< Where the item of the message that is being pushed goes.
+};
+
+}  // namespace lrpc::netrpc::composite

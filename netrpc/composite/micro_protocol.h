@@ -1,0 +1,138 @@
+// Micro-protocols: objects of one property each, that a composite protocol is put together from (Bhatti and Schlichting
+// §3.2). A kind says, for the check before anything runs, what it handles, raises, needs and excludes; an object says
+// the same to the framework when it is made, and is held to it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/netrpc/graph.h"
+#include "netrpc/composite/bag.h"
+#include "netrpc/composite/events.h"
+
+namespace lrpc::netrpc::composite {
+
+class Framework;
+
+/// A message on its way into the composite protocol (the paper's xMsg): for those who handle its arrival, while they
+/// do.
+struct Entering {
+  Message* message = nullptr;
+  SessionRef session;
+  Direction direction = Direction::up;
+};
+
+// ---- events that the framework raises (§3.3) ----
+
+inline constexpr EventName<Entering> kMessagePoppedToCp{"Message_Popped_To_CP"};
+inline constexpr EventName<ItemRef> kMessagePoppedFromCp{"Message_Popped_From_CP"};
+inline constexpr EventName<Entering> kMessagePushedToCp{"Message_Pushed_To_CP"};
+inline constexpr EventName<ItemRef> kMessagePushedFromCp{"Message_Pushed_From_CP"};
+inline constexpr EventName<ItemRef> kMessageInsertedIntoBag{"Message_Inserted_Into_Bag"};
+inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From_Bag"};
+inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
+
+/// A micro-protocol of one composite protocol. Its handlers hold it; it is destroyed before the framework is.
+class MicroProtocol {
+ public:
+  MicroProtocol() = default;
+  MicroProtocol(const MicroProtocol&) = delete;
+  MicroProtocol& operator=(const MicroProtocol&) = delete;
+  virtual ~MicroProtocol() = default;
+};
+
+class MicroParts;
+
+struct MicroKind {
+  std::string name{};  ///< In capitals: MEMBERSHIP.
+  std::string summary{};
+  std::vector<std::string_view> exports{};  ///< Events that it declares, and alone raises.
+  std::vector<std::string_view> imports{};  ///< Events of others, or of the framework, that it handles.
+  /// Of each list one must be there, too.
+  std::vector<std::vector<std::string_view>> needs{};
+  std::vector<std::string_view> excludes{};  ///< None of these may be.
+  bool verifies = false;                     ///< In the place of the framework's VERIFY.
+  std::vector<OptionDescription> options{};
+  std::function<Result<std::unique_ptr<MicroProtocol>>(MicroParts&)> make{};
+};
+
+/// What is wrong with a composition, each with what to do; empty: nothing. A pure function.
+[[nodiscard]] std::vector<std::string> check_composition(const std::vector<const MicroKind*>& kinds);
+
+/// What a micro-protocol is made from, and says what it will do to. What it may not, or what contradicts another one's
+/// declarations, makes the composition fail.
+class MicroParts {
+ public:
+  MicroParts(Framework& framework, const MicroKind& kind, const Options& given) noexcept
+      : options(given), framework_(framework), kind_(kind) {}
+
+  const Options& options;
+  [[nodiscard]] Host& host() const noexcept;
+  [[nodiscard]] Events& events() const noexcept;
+  [[nodiscard]] Bag& bag() const noexcept;
+
+  /// Handles an event that the kind imports. `guard`: only where it says so.
+  template <class... Parameters>
+  void handle(const EventName<Parameters...>& event, typename Raisable<Parameters...>::Handler handler,
+              std::type_identity_t<typename Raisable<Parameters...>::Guard> guard = nullptr) {
+    if (!may(kind_.imports, event.name, "import")) return;
+    if (auto* const known = find<Parameters...>(std::string(event.name)))
+      known->add(std::move(handler), std::move(guard));
+  }
+  /// An event that the kind exports, to raise it.
+  template <class... Parameters>
+  [[nodiscard]] const Raisable<Parameters...>* exported(const EventName<Parameters...>& event) {
+    return may(kind_.exports, event.name, "export") ? find<Parameters...>(std::string(event.name)) : nullptr;
+  }
+  /// An event of its own, which nobody else can handle or raise.
+  template <class... Parameters>
+  [[nodiscard]] const Raisable<Parameters...>* own(
+      const EventName<Parameters...>& event, std::type_identity_t<typename Raisable<Parameters...>::Handler> handler) {
+    auto* const known = find<Parameters...>(kind_.name + "." + std::string(event.name));
+    if (known != nullptr) known->add(std::move(handler), nullptr);
+    return known;
+  }
+  template <class T>
+  [[nodiscard]] Attribute<T> attribute(const std::string& name, Visibility seen = Visibility::of_owner,
+                                       InHeader travels = InHeader::no) {
+    std::string why_not;
+    const Attribute<T> made = attributes().declare<T>(kind_.name, name, seen, travels, why_not);
+    if (!why_not.empty()) fail(why_not);
+    return made;
+  }
+  /// From now on no message leaves before this micro-protocol has set the bit.
+  [[nodiscard]] SendBit send_bit();
+  /// Runs `look` when all micro-protocols have been made: for what others declare.
+  void later(std::function<void(MicroParts&)> look);
+  /// In later(): another one's attribute.
+  template <class T>
+  [[nodiscard]] PublicAttribute<T> public_attribute(const std::string& name) {
+    std::string why_not;
+    const PublicAttribute<T> found = attributes().find<T>(name, why_not);
+    if (!why_not.empty()) fail(why_not);
+    return found;
+  }
+
+  /// The item of a message that enters, with the attributes of its header. Null: it has none such, or there is no
+  /// memory.
+  [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
+
+ private:
+  template <class... Parameters>
+  [[nodiscard]] Raisable<Parameters...>* find(const std::string& name) {
+    auto* const known = events().find<Parameters...>(name);
+    if (known == nullptr) fail("event '" + name + "' has other parameters");
+    return known;
+  }
+  [[nodiscard]] bool may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb);
+  [[nodiscard]] AttributeTable& attributes() const noexcept;
+  void fail(const std::string& why);
+
+  Framework& framework_;
+  const MicroKind& kind_;
+};
+
+}  // namespace lrpc::netrpc::composite

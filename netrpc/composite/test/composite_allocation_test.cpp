@@ -1,0 +1,91 @@
+// In the steady state a message through a composite protocol allocates nothing: no item, no raise, no timer.
+#include <gtest/gtest.h>
+
+#include "netrpc/composite/composite.h"
+#include "netrpc/sim/test/counted_allocations.h"
+#include "netrpc/sim/test_hosts.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr EventName<ItemRef, int> kTimeout{"Timeout"};
+
+/// Does of everything something with each message.
+class Busy final : public MicroProtocol {
+ public:
+  explicit Busy(MicroParts& given)
+      : parts_(given), number_(given.attribute<int>("number", Visibility::of_all, InHeader::yes)) {
+    bit_ = given.send_bit();
+    const auto* const timeout = given.own(kTimeout, [](const ItemRef&, int) {});
+    parts_.handle(kMessageInsertedIntoBag, [this, timeout](const ItemRef& item) {
+      number_.set(*item, 1);
+      (void)parts_.events().set_timer(*timeout, 1us, Repeat::once, item, 2);
+      parts_.events().cancel_timer(parts_.events().set_timer(*timeout, 1s, Repeat::periodic, item, 3));
+      parts_.events().raise(*timeout, Raise::asynchronous, item, 4);
+      parts_.bag().set_send_bit(bit_, item);
+    });
+  }
+
+ private:
+  MicroParts parts_;
+  Attribute<int> number_;
+  SendBit bit_;
+};
+
+class Counter final : public Protocol {
+ public:
+  explicit Counter(Host& host) : Protocol(host, "counter") {}
+  Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
+  void demux(Session& /*lower*/, Message /*message*/) noexcept override { ++received; }
+  std::uint64_t received = 0;
+};
+
+TEST(CompositeAllocations, there_are_none_in_the_steady_state) {
+  SimHosts net(2);
+  Framework* layer[2] = {};
+  Counter* top[2] = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    MicroKind kind;
+    kind.name = "BUSY";
+    kind.imports = {kMessageInsertedIntoBag.name};
+    kind.make = [](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
+      return std::unique_ptr<MicroProtocol>(std::make_unique<Busy>(parts));
+    };
+    {
+      const Shepherd inside(net[i].monitor());
+      auto made = Framework::make(net[i].host(), "cp", net[i].ip(), {{kind}});
+      ASSERT_TRUE(made) << made.error().message();
+      layer[i] = made->get();
+      net[i].own(*std::move(made));
+    }
+    top[i] = &net[i].add<Counter>();
+    const Shepherd inside(net[i].monitor());
+    ASSERT_TRUE(layer[i]->open_enable(*top[i], SimHosts::anyone()));
+  }
+  SessionRef session;
+  {
+    const Shepherd inside(net[0].monitor());
+    session = *layer[0]->open(*top[0], net.to(1));
+  }
+  const auto send = [&](int messages) {
+    for (int i = 0; i < messages; ++i) {
+      {
+        const Shepherd inside(net[0].monitor());
+        EXPECT_EQ(session->push(net.message(0, "x")), Errc::ok);
+      }
+      net.world.run_for(100us);
+    }
+  };
+  send(1000);
+  const std::uint64_t before = allocations_so_far();
+  const std::uint64_t received = top[1]->received;
+  send(1000);
+  EXPECT_EQ(allocations_so_far(), before);
+  EXPECT_GT(top[1]->received, received + 900);
+  session = {};
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
