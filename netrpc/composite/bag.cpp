@@ -112,8 +112,8 @@ ItemRef Bag::new_item(const SessionRef& session, Direction direction, Message&& 
 
 void Bag::insert(const ItemRef& item) noexcept {
   if (item->in_bag_ || item->has_left_) return;
-  const ItemRef keep = item;
-  ++keep->references_;  // the bag's
+  const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
+  ++keep->references_;             // the bag's
   keep->in_bag_ = true;
   keep->next_ = first_;
   if (first_ != nullptr) first_->previous_ = keep.get();
@@ -125,7 +125,7 @@ void Bag::insert(const ItemRef& item) noexcept {
 }
 
 void Bag::set_send_bit(SendBit bit, const ItemRef& item) noexcept {
-  const ItemRef keep = item;
+  const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
   keep->missing_ &= ~bit.mask;
   leave_if_ready(keep);
 }
@@ -141,7 +141,7 @@ void Bag::leave_if_ready(const ItemRef& item) noexcept {
 
 void Bag::erase(const ItemRef& item) noexcept {
   if (!item->in_bag_) return;
-  const ItemRef keep = item;
+  const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
   unlink(*keep);
   events_.raise(deleted_, Raise::synchronous, keep);
 }
