@@ -124,7 +124,7 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   if (!item) return {};
   if (size != 0) attributes_.read_header(*item, header);
   item->message = std::move(message);
-  if (entered_ != nullptr && entering.direction == Direction::down) *std::exchange(entered_, nullptr) = item;
+  if (entering.becomes != nullptr) *entering.becomes = item;
   return item;
 }
 
@@ -132,9 +132,7 @@ Errc Framework::pass_push(TransparentSession& session, Message message) noexcept
   ItemRef item;
   {
     const Events::Turn turn(events_);
-    ItemRef* const outer = std::exchange(entered_, &item);
-    events_.raise(pushed_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::down});
-    entered_ = outer;
+    events_.raise(pushed_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::down, &item});
   }
   if (item) return item->outcome();
   ++counted.refused;
@@ -144,7 +142,7 @@ Errc Framework::pass_push(TransparentSession& session, Message message) noexcept
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
   ++counted.received;
   const Events::Turn turn(events_);
-  events_.raise(popped_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::up});
+  events_.raise(popped_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::up, nullptr});
 }
 
 Errc Framework::leave(const ItemRef& item) noexcept {

@@ -57,7 +57,6 @@ class Framework final : public TransparentProtocol {
   std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;
   std::vector<std::function<void()>> later_;
   std::vector<std::string> errors_;  ///< Of the parts, while they are made.
-  ItemRef* entered_ = nullptr;       ///< Where the item of the message that is being pushed goes.
 };
 
 }  // namespace lrpc::netrpc::composite

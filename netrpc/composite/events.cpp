@@ -6,7 +6,6 @@ namespace lrpc::netrpc::composite {
 
 void Events::clear() noexcept {
   while (first_ != nullptr) deferred_.destroy(*std::exchange(first_, first_->next));
-  last_ = nullptr;
   waiting_timers_.for_each([this](const TimerKey&, Timer* timer) { timers_.destroy(*timer); });
   waiting_timers_.clear();
 }
@@ -15,13 +14,29 @@ void Events::shuffle() {
   for (const auto& [name, event] : events_) event->shuffle([this] { return host_.random(); });
 }
 
-void Events::run_deferred() noexcept {
-  while (first_ != nullptr) {
-    Deferred& next = *first_;
-    first_ = next.next;
-    if (first_ == nullptr) last_ = nullptr;
-    activations_ += next.what.run();
-    deferred_.destroy(next);
+bool Events::defer(Deferred* later) noexcept {
+  if (later == nullptr) return false;
+  Deferred** end = &first_;  // few wait
+  while (*end != nullptr) end = &(*end)->next;
+  *end = later;
+  return true;
+}
+
+bool Events::outermost(const Turn& turn) const noexcept {
+  for (const Turn* other = turns_; other != nullptr; other = other->others_)
+    if (other != &turn && other->thread_ == turn.thread_) return false;
+  return true;
+}
+
+void Events::run_deferred(std::thread::id thread) noexcept {
+  for (;;) {
+    Deferred** next = &first_;
+    while (*next != nullptr && (*next)->raised_in != thread) next = &(*next)->next;
+    if (*next == nullptr) return;
+    Deferred& one = **next;
+    *next = one.next;
+    activations_ += one.what.run();
+    deferred_.destroy(one);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
@@ -141,11 +142,7 @@ class Events {
       activations_ += event.run(parameters...);
       return true;
     }
-    Deferred* const later = deferred_.make(event, parameters...);
-    if (later == nullptr) return false;
-    *(last_ == nullptr ? &first_ : &last_->next) = later;
-    last_ = later;
-    return true;
+    return defer(deferred_.make(event, parameters...));
   }
 
   /// 0: none.
@@ -159,19 +156,28 @@ class Events {
   /// It will not be raised any more. No effect on one that is over.
   void cancel_timer(TimerId timer) noexcept;
 
-  /// What comes from outside runs in one; at the end of the outermost what was raised asynchronously runs.
+  /// What comes from outside runs in one; at the end of a thread's outermost what it has raised asynchronously runs. A
+  /// thread may let the monitor go in its turn, and others have theirs meanwhile.
   class Turn {
    public:
-    explicit Turn(Events& events) noexcept : events_(events) { ++events_.depth_; }
+    explicit Turn(Events& events) noexcept : events_(events), others_(events.turns_) {
+      if (others_ != nullptr) others_->newer_ = this;
+      events_.turns_ = this;
+    }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ~Turn() {
-      if (events_.depth_ == 1) events_.run_deferred();
-      --events_.depth_;
+      if (events_.outermost(*this)) events_.run_deferred(thread_);
+      (newer_ != nullptr ? newer_->others_ : events_.turns_) = others_;
+      if (others_ != nullptr) others_->newer_ = newer_;
     }
 
    private:
+    friend class Events;
     Events& events_;
+    const std::thread::id thread_ = std::this_thread::get_id();
+    Turn* others_;  ///< That began before this one and have not ended.
+    Turn* newer_ = nullptr;
   };
 
   [[nodiscard]] std::uint64_t raised() const noexcept { return raised_; }
@@ -183,6 +189,7 @@ class Events {
     template <class... Arguments>
     explicit Deferred(const Arguments&... arguments) noexcept : what(arguments...) {}
     Waiting what;
+    const std::thread::id raised_in = std::this_thread::get_id();
     Deferred* next = nullptr;
   };
   struct Timer {
@@ -202,17 +209,18 @@ class Events {
   };
   [[nodiscard]] TimerId begin(Timer* timer) noexcept;
   void expired(Timer& timer) noexcept;
-  void run_deferred() noexcept;
+  bool defer(Deferred* later) noexcept;
+  [[nodiscard]] bool outermost(const Turn& turn) const noexcept;
+  void run_deferred(std::thread::id thread) noexcept;
 
   Host& host_;
   std::map<std::string, std::unique_ptr<EventBase>, std::less<>> events_;
   Cells<Deferred> deferred_;
   Deferred* first_ = nullptr;
-  Deferred* last_ = nullptr;
+  Turn* turns_ = nullptr;
   Cells<Timer> timers_;
   Map<TimerKey, Timer*> waiting_timers_;
   TimerId last_timer_ = 0;
-  unsigned depth_ = 0;
   std::uint64_t raised_ = 0;
   std::uint64_t activations_ = 0;
 };

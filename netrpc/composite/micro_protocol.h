@@ -23,6 +23,7 @@ struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
+  ItemRef* becomes = nullptr;  ///< Where the framework wants to know its item.
 };
 
 // ---- events that the framework raises (§3.3) ----

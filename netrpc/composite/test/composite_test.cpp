@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "netrpc/sim/test_hosts.h"
@@ -409,6 +410,22 @@ TEST(CompositeEvents, raised_asynchronously_come_when_what_runs_has_ended_in_the
     EXPECT_EQ(alone.said, (Said{"inner 11", "outer 10"}));
   }
   EXPECT_EQ(alone.said, (Said{"inner 11", "outer 10", "inner 10", "inner 21", "outer 20", "inner 20"}));
+}
+
+TEST(CompositeEvents, of_a_thread_do_not_wait_for_another_one_that_has_let_the_monitor_go) {
+  Alone alone;
+  const auto& event = alone.event("E", alone.says(""));
+  {
+    const Events::Turn turn(alone.events);
+    alone.events.raise(event, Raise::asynchronous, 1);
+    std::thread([&] {
+      const Events::Turn its(alone.events);
+      alone.events.raise(event, Raise::asynchronous, 2);
+      alone.events.raise(event, Raise::asynchronous, 3);
+    }).join();
+    EXPECT_EQ(alone.said, (Said{"2", "3"}));
+  }
+  EXPECT_EQ(alone.said, (Said{"2", "3", "1"}));
 }
 
 TEST(CompositeEvents, come_by_timers_once_or_again_until_they_are_cancelled) {

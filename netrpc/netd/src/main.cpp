@@ -129,8 +129,7 @@ void open_log(const std::string& level) {
   spdlog::set_default_logger(logger);
 }
 
-/// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.
-lrpc::Status choose_graph(CommandLine& line) {
+lrpc::Status read_exports_to_sun(CommandLine& line) {
   DaemonOptions& daemon = line.daemon;
   for (const std::string& text : line.sun) {
     auto parsed = lrpc::netd::parse_sun_export(text);
@@ -141,6 +140,13 @@ lrpc::Status choose_graph(CommandLine& line) {
                            fmt::format("--sun: '{}' and '{}' are one program", other.name, parsed->name)};
     daemon.sun.push_back(*std::move(parsed));
   }
+  return {};
+}
+
+/// The text of the graph, and what it is called in errors. Errors: those of reading it, and of finding the interface.
+lrpc::Status choose_graph(CommandLine& line) {
+  DaemonOptions& daemon = line.daemon;
+  if (auto read = read_exports_to_sun(line); !read) return read;
   if (!daemon.sun.empty())
     daemon.sun_port =
         static_cast<std::uint16_t>(line.sun_port != 0 || !line.graph_file.empty() ? line.sun_port : kSunPort);
@@ -182,6 +188,7 @@ lrpc::Status choose_graph(CommandLine& line) {
 /// --check and --picture: a file's graph, or the built-in one.
 int check(CommandLine& line) {
   if (!line.graph_file.empty()) {
+    if (auto read = read_exports_to_sun(line); !read) return complain(read.error().message());
     const auto picture = line.picture.empty()    ? netrpc::GraphPicture::none
                          : line.picture == "svg" ? netrpc::GraphPicture::svg
                                                  : netrpc::GraphPicture::text;

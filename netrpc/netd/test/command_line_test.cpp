@@ -87,6 +87,8 @@ TEST(NetdCommandLine, serves_sun_rpc_only_where_the_graph_can) {
     EXPECT_EQ(refused.status, 1) << wrong;
     EXPECT_NE(refused.output.find("--sun: '" + wrong + "': write NAME=PROGRAM"), std::string::npos) << refused.output;
   }
+  const Ran checked = run(kNetd + " --check --graph " + file + " --sun files=0");
+  EXPECT_EQ(checked.status, 1) << checked.output;
   const Ran twice = run(kNetd + " --insecure --udp --address 127.0.0.1 --check --sun a=5 b=5/2 c=0x5/2");
   EXPECT_EQ(twice.status, 1);
   EXPECT_NE(twice.output.find("'b' and 'c' are one program"), std::string::npos) << twice.output;
