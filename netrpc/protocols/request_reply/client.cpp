@@ -59,10 +59,12 @@ Errc ClientEnd::transmit() noexcept {
   return outcome;
 }
 
-/// Of the layer below, if it has such: it loses nothing but with all that follows.
+/// Of the layer below, if it has such: it loses nothing but with all that follows. One that has none is asked once.
 std::uint64_t ClientEnd::connection() noexcept {
+  if (!connects_) return 0;
   control::Request request = control::Connection{};
-  return lower_->control(request) == Errc::ok ? std::get<control::Connection>(request).number : 0;
+  connects_ = lower_->control(request) == Errc::ok;
+  return connects_ ? std::get<control::Connection>(request).number : 0;
 }
 
 void ClientEnd::repeat_later() noexcept {

@@ -41,6 +41,7 @@ class ClientEnd final : public Session {
   std::uint32_t xid_ = 0;
   unsigned sent_ = 0;          ///< Copies of the request.
   unsigned pauses_ = 0;        ///< After each of which one more is sent, if that can be of use.
+  bool connects_ = true;       ///< As far as is known, the layer below has connections.
   std::uint64_t sent_by_ = 0;  ///< The connection that has the last one; 0: there are none, or it was not taken.
   bool aborts_ = false;        ///< The deadline is the caller's: at it the call is aborted. Else it is ours, and fails.
   Time sent_at_{};             ///< When the first of them was sent,
