@@ -42,11 +42,12 @@ class ServedProgram {
 
   explicit ServedProgram(ServedOptions options) : options_(std::move(options)) {}
 
-  /// Calls procedure `number` with hostile `arguments` for `from`; what it returned is then in `work.results`. Blocks for
-  /// as long as the procedure runs, at most until `deadline`; before that as long as an import takes, if `from` has no
-  /// binding yet: others for that program wait meanwhile, and share a failure that all would have. At a server that has ended and been started again it tries once more. Errors: name_unknown (nobody
-  /// exports the name), bad_procedure (there is none of that number, or it passes handles), argument_out_of_range (the
-  /// arguments are not the procedure's), call_failed (anything else).
+  /// Calls procedure `number` with hostile `arguments` for `from`; what it returned is then in `work.results`. Blocks
+  /// for as long as the procedure runs, at most until `deadline`; before that as long as an import takes, if `from`
+  /// has no binding yet: others for that program wait meanwhile, and share a failure that all would have. At a server
+  /// that has ended and been started again it tries once more. Errors: name_unknown (nobody exports the name),
+  /// bad_procedure (there is none of that number, or it passes handles), argument_out_of_range (the arguments are not
+  /// the procedure's), call_failed (anything else).
   [[nodiscard]] Errc call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
                           Clock::time_point deadline, Work& work) noexcept;
   /// Ends the bindings that have not been used for options.forget. May wait for the library's watcher.
