@@ -61,9 +61,7 @@ cp::MicroKind acknowledge_kind() {
   cp::MicroKind kind;
   kind.name = "ACKNOWLEDGE";
   kind.imports = {cp::kMessagePoppedFromCp.name};
-  kind.make = [](cp::MicroParts& parts) -> Result<std::unique_ptr<cp::MicroProtocol>> {
-    return std::unique_ptr<cp::MicroProtocol>(std::make_unique<Acknowledge>(parts));
-  };
+  kind.make = cp::make_micro<Acknowledge>;
   return kind;
 }
 
@@ -200,8 +198,7 @@ void composite(Session& session) {
   print_note(
       "A message and its acknowledgement between two hosts on a simulated wire: by UDP alone, and with a composite "
       "protocol above it at both ends, whose server's side acknowledges (the paper's Figure 5): 19 events, 19 "
-      "handlers. "
-      "All that it adds, divided by 19, is what an activation costs (the paper: 33,700 ns).");
+      "handlers. All that it adds, divided by 19, is what an activation costs (the paper: 33,700 ns).");
   fmt::print("\n");
   if (const Status status = measure(session); !status) session.fail(status.error().message());
 }

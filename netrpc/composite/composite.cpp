@@ -31,9 +31,7 @@ MicroKind verify_kind() {
   kind.summary = "inserts every message";
   kind.imports = {kMessagePoppedToCp.name, kMessagePushedToCp.name};
   kind.verifies = true;
-  kind.make = [](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
-    return std::unique_ptr<MicroProtocol>(std::make_unique<Verify>(parts));
-  };
+  kind.make = make_micro<Verify>;
   return kind;
 }
 
@@ -70,14 +68,12 @@ void MicroParts::later(std::function<void(MicroParts&)> look) {
 Framework::Framework(Host& host, std::string name, Protocol& below)
     : TransparentProtocol(host, std::move(name), below),
       events_(host),
-      popped_to_(*events_.find<Entering>(std::string(kMessagePoppedToCp.name))),
-      popped_from_(*events_.find<ItemRef>(std::string(kMessagePoppedFromCp.name))),
-      pushed_to_(*events_.find<Entering>(std::string(kMessagePushedToCp.name))),
-      pushed_from_(*events_.find<ItemRef>(std::string(kMessagePushedFromCp.name))),
-      bag_(events_, *events_.find<ItemRef>(std::string(kMessageInsertedIntoBag.name)),
-           *events_.find<ItemRef>(std::string(kMessageDeletedFromBag.name)),
-           *events_.find<ItemRef>(std::string(kMessageReadyToBeSent.name)),
-           [this](const ItemRef& item) { return leave(item); }) {}
+      popped_to_(*events_.find(kMessagePoppedToCp)),
+      popped_from_(*events_.find(kMessagePoppedFromCp)),
+      pushed_to_(*events_.find(kMessagePushedToCp)),
+      pushed_from_(*events_.find(kMessagePushedFromCp)),
+      bag_(events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
+           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item) { return leave(item); }) {}
 
 Framework::~Framework() {
   events_.clear();
@@ -96,7 +92,7 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
   if (const auto errors = check_composition(kinds); !errors.empty()) return failed(errors);
 
   std::unique_ptr<Framework> made(new Framework(host, name, below));
-  for (Part& part : parts) made->parts_.push_back(std::move(part));
+  made->parts_ = std::move(parts);
   for (const Part& part : made->parts_) {
     MicroParts for_it(*made, part.kind, part.options);
     auto micro = part.kind.make(for_it);
@@ -187,6 +183,9 @@ std::vector<std::string> check_composition(const std::vector<const MicroKind*>& 
       kMessagePoppedToCp.name,      kMessagePoppedFromCp.name,   kMessagePushedToCp.name,   kMessagePushedFromCp.name,
       kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kMessageReadyToBeSent.name};
   std::vector<std::string> errors;
+  const auto predefined = [&](std::string_view event) {
+    return std::ranges::find(kPredefined, event) != std::end(kPredefined);
+  };
   const auto there = [&](std::string_view name) {
     return std::ranges::any_of(kinds, [&](const MicroKind* one) { return one->name == name; });
   };
@@ -202,10 +201,10 @@ std::vector<std::string> check_composition(const std::vector<const MicroKind*>& 
     if (kind.verifies && before([](const MicroKind* one) { return one->verifies; }))
       errors.push_back(fmt::format("{} verifies messages, and another one does already, take one out", kind.name));
     for (const std::string_view event : kind.exports)
-      if (exporter(event) < at || std::ranges::find(kPredefined, event) != std::end(kPredefined))
+      if (exporter(event) < at || predefined(event))
         errors.push_back(fmt::format("{} exports event '{}', which another one exports already", kind.name, event));
     for (const std::string_view event : kind.imports)
-      if (exporter(event) == kinds.end() && std::ranges::find(kPredefined, event) == std::end(kPredefined))
+      if (exporter(event) == kinds.end() && !predefined(event))
         errors.push_back(fmt::format("{} handles event '{}', which nobody exports, add who does, or take {} out",
                                      kind.name, event, kind.name));
     for (const auto& any : kind.needs)

@@ -3,7 +3,6 @@
 // another.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,7 +52,7 @@ class Framework final : public TransparentProtocol {
   const Raisable<ItemRef>& pushed_from_;
   AttributeTable attributes_;
   Bag bag_;
-  std::deque<Part> parts_;  ///< Their kinds stay where they are.
+  std::vector<Part> parts_;  ///< Micro-protocols refer to them.
   std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;
   std::vector<std::function<void()>> later_;
   std::vector<std::string> errors_;  ///< Of the parts, while they are made.

@@ -130,6 +130,10 @@ class Events {
     if (known->parameters() != typeid(std::tuple<Parameters...>)) return nullptr;
     return static_cast<Raisable<Parameters...>*>(known.get());
   }
+  template <class... Parameters>
+  [[nodiscard]] Raisable<Parameters...>* find(const EventName<Parameters...>& event) {
+    return find<Parameters...>(std::string(event.name));
+  }
   /// The order of all handlers is drawn anew.
   void shuffle();
 

@@ -136,4 +136,10 @@ class MicroParts {
   const MicroKind& kind_;
 };
 
+/// MicroKind::make for a micro-protocol that is constructed from its parts.
+template <class Micro>
+Result<std::unique_ptr<MicroProtocol>> make_micro(MicroParts& parts) {
+  return std::unique_ptr<MicroProtocol>(std::make_unique<Micro>(parts));
+}
+
 }  // namespace lrpc::netrpc::composite

@@ -50,9 +50,7 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state) {
     MicroKind kind;
     kind.name = "BUSY";
     kind.imports = {kMessageInsertedIntoBag.name};
-    kind.make = [](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
-      return std::unique_ptr<MicroProtocol>(std::make_unique<Busy>(parts));
-    };
+    kind.make = make_micro<Busy>;
     {
       const Shepherd inside(net[i].monitor());
       auto made = Framework::make(net[i].host(), "cp", net[i].ip(), {{kind}});

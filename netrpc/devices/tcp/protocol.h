@@ -15,15 +15,15 @@ namespace lrpc::netrpc::tcp {
 
 class TcpProtocol;
 
-/// One peer. A session that was opened connects with the first message, and again with the next one after the connection
-/// has ended; one that only the peer has made ends with its connection.
+/// One peer. A session that was opened connects with the first message, and again with the next one after the
+/// connection has ended; one that only the peer has made ends with its connection.
 class TcpSession final : public Session {
  public:
   TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantSet& participants, UniqueFd accepted);
   ~TcpSession() override;
 
-  /// Errors: message_too_long; limit_reached (the peer does not read what was sent before, and then a connection that it
-  /// has made ends; or this host has too little of something); host_unreachable.
+  /// Errors: message_too_long; limit_reached (the peer does not read what was sent before, and a connection that it has
+  /// made ends then; or this host has too little of something); host_unreachable.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 

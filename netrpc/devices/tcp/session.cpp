@@ -131,7 +131,7 @@ void TcpSession::ready(std::uint32_t events) noexcept {
   }
   const bool input = (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
   flush();
-  if (input && !receiving_ && !congested()) receive();
+  if (input && !receiving_) receive();
   if (done(2)) return end();  // the protocol's two
   // Who is receiving watches again. Until then a connection that has ended would be reported over and over.
   if (!input || !receiving_) watch();

@@ -182,8 +182,11 @@ bool TcpProtocol::watch_new(TcpSession& session) noexcept {
 /// Of a peer: whether one more session may be its. Not known: one that this host opens.
 bool TcpProtocol::room_for(HostAddress peer) noexcept {
   if (host().short_of_memory()) return false;
-  if (!fits(peer)) drop_unused(false);
-  if (!fits(peer) && !peer.known()) drop_unused(true);
+  if (fits(peer)) return true;
+  drop_unused(false);
+  if (fits(peer)) return true;
+  if (peer.known()) return false;
+  drop_unused(true);
   return fits(peer);
 }
 

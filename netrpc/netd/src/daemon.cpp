@@ -32,19 +32,19 @@ constexpr std::size_t kStock = 32;
 constexpr int kTries = 100;
 constexpr std::chrono::milliseconds kBetweenTries{20};
 
+/// That this process may have open.
+std::size_t most_descriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
 /// A local binding and a remote host's each take two descriptors: at most half of all are for them, so that threads can
 /// have their rings and the nameserver can be asked.
 void limit_to_descriptors(netpath::BrokerOptions& broker) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  broker.max_paths = std::min<std::size_t>(broker.max_paths, limit.rlim_cur / 8);
-  broker.max_bindings_per_host = std::min<std::size_t>(broker.max_bindings_per_host, limit.rlim_cur / 16);
+  broker.max_paths = std::min(broker.max_paths, most_descriptors() / 8);
+  broker.max_bindings_per_host = std::min(broker.max_bindings_per_host, most_descriptors() / 16);
 }
 /// The same for those of Sun RPC: a quarter of the descriptors, of the other half.
-std::size_t most_sun_bindings() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min<std::size_t>(limit.rlim_cur / 8, 4096) : 64;
-}
+std::size_t most_sun_bindings() { return std::min<std::size_t>(most_descriptors() / 8, 4096); }
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {

@@ -80,7 +80,9 @@ SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below,
   }
 }
 
-SunService::~SunService() {
+SunService::~SunService() { drop_left(); }
+
+void SunService::drop_left() noexcept {
   for (const auto& one : served_) {
     auto left = one->workers.left();
     left.clear();
@@ -115,10 +117,7 @@ void SunService::stop_serving() noexcept {
   }
   for (const auto& one : served_) one->workers.stop();
   const Shepherd inside(host().monitor());
-  for (const auto& one : served_) {
-    auto left = one->workers.left();
-    left.clear();
-  }
+  drop_left();
 }
 
 /// Bindings end in a worker, for that takes a while.
@@ -141,7 +140,7 @@ void SunService::call_demux(Session& lower, Message request) noexcept {
   const std::size_t footprint = request.footprint();
   const std::size_t share = host().pool().limit() / kPartOfPool / served_.size();
   if (served.footprint != 0 && served.footprint + footprint > share) return refuse(lower, Errc::limit_reached);
-  Command command{netrpc::SessionRef(&lower), std::move(request), {}, 0, 0, Clock::now(), footprint};
+  Command command{netrpc::SessionRef(&lower), std::move(request), {}, 0, 0, Clock::now()};
   try {
     command.from = principal_of(lower);
   } catch (const std::bad_alloc&) {
@@ -174,7 +173,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
   if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
-  served.footprint -= command.footprint;
+  served.footprint -= command.request.footprint();
   command.request.clear();
   command.session = {};
 }

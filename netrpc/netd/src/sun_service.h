@@ -57,6 +57,8 @@ class SunService final : public netrpc::Protocol {
   };
   void serve_in_worker(Served& served, Command command) noexcept;
   void sweep_later() noexcept;
+  /// Drops what no worker has taken.
+  void drop_left() noexcept;
 
   struct Enabled {
     netrpc::Protocol* below = nullptr;

@@ -24,7 +24,6 @@ struct Command {
   netpath::Arrival arrived = 0;
   std::uint16_t number = 0;
   std::chrono::steady_clock::time_point since{};  ///< When it arrived here.
-  std::size_t footprint = 0;                      ///< Of `request`, when it arrived.
 };
 
 /// A host that has rebooted, and the last command, of any host, that had arrived when that was seen.

@@ -12,7 +12,8 @@
 namespace lrpc::sun {
 namespace {
 
-/// What a call returns at most: as much as the longest record over TCP carries, and what lies between values in an image.
+/// What a call returns at most: as much as the longest record over TCP carries, and what lies between values in an
+/// image.
 constexpr std::size_t kLongestReturn = 2 * 1024 * 1024;
 
 constexpr bool failed_with(std::uint16_t status, Errc code) noexcept {

@@ -71,22 +71,20 @@ class XdrFile {
   }
 
  private:
-  /// A name that the file has not had yet.
-  std::string own(std::string_view word) {
-    std::string name = fmt::format("{}_{}", interface_.name, word);
-    while (!taken_.insert(in_case(name, std::tolower)).second) name += '_';
-    return name;
+  /// A name that the file has not had yet, nor one with any of the `endings` behind it.
+  std::string own(std::string_view word, const std::vector<std::string>& endings = {""}) {
+    for (std::string name = fmt::format("{}_{}", interface_.name, word);; name += '_') {
+      std::set<std::string> all;
+      for (const std::string& ending : endings) all.insert(in_case(name, std::tolower) + ending);
+      if (std::ranges::any_of(all, [this](const std::string& one) { return taken_.contains(one); })) continue;
+      taken_.merge(all);
+      return name;
+    }
   }
   /// The same of a procedure: rpcgen makes functions of it, `files_read_1` and `files_read_1_svc`.
   std::string own_procedure(std::string_view word) {
-    std::string name = fmt::format("{}_{}", interface_.name, word);
-    for (;; name += '_') {
-      const std::string stub = fmt::format("{}_{}", in_case(name, std::tolower), interface_.major);
-      const std::set<std::string> all{in_case(name, std::tolower), stub, stub + "_svc"};
-      if (std::ranges::any_of(all, [this](const std::string& one) { return taken_.contains(one); })) continue;
-      taken_.insert(all.begin(), all.end());
-      return name;
-    }
+    const std::string stub = fmt::format("_{}", interface_.major);
+    return own(word, {"", stub, stub + "_svc"});
   }
 
   /// `unsigned int grid[3]`.

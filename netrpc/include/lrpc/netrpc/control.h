@@ -78,8 +78,8 @@ struct Statistics {
 /// To a client's session that carries one call at a time. Errc::ok: once a call is cancelled, it carries the next one.
 /// Sessions that keep a cancelled call until the server has answered do not know this request.
 struct FreedByCancel {};
-/// To a session whose messages are lost only together with its connection: the number of the present one, which no other
-/// has; 0: there is none, and the next message makes one. Sessions over datagrams do not know this request.
+/// To a session whose messages are lost only together with its connection: the number of the present one, which no
+/// other has; 0: there is none, and the next message makes one. Sessions over datagrams do not know this request.
 struct Connection {
   std::uint64_t number = 0;
 };

@@ -9,8 +9,9 @@
 
 namespace lrpc::stubgen {
 
-/// Where a declaration comes from: a file that code is generated from, or a server that has exported it. What it has
-/// exported does not say in which C++ namespace the code of its file is: names that are free in some are taken for free.
+/// Where a declaration comes from: a file that code is generated from, or a server that has exported it. An exported
+/// one does not say in which C++ namespace its code is. So a name that is free in some namespace is taken for free
+/// there.
 enum class Origin : std::uint8_t { file, server };
 
 /// Parses, checks and lays out. nullopt if there was any error; warnings alone do not stop it. Deterministic, and
