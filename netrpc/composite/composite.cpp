@@ -136,18 +136,16 @@ Errc Framework::pass_push(TransparentSession& session, Message message) noexcept
 }
 
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
-  ++counted.received;
   const Events::Turn turn(events_);
   events_.raise(popped_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::up, nullptr});
 }
 
 Errc Framework::leave(const ItemRef& item) noexcept {
   auto& session = static_cast<TransparentSession&>(*item->session());
-  Errc outcome = Errc::ok;
   if (item->direction == Direction::up) {
     TransparentProtocol::pass_demux(session, std::move(item->message));
     events_.raise(popped_from_, Raise::synchronous, item);
-    return outcome;
+    return Errc::ok;
   }
   if (item->message.pool() == nullptr) item->message = Message(host().pool());
   if (const std::size_t size = attributes_.header_size(); size != 0) {
@@ -155,8 +153,7 @@ Errc Framework::leave(const ItemRef& item) noexcept {
     if (to == nullptr) return Errc::limit_reached;
     attributes_.write_header(*item, to);
   }
-  outcome = TransparentProtocol::pass_push(session, std::move(item->message));
-  ++counted.sent;
+  const Errc outcome = TransparentProtocol::pass_push(session, std::move(item->message));
   events_.raise(pushed_from_, Raise::synchronous, item);
   return outcome;
 }

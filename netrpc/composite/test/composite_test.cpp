@@ -159,7 +159,13 @@ TEST(Composite, without_micro_protocols_passes_messages_both_ways) {
   two.run();
   EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"hello"});
   EXPECT_EQ(two.sink[0]->received, std::vector<std::string>{"hello"});
-  for (Framework* const one : two.layer) EXPECT_EQ(one->bag().count(), 0U);
+  for (Framework* const one : two.layer) {
+    EXPECT_EQ(one->bag().count(), 0U);
+    control::Request request = control::Statistics{};
+    EXPECT_EQ(one->control(request), Errc::ok);
+    EXPECT_EQ(std::get<control::Statistics>(request).sent, 1U);
+    EXPECT_EQ(std::get<control::Statistics>(request).received, 1U);
+  }
 }
 
 /// The server's side of the paper's null composite protocol (§4.2, Figure 5).
