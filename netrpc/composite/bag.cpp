@@ -32,7 +32,7 @@ std::size_t AttributeTable::place(Declared declared, std::size_t alignment, bool
   return all_.back().offset;
 }
 
-std::size_t AttributeTable::find_public(const std::string& name, const std::string& type, std::string& why_not) const {
+std::size_t AttributeTable::find_public(const std::string& name, std::type_index type, std::string& why_not) const {
   const auto found = std::ranges::find_if(
       all_, [&](const Declared& one) { return one.name == name && one.seen == Visibility::of_all; });
   if (found == all_.end()) {
@@ -111,10 +111,10 @@ ItemRef Bag::new_item(const SessionRef& session, Direction direction, Message&& 
 }
 
 void Bag::insert(const ItemRef& item) noexcept {
-  if (item->in_bag_ || item->has_left_) return;
+  if (!item || item->state_ != Item::State::outside) return;
   const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
   ++keep->references_;             // the bag's
-  keep->in_bag_ = true;
+  keep->state_ = Item::State::inserted;
   keep->next_ = first_;
   if (first_ != nullptr) first_->previous_ = keep.get();
   first_ = keep.get();
@@ -125,46 +125,53 @@ void Bag::insert(const ItemRef& item) noexcept {
 }
 
 void Bag::set_send_bit(SendBit bit, const ItemRef& item) noexcept {
+  if (!item) return;
   const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
   keep->missing_ &= ~bit.mask;
   leave_if_ready(keep);
 }
 
 void Bag::leave_if_ready(const ItemRef& item) noexcept {
-  if (item->missing_ != 0 || !item->in_bag_ || item->has_left_) return;
-  item->has_left_ = true;
+  if (item->missing_ != 0 || item->state_ != Item::State::inserted) return;
+  item->state_ = Item::State::ready;
   events_.raise(ready_, Raise::synchronous, item);
-  if (!item->in_bag_) return;
-  item->outcome_ = leave_(item);
-  erase(item);
+  if (item->state_ != Item::State::ready) return;
+  item->state_ = Item::State::leaving;
+  leave_(item, item->outcome_);
+  if (item->state_ != Item::State::leaving) return;  // the bag has been emptied meanwhile
+  unlink(item, Item::State::gone);
+  events_.raise(deleted_, Raise::synchronous, item);
 }
 
 void Bag::erase(const ItemRef& item) noexcept {
-  if (!item->in_bag_) return;
+  if (!item || (item->state_ != Item::State::inserted && item->state_ != Item::State::ready)) return;
   const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
-  unlink(*keep);
+  unlink(keep, Item::State::erased);
   events_.raise(deleted_, Raise::synchronous, keep);
 }
 
 void Bag::empty() noexcept {
-  while (first_ != nullptr) unlink(*ItemRef(first_));
+  while (first_ != nullptr)
+    unlink(ItemRef(first_), first_->state_ == Item::State::leaving ? Item::State::gone : Item::State::erased);
 }
 
-void Bag::unlink(Item& item) noexcept {
-  (item.previous_ != nullptr ? item.previous_->next_ : first_) = item.next_;
-  if (item.next_ != nullptr) item.next_->previous_ = item.previous_;
-  item.next_ = item.previous_ = nullptr;
-  item.in_bag_ = false;
+void Bag::unlink(const ItemRef& item, Item::State state) noexcept {
+  for (Visiting* one = visiting_; one != nullptr; one = one->outer)
+    if (one->next == item.get()) one->next = item->next_;
+  (item->previous_ != nullptr ? item->previous_->next_ : first_) = item->next_;
+  if (item->next_ != nullptr) item->next_->previous_ = item->previous_;
+  item->next_ = item->previous_ = nullptr;
+  item->state_ = state;
   --count_;
-  --item.references_;  // the bag's; the caller has one
+  --item->references_;  // the bag's; the caller has one
 }
 
 std::string Bag::describe(const Item& item) {
   return fmt::format("{}, {} bytes, {}, {} bits missing", item.direction == Direction::up ? "up" : "down",
                      item.message.size(),
-                     item.in_bag_     ? "in the bag"
-                     : item.has_left_ ? "gone"
-                                      : "not in the bag",
+                     item.in_bag()     ? "in the bag"
+                     : item.has_left() ? "gone"
+                                       : "not in the bag",
                      std::popcount(item.missing_));
 }
 

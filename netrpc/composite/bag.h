@@ -9,8 +9,8 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <typeindex>
 #include <utility>
-#include <vector>
 
 #include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/protocol.h"
@@ -40,8 +40,9 @@ class Item {
   const Direction direction;
   /// That it has come through, or leaves by: the peer's.
   [[nodiscard]] const SessionRef& session() const noexcept { return session_; }
-  [[nodiscard]] bool in_bag() const noexcept { return in_bag_; }
-  [[nodiscard]] bool has_left() const noexcept { return has_left_; }
+  [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
+  [[nodiscard]] bool in_bag() const noexcept { return state_ >= State::inserted && state_ <= State::leaving; }
+  [[nodiscard]] bool has_left() const noexcept { return state_ == State::leaving || state_ == State::gone; }
   /// What the layer below said when it left downwards; ok until then.
   [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
 
@@ -54,12 +55,21 @@ class Item {
   template <class T>
   friend class Attribute;
 
+  /// Each only once, and in this order; from one in the bag to `erased` at any time before it is leaving.
+  enum class State : std::uint8_t {
+    outside,
+    inserted,  ///< In the bag.
+    ready,     ///< In the bag. All send bits are set, and who handles that is being told.
+    leaving,   ///< In the bag until the layer above or below has had it, and who handles that has been told.
+    gone,
+    erased,
+  };
+
   Bag& bag_;
   const SessionRef session_;
   std::uint64_t missing_;  ///< Send bits that are not set.
   std::uint32_t references_ = 0;
-  bool in_bag_ = false;
-  bool has_left_ = false;
+  State state_ = State::outside;
   Errc outcome_ = Errc::ok;
   Item* next_ = nullptr;  ///< In the bag.
   Item* previous_ = nullptr;
@@ -125,23 +135,31 @@ class Attribute : public PublicAttribute<T> {
 enum class Visibility : std::uint8_t { of_owner, of_all };
 enum class InHeader : std::uint8_t { no, yes };
 
+/// Whether T may have any bits of its size: what comes from a peer is not looked at.
+template <class T>
+inline constexpr bool is_any_bits = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class T>
+requires std::is_enum_v<T>
+inline constexpr bool is_any_bits<T> = requires { T{0}; }
+&&is_any_bits<std::underlying_type_t<T>>;
+
 /// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: integers
 /// in network order, in the order of their names, so that two hosts agree whatever order their graphs write.
 class AttributeTable {
  public:
-  /// Null text: done. Else why not. `owner`: the micro-protocol's name. Only integers and enums travel.
+  /// Null text: done. Else why not. `owner`: the micro-protocol's name. Only types of which each bit pattern is a value
+  /// travel: integers, and enums whose underlying type is written down.
   template <class T>
   [[nodiscard]] Attribute<T> declare(const std::string& owner, const std::string& name, Visibility seen,
                                      InHeader travels, std::string& why_not) {
     static_assert(std::is_trivially_copyable_v<T>);
-    constexpr bool integer = (std::is_integral_v<T> || std::is_enum_v<T>)&&sizeof(T) <= 8;
     return Attribute<T>(
-        place({owner, name, typeid(T).name(), sizeof(T), 0, seen, travels}, alignof(T), integer, why_not));
+        place({owner, name, typeid(T), sizeof(T), 0, seen, travels}, alignof(T), is_any_bits<T>, why_not));
   }
   /// Of another micro-protocol.
   template <class T>
   [[nodiscard]] PublicAttribute<T> find(const std::string& name, std::string& why_not) const {
-    return PublicAttribute<T>(find_public(name, typeid(T).name(), why_not));
+    return PublicAttribute<T>(find_public(name, typeid(T), why_not));
   }
   /// Nothing is declared any more.
   void seal();
@@ -157,14 +175,14 @@ class AttributeTable {
   struct Declared {
     std::string owner;
     std::string name;
-    std::string type;
+    std::type_index type;
     std::size_t size = 0;
     std::size_t offset = 0;
     Visibility seen = Visibility::of_owner;
     InHeader travels = InHeader::no;
   };
   [[nodiscard]] std::size_t place(Declared declared, std::size_t alignment, bool integer, std::string& why_not);
-  [[nodiscard]] std::size_t find_public(const std::string& name, const std::string& type, std::string& why_not) const;
+  [[nodiscard]] std::size_t find_public(const std::string& name, std::type_index type, std::string& why_not) const;
 
   std::vector<Declared> all_;
   std::vector<std::pair<std::size_t, std::size_t>> header_;  ///< Offset and size of each that travels.
@@ -182,9 +200,9 @@ struct SendBit {
 class Bag {
  public:
   /// `inserted`, `deleted` and `ready` are raised here, synchronously. `leave`: sends a message that is ready on its
-  /// way, and returns what the layer below said.
+  /// way, says what the layer below said, and tells who handles that.
   Bag(Events& events, const Raisable<ItemRef>& inserted, const Raisable<ItemRef>& deleted,
-      const Raisable<ItemRef>& ready, std::function<Errc(const ItemRef&)> leave)
+      const Raisable<ItemRef>& ready, std::function<void(const ItemRef&, Errc&)> leave)
       : events_(events), inserted_(inserted), deleted_(deleted), ready_(ready), leave_(std::move(leave)) {}
   Bag(const Bag&) = delete;
   Bag& operator=(const Bag&) = delete;
@@ -193,12 +211,12 @@ class Bag {
   /// A bit that each message needs from now on. Nothing: 63 are given out already.
   [[nodiscard]] SendBit add_send_bit() noexcept;
 
-  /// newItem. Null: there is no memory.
+  /// newItem. Null, which the others take and do nothing with: there is no memory.
   [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept;
-  /// insertItem. It leaves when all its send bits are set, at the earliest when all who handle the insertion have seen
-  /// it; then it is deleted from the bag.
+  /// insertItem; once for each item. It leaves when all its send bits are set, at the earliest when all who handle the
+  /// insertion have seen it; then it is deleted from the bag.
   void insert(const ItemRef& item) noexcept;
-  /// deleteItem. It does not leave any more. No effect on one that is not in the bag.
+  /// deleteItem. It does not leave any more. No effect on one that is not in the bag, or leaves already.
   void erase(const ItemRef& item) noexcept;
   /// Deletes all, without an event: what the paper's empty() does.
   void empty() noexcept;
@@ -207,29 +225,40 @@ class Bag {
   void set_send_bit(SendBit bit, const ItemRef& item) noexcept;
   /// sprintItem: "down, 12 bytes, in the bag, 1 bit missing", without attributes.
   [[nodiscard]] static std::string describe(const Item& item);
-  /// Calls visit(ItemRef) for each; it may insert and erase.
+  /// Calls visit(ItemRef) for each that is there; it may insert and erase.
   template <class Visit>
   void for_each(Visit visit) {
-    std::vector<ItemRef> all;
-    all.reserve(count_);
-    for (Item* one = first_; one != nullptr; one = one->next_) all.emplace_back(one);
-    for (const ItemRef& one : all)
-      if (one->in_bag_) visit(one);
+    Visiting here(*this);
+    while (here.next != nullptr) visit(ItemRef(std::exchange(here.next, here.next->next_)));
   }
 
  private:
   friend class ItemRef;
   static constexpr std::uint64_t kInsertion = 1;  ///< The bag's own bit: all have seen the insertion.
-  void unlink(Item& item) noexcept;
+  struct Visiting {
+    explicit Visiting(Bag& of) noexcept : bag(of), next(of.first_), outer(std::exchange(of.visiting_, this)) {}
+    Visiting(const Visiting&) = delete;
+    Visiting& operator=(const Visiting&) = delete;
+    ~Visiting() {
+      Visiting** at = &bag.visiting_;  // not always the first: another thread may have begun later
+      while (*at != this) at = &(*at)->outer;
+      *at = outer;
+    }
+    Bag& bag;
+    Item* next;
+    Visiting* outer;
+  };
+  void unlink(const ItemRef& item, Item::State state) noexcept;
   void leave_if_ready(const ItemRef& item) noexcept;
 
   Events& events_;
   const Raisable<ItemRef>& inserted_;
   const Raisable<ItemRef>& deleted_;
   const Raisable<ItemRef>& ready_;
-  const std::function<Errc(const ItemRef&)> leave_;
+  const std::function<void(const ItemRef&, Errc&)> leave_;
   Cells<Item> items_;
   Item* first_ = nullptr;
+  Visiting* visiting_ = nullptr;
   std::size_t count_ = 0;
   std::uint64_t needed_ = kInsertion;
 };

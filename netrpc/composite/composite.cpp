@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "netrpc/src/header_room.h"
 
@@ -73,10 +74,13 @@ Framework::Framework(Host& host, std::string name, Protocol& below)
       pushed_to_(*events_.find(kMessagePushedToCp)),
       pushed_from_(*events_.find(kMessagePushedFromCp)),
       bag_(events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
-           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item) { return leave(item); }) {}
+           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); }) {
+}
 
+/// Handlers go first: they are not to hear of what ends with the rest, and may hold items.
 Framework::~Framework() {
   events_.clear();
+  bag_.empty();
   micro_protocols_.clear();
 }
 
@@ -99,7 +103,7 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     if (!micro) return Error{micro.code(), fmt::format("{}: {}: {}", name, part.kind.name, micro.error().message())};
     made->micro_protocols_.push_back(std::move(micro).value());
   }
-  for (const auto& look : made->later_) look();
+  for (std::size_t i = 0; i < made->later_.size(); ++i) std::exchange(made->later_[i], {})();  // may add some
   made->later_.clear();
   if (!made->errors_.empty()) return failed(made->errors_);
   made->attributes_.seal();
@@ -112,54 +116,75 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   const std::size_t size = entering.direction == Direction::up ? attributes_.header_size() : 0;
   std::byte scratch[Item::kAttributeBytes];
   const std::byte* const header = message.pop(size, scratch);
-  if (header == nullptr && size != 0) {
-    ++counted.malformed;
-    return {};
-  }
+  if (header == nullptr && size != 0) return {};
   ItemRef item = bag_.new_item(entering.session, entering.direction, Message());
   if (!item) return {};
   if (size != 0) attributes_.read_header(*item, header);
   item->message = std::move(message);
-  if (entering.becomes != nullptr) *entering.becomes = item;
+  *entering.becomes = item;
   return item;
 }
 
-Errc Framework::pass_push(TransparentSession& session, Message message) noexcept {
+ItemRef Framework::enter(const Raisable<Entering>& event, TransparentSession& session, Direction way,
+                         Message message) noexcept {
   ItemRef item;
-  {
-    const Events::Turn turn(events_);
-    events_.raise(pushed_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::down, &item});
-  }
-  if (item) return item->outcome();
+  const Events::Turn turn(events_);
+  events_.raise(event, Raise::synchronous, Entering{&message, SessionRef(&session), way, &item});
+  if (item && item->was_inserted()) return item;
   ++counted.refused;
-  return Errc::limit_reached;
+  return {};
+}
+
+Errc Framework::pass_push(TransparentSession& session, Message message) noexcept {
+  const ItemRef item = enter(pushed_to_, session, Direction::down, std::move(message));
+  return item ? item->outcome() : Errc::limit_reached;
 }
 
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
-  const Events::Turn turn(events_);
-  events_.raise(popped_to_, Raise::synchronous, Entering{&message, SessionRef(&session), Direction::up, nullptr});
+  if (message.size() < attributes_.header_size()) {
+    ++counted.malformed;
+  } else {
+    (void)enter(popped_to_, session, Direction::up, std::move(message));
+  }
 }
 
-Errc Framework::leave(const ItemRef& item) noexcept {
+void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
   auto& session = static_cast<TransparentSession&>(*item->session());
-  if (item->direction == Direction::up) {
+  if (item->direction == Direction::down) {
+    outcome = send(session, *item);
+  } else {
+    const Events::Outside outside(events_);
     TransparentProtocol::pass_demux(session, std::move(item->message));
-    events_.raise(popped_from_, Raise::synchronous, item);
-    return Errc::ok;
   }
-  if (item->message.pool() == nullptr) item->message = Message(host().pool());
+  events_.raise(item->direction == Direction::down ? pushed_from_ : popped_from_, Raise::synchronous, item);
+}
+
+Errc Framework::send(TransparentSession& session, Item& item) noexcept {
+  Message message = std::move(item.message);
+  if (message.pool() == nullptr) message = Message(host().pool());
   if (const std::size_t size = attributes_.header_size(); size != 0) {
-    std::byte* const to = item->message.push(size);
-    if (to == nullptr) return Errc::limit_reached;
-    attributes_.write_header(*item, to);
+    std::byte* const to = message.push(size);
+    if (to == nullptr) {
+      ++counted.refused;
+      return Errc::limit_reached;
+    }
+    attributes_.write_header(item, to);
   }
-  const Errc outcome = TransparentProtocol::pass_push(session, std::move(item->message));
-  events_.raise(pushed_from_, Raise::synchronous, item);
-  return outcome;
+  const Events::Outside outside(events_);
+  return TransparentProtocol::pass_push(session, std::move(message));
+}
+
+Errc Framework::control(control::Request& request) noexcept {
+  counted.state = bag_.count();
+  return with_header(TransparentProtocol::control(request), request, attributes_.header_size());
 }
 
 Errc Framework::pass_control(TransparentSession& session, control::Request& request) noexcept {
-  return less_header(TransparentProtocol::pass_control(session, request), request, attributes_.header_size());
+  return with_header(TransparentProtocol::pass_control(session, request), request, attributes_.header_size());
+}
+
+Errc Framework::pass_high_control(Protocol& high, control::Request& request) noexcept {
+  return with_header(TransparentProtocol::pass_high_control(high, request), request, attributes_.header_size());
 }
 
 std::string Framework::describe(const Item& item) const {
@@ -197,13 +222,20 @@ std::vector<std::string> check_composition(const std::vector<const MicroKind*>& 
       errors.push_back(fmt::format("{} is there twice, take one out", kind.name));
     if (kind.verifies && before([](const MicroKind* one) { return one->verifies; }))
       errors.push_back(fmt::format("{} verifies messages, and another one does already, take one out", kind.name));
-    for (const std::string_view event : kind.exports)
+    for (const std::string_view event : kind.exports) {
       if (exporter(event) < at || predefined(event))
         errors.push_back(fmt::format("{} exports event '{}', which another one exports already", kind.name, event));
-    for (const std::string_view event : kind.imports)
+      if (event.find('.') != event.npos)  // names of their own have one
+        errors.push_back(fmt::format("{} exports event '{}', name it without '.'", kind.name, event));
+    }
+    for (const std::string_view event : kind.imports) {
       if (exporter(event) == kinds.end() && !predefined(event))
         errors.push_back(fmt::format("{} handles event '{}', which nobody exports, add who does, or take {} out",
                                      kind.name, event, kind.name));
+      if (!kind.verifies && (event == kMessagePoppedToCp.name || event == kMessagePushedToCp.name))
+        errors.push_back(fmt::format("{} handles event '{}', which is for who verifies, handle '{}'", kind.name, event,
+                                     kMessageInsertedIntoBag.name));
+    }
     for (const auto& any : kind.needs)
       if (std::ranges::none_of(any, there))
         errors.push_back(fmt::format("{} needs {}, add it", kind.name, fmt::join(any, " or ")));

@@ -37,13 +37,19 @@ class Framework final : public TransparentProtocol {
 
   [[nodiscard]] Errc pass_push(TransparentSession& session, Message message) noexcept override;
   void pass_demux(TransparentSession& session, Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
   [[nodiscard]] Errc pass_control(TransparentSession& session, control::Request& request) noexcept override;
+  [[nodiscard]] Errc pass_high_control(Protocol& high, control::Request& request) noexcept override;
 
  private:
   friend class MicroParts;
   Framework(Host& host, std::string name, Protocol& below);
+  /// What has become of the message. Null: VERIFY has not inserted it.
+  [[nodiscard]] ItemRef enter(const Raisable<Entering>& event, TransparentSession& session, Direction way,
+                              Message message) noexcept;
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
-  [[nodiscard]] Errc leave(const ItemRef& item) noexcept;
+  void leave(const ItemRef& item, Errc& outcome) noexcept;
+  [[nodiscard]] Errc send(TransparentSession& session, Item& item) noexcept;
 
   Events events_;
   const Raisable<Entering>& popped_to_;

@@ -4,37 +4,29 @@
 
 namespace lrpc::netrpc::composite {
 
+constinit thread_local Events::Turn* Events::Turn::innermost = nullptr;
+
 void Events::clear() noexcept {
-  while (first_ != nullptr) deferred_.destroy(*std::exchange(first_, first_->next));
   waiting_timers_.for_each([this](const TimerKey&, Timer* timer) { timers_.destroy(*timer); });
   waiting_timers_.clear();
+  for (const auto& [name, event] : events_) event->drop_handlers();
 }
 
 void Events::shuffle() {
   for (const auto& [name, event] : events_) event->shuffle([this] { return host_.random(); });
 }
 
-bool Events::defer(Deferred* later) noexcept {
-  if (later == nullptr) return false;
-  Deferred** end = &first_;  // few wait
-  while (*end != nullptr) end = &(*end)->next;
-  *end = later;
-  return true;
+void Events::defer(Deferred& later) noexcept {
+  Turn here(*this);
+  Turn* turn = &here;
+  while (turn->within_ != nullptr) turn = turn->within_;
+  (turn->first_ != nullptr ? turn->last_->next : turn->first_) = &later;
+  turn->last_ = &later;
 }
 
-bool Events::outermost(const Turn& turn) const noexcept {
-  for (const Turn* other = turns_; other != nullptr; other = other->others_)
-    if (other != &turn && other->thread_ == turn.thread_) return false;
-  return true;
-}
-
-void Events::run_deferred(std::thread::id thread) noexcept {
-  for (;;) {
-    Deferred** next = &first_;
-    while (*next != nullptr && (*next)->raised_in != thread) next = &(*next)->next;
-    if (*next == nullptr) return;
-    Deferred& one = **next;
-    *next = one.next;
+void Events::run_deferred(Turn& turn) noexcept {
+  while (turn.first_ != nullptr) {
+    Deferred& one = *std::exchange(turn.first_, turn.first_->next);
     activations_ += one.what.run();
     deferred_.destroy(one);
   }

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
@@ -45,6 +44,7 @@ class EventBase {
   [[nodiscard]] const std::type_info& parameters() const noexcept { return parameters_; }
   /// Puts the handlers in an order that nobody may rely on.
   virtual void shuffle(const std::function<std::uint64_t()>& random) = 0;
+  virtual void drop_handlers() noexcept = 0;
 
  private:
   const std::string name_;
@@ -73,6 +73,7 @@ class Raisable final : public EventBase {
   void shuffle(const std::function<std::uint64_t()>& random) override {
     for (std::size_t i = handlers_.size(); i > 1; --i) std::swap(handlers_[i - 1], handlers_[random() % i]);
   }
+  void drop_handlers() noexcept override { handlers_.clear(); }
 
  private:
   struct Guarded {
@@ -114,12 +115,14 @@ class Waiting {
 /// The events of one composition, dispatched by procedure calls: a handler runs in the thread that is inside the
 /// monitor. Under the monitor.
 class Events {
+  struct Deferred;
+
  public:
   explicit Events(Host& host) noexcept : host_(host) {}
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
   ~Events() { clear(); }
-  /// Drops what waits: raises and timers.
+  /// Drops the timers, and all handlers: what is raised from now on goes to nobody.
   void clear() noexcept;
 
   /// The event of that name. Null: there is one, with other parameters.
@@ -137,8 +140,9 @@ class Events {
   /// The order of all handlers is drawn anew.
   void shuffle();
 
-  /// Synchronous: all handlers run before this returns. Asynchronous: when what runs now has ended, in the order of the
-  /// raises. False: there is no memory to remember it.
+  /// Synchronous: all handlers run before this returns. Asynchronous: when what this thread has come in for has been
+  /// handled, in the order of the raises; at once, if it has come in for nothing. False: there is no memory to remember
+  /// it.
   template <class... Parameters>
   bool raise(const Raisable<Parameters...>& event, Raise how, std::type_identity_t<Parameters>... parameters) noexcept {
     ++raised_;
@@ -146,12 +150,15 @@ class Events {
       activations_ += event.run(parameters...);
       return true;
     }
-    return defer(deferred_.make(event, parameters...));
+    Deferred* const later = deferred_.make(event, parameters...);
+    if (later != nullptr) defer(*later);
+    return later != nullptr;
   }
 
   /// 0: none.
   using TimerId = std::uint64_t;
-  /// Raises the event `after` from now, once or again and again. Returns 0 if there is no memory.
+  /// Raises the event `after` from now, once or again and again. Returns 0 if there is no memory. A periodic one ends
+  /// when there is none to go on.
   template <class... Parameters>
   [[nodiscard]] TimerId set_timer(const Raisable<Parameters...>& event, Duration after, Repeat repeat,
                                   std::type_identity_t<Parameters>... parameters) noexcept {
@@ -160,28 +167,51 @@ class Events {
   /// It will not be raised any more. No effect on one that is over.
   void cancel_timer(TimerId timer) noexcept;
 
-  /// What comes from outside runs in one; at the end of a thread's outermost what it has raised asynchronously runs. A
-  /// thread may let the monitor go in its turn, and others have theirs meanwhile.
+  /// What comes from outside is handled in one: at the end of the outermost, what has been raised asynchronously in it
+  /// runs. On the stack, so that those of a thread nest.
   class Turn {
    public:
-    explicit Turn(Events& events) noexcept : events_(events), others_(events.turns_) {
-      if (others_ != nullptr) others_->newer_ = this;
-      events_.turns_ = this;
-    }
+    explicit Turn(Events& events) noexcept
+        : events_(events), outer_(std::exchange(innermost, this)), within_(inside(events, outer_)) {}
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ~Turn() {
-      if (events_.outermost(*this)) events_.run_deferred(thread_);
-      (newer_ != nullptr ? newer_->others_ : events_.turns_) = others_;
-      if (others_ != nullptr) others_->newer_ = newer_;
+      if (within_ == nullptr) events_.run_deferred(*this);
+      innermost = outer_;
     }
 
    private:
     friend class Events;
+    static constinit thread_local Turn* innermost;  ///< Of this thread, whosoever events they are.
+    /// The turn of `events` that a thread is in whose innermost turn is `turn`. Null: in none, or outside for a while.
+    static Turn* inside(const Events& events, Turn* turn) noexcept {
+      while (turn != nullptr && &turn->events_ != &events) turn = turn->outer_;
+      return turn == nullptr || turn->left_ ? nullptr : turn;
+    }
+
     Events& events_;
-    const std::thread::id thread_ = std::this_thread::get_id();
-    Turn* others_;  ///< That began before this one and have not ended.
-    Turn* newer_ = nullptr;
+    Turn* const outer_;
+    Turn* const within_;  ///< Null: the outermost.
+    bool left_ = false;   ///< See Outside.
+    Deferred* first_ = nullptr;
+    Deferred* last_ = nullptr;
+  };
+
+  /// Around what leads out of the composite protocol. Whoever is called there may block, and see to other messages in
+  /// the same thread meanwhile: those do not belong to the turn that has led there.
+  class Outside {
+   public:
+    explicit Outside(const Events& events) noexcept : turn_(Turn::inside(events, Turn::innermost)) {
+      if (turn_ != nullptr) turn_->left_ = true;
+    }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+    ~Outside() {
+      if (turn_ != nullptr) turn_->left_ = false;
+    }
+
+   private:
+    Turn* const turn_;
   };
 
   [[nodiscard]] std::uint64_t raised() const noexcept { return raised_; }
@@ -193,7 +223,6 @@ class Events {
     template <class... Arguments>
     explicit Deferred(const Arguments&... arguments) noexcept : what(arguments...) {}
     Waiting what;
-    const std::thread::id raised_in = std::this_thread::get_id();
     Deferred* next = nullptr;
   };
   struct Timer {
@@ -213,15 +242,12 @@ class Events {
   };
   [[nodiscard]] TimerId begin(Timer* timer) noexcept;
   void expired(Timer& timer) noexcept;
-  bool defer(Deferred* later) noexcept;
-  [[nodiscard]] bool outermost(const Turn& turn) const noexcept;
-  void run_deferred(std::thread::id thread) noexcept;
+  void defer(Deferred& later) noexcept;
+  void run_deferred(Turn& turn) noexcept;
 
   Host& host_;
   std::map<std::string, std::unique_ptr<EventBase>, std::less<>> events_;
   Cells<Deferred> deferred_;
-  Deferred* first_ = nullptr;
-  Turn* turns_ = nullptr;
   Cells<Timer> timers_;
   Map<TimerKey, Timer*> waiting_timers_;
   TimerId last_timer_ = 0;

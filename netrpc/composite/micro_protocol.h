@@ -17,13 +17,12 @@ namespace lrpc::netrpc::composite {
 
 class Framework;
 
-/// A message on its way into the composite protocol (the paper's xMsg): for those who handle its arrival, while they
-/// do.
+/// A message on its way into the composite protocol (the paper's xMsg): for who verifies, while it handles the arrival.
 struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
-  ItemRef* becomes = nullptr;  ///< Where the framework wants to know its item.
+  ItemRef* becomes = nullptr;  ///< The framework's: its item.
 };
 
 // ---- events that the framework raises (§3.3) ----
@@ -36,7 +35,8 @@ inline constexpr EventName<ItemRef> kMessageInsertedIntoBag{"Message_Inserted_In
 inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From_Bag"};
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
 
-/// A micro-protocol of one composite protocol. Its handlers hold it; it is destroyed before the framework is.
+/// A micro-protocol of one composite protocol. Destroyed when no handler is called any more and the bag is empty,
+/// before the framework is.
 class MicroProtocol {
  public:
   MicroProtocol() = default;
@@ -55,7 +55,9 @@ struct MicroKind {
   /// Of each list one must be there, too.
   std::vector<std::vector<std::string_view>> needs{};
   std::vector<std::string_view> excludes{};  ///< None of these may be.
-  bool verifies = false;                     ///< In the place of the framework's VERIFY.
+  /// In the place of the framework's VERIFY. Only who verifies handles Message_Popped_To_CP and Message_Pushed_To_CP:
+  /// it inserts what is to go on, and what it has not inserted when it returns is refused.
+  bool verifies = false;
   std::vector<OptionDescription> options{};
   std::function<Result<std::unique_ptr<MicroProtocol>>(MicroParts&)> make{};
 };
@@ -117,8 +119,8 @@ class MicroParts {
     return found;
   }
 
-  /// The item of a message that enters, with the attributes of its header. Null: it has none such, or there is no
-  /// memory.
+  /// The item of a message that enters, with the attributes of its header. Null: it has none such (any more), or there
+  /// is no memory.
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
 
  private:

@@ -21,6 +21,13 @@ namespace lrpc::netrpc {
   return outcome;
 }
 
+/// The same for a layer that passes on what it is asked from below, too: what is advertised above has that many more.
+[[nodiscard]] inline Errc with_header(Errc outcome, control::Request& request, std::size_t size) noexcept {
+  auto* const advertised = outcome == Errc::ok ? std::get_if<control::AdvertisedMaximum>(&request) : nullptr;
+  if (advertised != nullptr) advertised->size += size;
+  return less_header(outcome, request, size);
+}
+
 /// Where the header of a reply is to be written, `size` bytes in front of it. Null: there is no memory, and the reply is
 /// empty now. Without its header it says that the call has failed. `pool`: for a reply that has none.
 [[nodiscard]] inline std::byte* push_reply_header(Message& reply, BufferPool& pool, std::size_t size) noexcept {

@@ -1,4 +1,4 @@
-// The framework of composite protocols: the bag, attributes, and what a composition is refused for.
+// Composite protocols: messages through the bag, and their attributes.
 #include "netrpc/composite/composite.h"
 
 #include <gtest/gtest.h>
@@ -7,150 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "netrpc/sim/test_hosts.h"
+#include "netrpc/composite/test/two.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// A micro-protocol in a few lines: what is made of its parts.
-class Any final : public MicroProtocol {
- public:
-  explicit Any(std::shared_ptr<void> holds) : holds_(std::move(holds)) {}
-
- private:
-  std::shared_ptr<void> holds_;
-};
-using Body = std::function<void(MicroParts&)>;
-MicroKind kind_of(std::string name, std::vector<std::string_view> imports, Body body) {
-  MicroKind kind;
-  kind.name = std::move(name);
-  kind.imports = std::move(imports);
-  kind.make = [body = std::move(body)](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
-    body(parts);
-    return std::unique_ptr<MicroProtocol>(std::make_unique<Any>(nullptr));
-  };
-  return kind;
-}
-MicroKind exporting(MicroKind kind, std::vector<std::string_view> exports) {
-  kind.exports = std::move(exports);
-  return kind;
-}
-const std::vector<std::string_view> kInsertion{kMessageInsertedIntoBag.name};
-
-/// One composite protocol on each of two hosts, over IP.
-struct Two {
-  explicit Two(const std::function<std::vector<Part>(std::size_t host)>& parts, SimOptions options = {})
-      : net(2, 1, options) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Shepherd inside(net[i].monitor());
-      auto made = Framework::make(net[i].host(), "cp", net[i].ip(), parts(i));
-      EXPECT_TRUE(made) << made.error().message();
-      layer[i] = made->get();
-      net[i].own(*std::move(made));
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-      sink[i] = &net[i].add<SinkProtocol>();
-      const Shepherd inside(net[i].monitor());
-      EXPECT_TRUE(layer[i]->open_enable(*sink[i], SimHosts::anyone()));
-    }
-    const Shepherd inside(net[0].monitor());
-    session = *layer[0]->open(*sink[0], net.to(1));
-  }
-  ~Two() {
-    session = {};
-    for (SinkProtocol* const one : sink) one->sessions.clear();
-  }
-  Errc push(std::string_view text) {
-    const Shepherd inside(net[0].monitor());
-    return session->push(net.message(0, text));
-  }
-  void run() { net.world.run_for(100ms); }
-
-  SimHosts net;
-  Framework* layer[2] = {};
-  SinkProtocol* sink[2] = {};
-  SessionRef session;
-};
-
 std::vector<Part> nothing(std::size_t /*host*/) { return {}; }
-
-// ---- the composition ----
-
-TEST(Composition, is_checked_before_anything_runs) {
-  const MicroKind a = exporting(kind_of("A", {}, {}), {"Gone"});
-  MicroKind b = kind_of("B", {"Gone", "Message_Inserted_Into_Bag"}, {});
-  b.needs = {{"A"}, {"C", "D"}};
-  b.excludes = {"E"};
-  const MicroKind c = kind_of("C", {}, {});
-  const MicroKind e = kind_of("E", {}, {});
-  const MicroKind other = exporting(kind_of("OTHER", {}, {}), {"Gone"});
-  MicroKind first = kind_of("FIRST", {}, {});
-  MicroKind second = kind_of("SECOND", {}, {});
-  first.verifies = second.verifies = true;
-  using Errors = std::vector<std::string>;
-  EXPECT_EQ(check_composition({&a, &b, &c}), Errors{});
-  EXPECT_EQ(check_composition({&b, &c}),
-            (Errors{"B handles event 'Gone', which nobody exports, add who does, or take B out", "B needs A, add it"}));
-  EXPECT_EQ(check_composition({&a, &b}), Errors{"B needs C or D, add it"});
-  EXPECT_EQ(check_composition({&a, &b, &c, &e}), Errors{"B and E exclude each other, take one out"});
-  EXPECT_EQ(check_composition({&a, &a}),
-            (Errors{"A is there twice, take one out", "A exports event 'Gone', which another one exports already"}));
-  EXPECT_EQ(check_composition({&a, &other}), Errors{"OTHER exports event 'Gone', which another one exports already"});
-  EXPECT_EQ(check_composition({&first, &second}),
-            Errors{"SECOND verifies messages, and another one does already, take one out"});
-}
-
-TEST(Composition, holds_micro_protocols_to_what_their_kinds_say) {
-  SimHosts net(1);
-  const Shepherd inside(net[0].monitor());
-  const auto refusal = [&](std::vector<Part> parts) {
-    const auto made = Framework::make(net[0].host(), "cp", net[0].ip(), std::move(parts));
-    EXPECT_EQ(made.code(), Errc::invalid_argument);
-    return made ? std::string() : made.error().text;
-  };
-  static constexpr EventName<int> kGone{"Gone"};
-  static constexpr EventName<std::uint64_t> kGoneElsewhere{"Gone"};
-  const auto ignore = [](int) {};
-  EXPECT_EQ(refusal({{kind_of("A", {}, [&](MicroParts& parts) { parts.handle(kGone, ignore); })}}),
-            "cp: A: its kind does not import event 'Gone'");
-  EXPECT_EQ(refusal({{kind_of("A", {}, [](MicroParts& parts) { (void)parts.exported(kGone); })}}),
-            "cp: A: its kind does not export event 'Gone'");
-  const auto raises = [](MicroParts& parts) { (void)parts.exported(kGone); };
-  const auto handles = [](MicroParts& parts) { parts.handle(kGoneElsewhere, [](std::uint64_t) {}); };
-  EXPECT_EQ(refusal({{exporting(kind_of("A", {}, raises), {"Gone"})}, {kind_of("B", {"Gone"}, handles)}}),
-            "cp: B: event 'Gone' has other parameters");
-  const auto declares = [](MicroParts& parts) {
-    (void)parts.attribute<int>("state", Visibility::of_all);
-    (void)parts.attribute<int>("private");
-  };
-  EXPECT_EQ(refusal({{kind_of("A", {}, declares)}, {kind_of("B", {}, declares)}}),
-            "cp: B: attribute 'state' is A's already");
-  const auto looks = [](MicroParts& parts) {
-    parts.later([](MicroParts& all) {
-      (void)all.public_attribute<int>("state");
-      (void)all.public_attribute<int>("private");
-      (void)all.public_attribute<char>("state");
-    });
-  };
-  EXPECT_EQ(refusal({{kind_of("B", {}, looks)}, {kind_of("A", {}, declares)}}),
-            "cp: B: nobody has a public attribute 'private'; B: attribute 'state' of A has another type");
-  const auto large = [](MicroParts& parts) {
-    (void)parts.attribute<std::array<char, 200>>("large");
-    (void)parts.attribute<std::array<char, 8>>("bytes", Visibility::of_owner, InHeader::yes);
-  };
-  EXPECT_EQ(
-      refusal({{kind_of("A", {}, large)}}),
-      "cp: A: attributes of more than 192 bytes; A: attribute 'bytes' is no integer, and cannot travel in the header");
-  const auto greedy = [](MicroParts& parts) {
-    for (int i = 0; i < 64; ++i) (void)parts.send_bit();
-  };
-  EXPECT_EQ(refusal({{kind_of("A", {}, greedy)}}),
-            "cp: A: more than 63 micro-protocols have a say in when messages leave");
-}
-
-// ---- messages ----
 
 TEST(Composite, without_micro_protocols_passes_messages_both_ways) {
   Two two(nothing);
@@ -161,10 +25,8 @@ TEST(Composite, without_micro_protocols_passes_messages_both_ways) {
   EXPECT_EQ(two.sink[0]->received, std::vector<std::string>{"hello"});
   for (Framework* const one : two.layer) {
     EXPECT_EQ(one->bag().count(), 0U);
-    control::Request request = control::Statistics{};
-    EXPECT_EQ(one->control(request), Errc::ok);
-    EXPECT_EQ(std::get<control::Statistics>(request).sent, 1U);
-    EXPECT_EQ(std::get<control::Statistics>(request).received, 1U);
+    EXPECT_EQ(two.statistics(one == two.layer[1]).sent, 1U);
+    EXPECT_EQ(two.statistics(one == two.layer[1]).received, 1U);
   }
 }
 
@@ -217,6 +79,7 @@ TEST(Composite, a_message_leaves_when_all_have_set_their_bit_and_all_have_seen_i
   two.run();
   EXPECT_TRUE(two.sink[1]->received.empty());
   EXPECT_EQ(two.layer[0]->bag().count(), 1U);
+  EXPECT_EQ(two.statistics(0).state, 1U);
   EXPECT_EQ(two.layer[0]->describe_bag(), "down, 5 bytes, in the bag, 1 bits missing\n");
   {
     const Shepherd inside(two.net[0].monitor());
@@ -231,6 +94,85 @@ TEST(Composite, a_message_leaves_when_all_have_set_their_bit_and_all_have_seen_i
   EXPECT_TRUE(held->has_left());
   EXPECT_EQ(Bag::describe(*held), "down, 0 bytes, gone, 0 bits missing");
   held = {};
+}
+
+TEST(Composite, a_message_whose_bit_is_set_at_once_is_seen_by_all_before_it_is_ready) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::string seen;
+    const auto says = [&](MicroParts& parts, const EventName<ItemRef>& event, char what) {
+      parts.handle(event, [&seen, what](const ItemRef&) { seen += what; });
+    };
+    SimOptions options;
+    options.seed = seed;
+    Two two(
+        [&](std::size_t host) {
+          if (host == 1) return std::vector<Part>{};
+          return std::vector<Part>{
+              {kind_of("SEES", kInsertion, [&](MicroParts& parts) { says(parts, kMessageInsertedIntoBag, 's'); })},
+              {kind_of("EAGER", kInsertion,
+                       [&](MicroParts& parts) {
+                         const SendBit bit = parts.send_bit();
+                         parts.handle(kMessageInsertedIntoBag, [parts, bit](const ItemRef& item) mutable {
+                           parts.bag().set_send_bit(bit, item);
+                         });
+                       })},
+              {kind_of("ALSO", {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name}, [&](MicroParts& parts) {
+                says(parts, kMessageInsertedIntoBag, 's');
+                says(parts, kMessageReadyToBeSent, 'r');
+              })}};
+        },
+        options);
+    EXPECT_EQ(two.push("x"), Errc::ok);
+    EXPECT_EQ(seen, "ssr") << "seed " << seed;
+  }
+}
+
+TEST(Composite, a_message_is_in_the_bag_once) {
+  ItemRef held;
+  Two two([&](std::size_t host) {
+    if (host == 1) return std::vector<Part>{};
+    return std::vector<Part>{{kind_of("TAKES", kInsertion, [&](MicroParts& parts) {
+      (void)parts.send_bit();
+      parts.handle(kMessageInsertedIntoBag, [&, parts](const ItemRef& item) mutable {
+        held = item;
+        parts.bag().erase(item);
+      });
+    })}};
+  });
+  EXPECT_EQ(two.push("taken"), Errc::ok);
+  const Shepherd inside(two.net[0].monitor());
+  Bag& bag = two.layer[0]->bag();
+  EXPECT_FALSE(held->has_left());
+  for (const ItemRef& item : {held, ItemRef()}) {
+    bag.insert(item);
+    bag.set_send_bit({~std::uint64_t{0}}, item);
+    bag.erase(item);
+  }
+  EXPECT_EQ(bag.count(), 0U);
+  EXPECT_EQ(Bag::describe(*held), "down, 5 bytes, not in the bag, 0 bits missing");
+  held = {};
+}
+
+TEST(Composite, who_goes_through_the_bag_may_take_messages_out_and_put_some_in) {
+  Two two([&](std::size_t host) {
+    if (host == 1) return std::vector<Part>{};
+    return std::vector<Part>{{kind_of("HOLDS", {}, [](MicroParts& parts) { (void)parts.send_bit(); })}};
+  });
+  for (const char* text : {"a", "bb", "ccc", "dddd"}) EXPECT_EQ(two.push(text), Errc::ok);
+  const Shepherd inside(two.net[0].monitor());
+  Bag& bag = two.layer[0]->bag();
+  std::string visited;
+  bag.for_each([&](const ItemRef& item) {
+    visited += std::to_string(item->message.size());
+    if (item->message.size() != 4) return;
+    bag.insert(bag.new_item(two.session, Direction::down, two.net.message(0, "eeeee")));
+    std::vector<ItemRef> others;
+    bag.for_each([&](const ItemRef& other) { others.push_back(other); });
+    for (const ItemRef& other : others)
+      if (other->message.size() != 2) bag.erase(other);
+  });
+  EXPECT_EQ(visited, "42");
+  EXPECT_EQ(bag.count(), 1U);
 }
 
 TEST(Composite, a_message_that_is_deleted_from_the_bag_does_not_leave) {
@@ -267,8 +209,122 @@ TEST(Composite, another_verify_takes_the_place_of_the_framework_s) {
   EXPECT_EQ(two.push("well"), Errc::ok);
   two.run();
   EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"well"});
+  EXPECT_EQ(two.statistics(1).refused, 1U);
   const Shepherd inside(two.net[1].monitor());
   EXPECT_EQ(two.sink[1]->sessions.front()->push(two.net.message(1, "what nobody inserts")), Errc::limit_reached);
+}
+
+TEST(Composite, a_message_that_verify_makes_an_item_of_and_does_not_insert_is_refused) {
+  Two two([](std::size_t) {
+    MicroKind kind = kind_of("LOOKS", {kMessagePushedToCp.name}, [](MicroParts& parts) {
+      parts.handle(kMessagePushedToCp, [parts](const Entering& entering) mutable { (void)parts.item_of(entering); });
+    });
+    kind.verifies = true;
+    return std::vector<Part>{{std::move(kind)}};
+  });
+  EXPECT_EQ(two.push("looked at"), Errc::limit_reached);
+  EXPECT_EQ(two.statistics(0).refused, 1U);
+}
+
+TEST(Composite, what_the_layer_below_says_is_told_to_who_pushes_and_to_who_handles_it) {
+  Errc told = Errc::ok;
+  Two two([&](std::size_t host) {
+    if (host == 1) return std::vector<Part>{};
+    return std::vector<Part>{{kind_of("HEARS", {kMessagePushedFromCp.name}, [&](MicroParts& parts) {
+      parts.handle(kMessagePushedFromCp, [&](const ItemRef& item) { told = item->outcome(); });
+    })}};
+  });
+  EXPECT_EQ(two.push(std::string(100'000, 'x')), Errc::message_too_long);
+  EXPECT_EQ(told, Errc::message_too_long);
+}
+
+// ---- turns ----
+
+constexpr EventName<int> kLater{"Later"};
+
+/// Says the size of each message that is inserted, at once and later.
+Part says_later(std::vector<std::string>& said) {
+  return {kind_of("SAYS", kInsertion, [&said](MicroParts& parts) {
+    const auto* const later = parts.own(kLater, [&said](int size) { said.push_back("later " + std::to_string(size)); });
+    parts.handle(kMessageInsertedIntoBag, [&said, parts, later](const ItemRef& item) {
+      parts.events().raise(*later, Raise::asynchronous, static_cast<int>(item->message.size()));
+      said.push_back("now " + std::to_string(item->message.size()));
+    });
+  })};
+}
+
+TEST(Composite, what_is_raised_asynchronously_runs_before_a_push_or_a_demux_returns) {
+  std::vector<std::string> said;
+  Two two([&](std::size_t) { return std::vector<Part>{says_later(said)}; });
+  EXPECT_EQ(two.push("four"), Errc::ok);
+  EXPECT_EQ(said, (std::vector<std::string>{"now 4", "later 4"}));
+  two.run();
+  EXPECT_EQ(said, (std::vector<std::string>{"now 4", "later 4", "now 4", "later 4"}));
+}
+
+/// Waits, where it is called, until the next message has come and has been handled.
+class Waits final : public Protocol {
+ public:
+  Waits(Host& host, const std::vector<std::string>& said) : Protocol(host, "waits"), said_(said) {}
+  Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
+  void demux(Session& /*lower*/, Message message) noexcept override {
+    if (message.size() != 1) return;
+    EXPECT_TRUE(host().engine().wait(
+        host(), [this] { return std::ranges::find(said_, "later 2") != said_.end(); }, host().now() + 1s));
+  }
+
+ private:
+  const std::vector<std::string>& said_;
+};
+
+TEST(Composite, a_protocol_above_that_blocks_does_not_hold_up_the_messages_that_its_thread_sees_to) {
+  std::vector<std::string> said;
+  Two two([&](std::size_t host) { return host == 0 ? std::vector<Part>{} : std::vector<Part>{says_later(said)}; });
+  auto& waits = two.net[1].add<Waits>(said);
+  {
+    const Shepherd inside(two.net[1].monitor());
+    const auto other = SimHosts::anyone(protocol_numbers::kFirstOfTests + 1);
+    EXPECT_TRUE(two.layer[1]->open_enable(waits, other));
+  }
+  SessionRef session;
+  {
+    const Shepherd inside(two.net[0].monitor());
+    session = *two.layer[0]->open(*two.sink[0], two.net.to(1, protocol_numbers::kFirstOfTests + 1));
+    EXPECT_EQ(session->push(two.net.message(0, "1")), Errc::ok);
+    EXPECT_EQ(session->push(two.net.message(0, "22")), Errc::ok);
+  }
+  two.run();
+  EXPECT_EQ(said, (std::vector<std::string>{"now 1", "now 2", "later 2", "later 1"}));
+  session = {};
+}
+
+/// Has an item when it ends, as one of its handlers does, and deletes it then.
+class Hoards final : public MicroProtocol {
+ public:
+  explicit Hoards(MicroParts& parts) : parts_(parts) {
+    (void)parts_.send_bit();
+    parts_.handle(kMessageInsertedIntoBag, [this, own = ItemRef()](const ItemRef& item) mutable {
+      own = item;
+      held_ = item;
+    });
+    parts_.handle(kMessageDeletedFromBag, [this](const ItemRef&) { ADD_FAILURE() << held_->message.size(); });
+  }
+  ~Hoards() override { parts_.bag().erase(held_); }
+
+ private:
+  MicroParts parts_;
+  ItemRef held_;
+};
+
+TEST(Composite, that_ends_with_messages_in_its_bag_tells_nobody) {
+  Two two([&](std::size_t host) {
+    if (host == 1) return std::vector<Part>{};
+    MicroKind kind = kind_of("HOARDS", {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name}, {});
+    kind.make = make_micro<Hoards>;
+    return std::vector<Part>{{std::move(kind)}};
+  });
+  EXPECT_EQ(two.push("left behind"), Errc::ok);
+  EXPECT_EQ(two.layer[0]->bag().count(), 1U);
 }
 
 // ---- attributes ----
@@ -316,8 +372,39 @@ TEST(Composite, attributes_travel_in_a_header_that_does_not_depend_on_the_order_
   const Shepherd inside(two.net[0].monitor());
   EXPECT_EQ(two.session->control(maximum), Errc::ok);
   EXPECT_EQ(two.net[0].ip().control(below), Errc::ok);
-  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 5, std::get<control::MaximumMessage>(below).size);
+  const std::size_t size = std::get<control::MaximumMessage>(below).size;
+  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 5, size);
+  EXPECT_EQ(two.layer[0]->control(maximum), Errc::ok);
+  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 5, size);
+  control::Request advertised = control::AdvertisedMaximum{};
+  EXPECT_EQ(two.layer[0]->control(advertised), Errc::ok);
+  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 5);
+  advertised = control::AdvertisedMaximum{};
+  EXPECT_EQ(two.session_below()->high().control(advertised), Errc::ok);
+  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 5);
 }
+
+TEST(Composite, attributes_travel_in_network_order_by_the_names_of_their_owners) {
+  Two two([](std::size_t host) {
+    if (host == 1) return std::vector<Part>{};
+    const auto sets = [](std::string name, auto value) {
+      return Part{kind_of(std::move(name), kInsertion, [value](MicroParts& parts) {
+        const auto attribute = parts.attribute<decltype(value)>("it", Visibility::of_owner, InHeader::yes);
+        parts.handle(kMessageInsertedIntoBag, [attribute, value](const ItemRef& item) { attribute.set(*item, value); });
+      })};
+    };
+    return std::vector<Part>{sets("B", std::uint16_t{0x3132}), sets("A", std::int32_t{0x41424344}),
+                             sets("C", Color::blue)};
+  });
+  EXPECT_EQ(two.push("text"), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"ABCD12\atext"});
+}
+
+enum Loose { kLoose };
+enum class Truth : bool { no, yes };
+static_assert(is_any_bits<std::uint8_t> && is_any_bits<Color> && is_any_bits<std::byte>);
+static_assert(!is_any_bits<bool> && !is_any_bits<Loose> && !is_any_bits<Truth> && !is_any_bits<double>);
 
 TEST(Composite, a_message_without_the_whole_header_is_dropped) {
   const auto heads = [](std::size_t host) {
@@ -331,9 +418,8 @@ TEST(Composite, a_message_without_the_whole_header_is_dropped) {
   EXPECT_EQ(two.push("eight..."), Errc::ok);
   two.run();
   EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{""});
-  control::Request request = control::Statistics{};
-  EXPECT_EQ(two.layer[1]->control(request), Errc::ok);
-  EXPECT_EQ(std::get<control::Statistics>(request).malformed, 1U);
+  EXPECT_EQ(two.statistics(1).malformed, 1U);
+  EXPECT_EQ(two.statistics(1).refused, 0U);
 }
 
 TEST(Composite, raises_that_wait_keep_their_messages) {

@@ -93,6 +93,17 @@ TEST(CompositeEvents, raised_asynchronously_come_when_what_runs_has_ended_in_the
   EXPECT_EQ(alone.said, (Said{"inner 11", "outer 10", "inner 10", "inner 21", "outer 20", "inner 20"}));
 }
 
+TEST(CompositeEvents, raised_asynchronously_when_nothing_runs_come_at_once) {
+  Alone alone;
+  const auto& inner = alone.event("inner", alone.says("inner "));
+  const auto& outer = alone.event("outer", [&](int number) {
+    alone.events.raise(inner, Raise::asynchronous, number);
+    alone.said.push_back("outer " + std::to_string(number));
+  });
+  EXPECT_TRUE(alone.events.raise(outer, Raise::asynchronous, 1));
+  EXPECT_EQ(alone.said, (Said{"outer 1", "inner 1"}));
+}
+
 TEST(CompositeEvents, of_a_thread_do_not_wait_for_another_one_that_has_let_the_monitor_go) {
   Alone alone;
   const auto& event = alone.event("E", alone.says(""));
@@ -107,6 +118,32 @@ TEST(CompositeEvents, of_a_thread_do_not_wait_for_another_one_that_has_let_the_m
     EXPECT_EQ(alone.said, (Said{"2", "3"}));
   }
   EXPECT_EQ(alone.said, (Said{"2", "3", "1"}));
+}
+
+TEST(CompositeEvents, do_not_wait_for_a_turn_that_has_led_outside_nor_for_those_of_others) {
+  Alone alone;
+  Events others(alone.net[0].host());
+  const auto& event = alone.event("E", alone.says(""));
+  {
+    const Events::Turn turn(alone.events);
+    alone.events.raise(event, Raise::asynchronous, 1);
+    {
+      const Events::Turn its(others);
+      const Events::Turn within(alone.events);
+      alone.events.raise(event, Raise::asynchronous, 2);
+    }
+    EXPECT_EQ(alone.said, Said{});
+    {
+      const Events::Outside outside(alone.events);
+      const Events::Turn its(others);
+      const Events::Turn again(alone.events);
+      alone.events.raise(event, Raise::asynchronous, 3);
+    }
+    EXPECT_EQ(alone.said, Said{"3"});
+    const Events::Turn within(alone.events);
+    alone.events.raise(event, Raise::asynchronous, 4);
+  }
+  EXPECT_EQ(alone.said, (Said{"3", "1", "2", "4"}));
 }
 
 TEST(CompositeEvents, come_by_timers_once_or_again_until_they_are_cancelled) {

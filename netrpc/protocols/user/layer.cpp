@@ -40,23 +40,16 @@ class UserLayer final : public TransparentProtocol {
     operations_.reply(session.lower(), std::move(message));
   }
   Errc control(control::Request& request) noexcept override {
-    return adapt(TransparentProtocol::control(request), request);
+    return with_header(TransparentProtocol::control(request), request, operations_.header);
   }
   Errc pass_control(TransparentSession& session, control::Request& request) noexcept override {
-    return adapt(TransparentProtocol::pass_control(session, request), request);
+    return with_header(TransparentProtocol::pass_control(session, request), request, operations_.header);
   }
   Errc pass_high_control(Protocol& high, control::Request& request) noexcept override {
-    return adapt(TransparentProtocol::pass_high_control(high, request), request);
+    return with_header(TransparentProtocol::pass_high_control(high, request), request, operations_.header);
   }
 
  private:
-  /// What a layer above pushes has this header more.
-  Errc adapt(Errc answer, control::Request& request) const noexcept {
-    auto* const advertised = answer == Errc::ok ? std::get_if<control::AdvertisedMaximum>(&request) : nullptr;
-    if (advertised != nullptr) advertised->size += operations_.header;
-    return less_header(answer, request, operations_.header);
-  }
-
   const UserLayerOperations operations_;
 };
 
