@@ -35,27 +35,56 @@ std::size_t AttributeTable::place(Declared declared, std::size_t alignment, bool
 std::size_t AttributeTable::find_public(const std::string& name, std::type_index type, std::string& why_not) const {
   const auto found = std::ranges::find_if(
       all_, [&](const Declared& one) { return one.name == name && one.seen == Visibility::of_all; });
+  if (found != all_.end()) return find(found->owner + "." + name, type, why_not);
+  why_not = fmt::format("nobody has a public attribute '{}'", name);
+  return 0;
+}
+
+std::size_t AttributeTable::find(const std::string& name, std::type_index type, std::string& why_not) const {
+  const auto found =
+      std::ranges::find_if(all_, [&](const Declared& one) { return one.owner + "." + one.name == name; });
   if (found == all_.end()) {
-    why_not = fmt::format("nobody has a public attribute '{}'", name);
+    why_not = fmt::format("nobody has an attribute '{}'", name);
   } else if (found->type != type) {
-    why_not = fmt::format("attribute '{}' of {} has another type", name, found->owner);
+    why_not = fmt::format("attribute '{}' has another type", name);
   } else {
     return found->offset;
   }
   return 0;
 }
 
-void AttributeTable::seal() {
+void AttributeTable::seal(HeaderMapping mapping) {
+  mapping_ = mapping.write ? std::move(mapping) : mapping_of_integers();
+}
+
+HeaderMapping AttributeTable::mapping_of_integers() const {
   std::vector<const Declared*> travel;
   for (const Declared& one : all_)
     if (one.travels == InHeader::yes) travel.push_back(&one);
   std::ranges::sort(travel, [](const Declared* a, const Declared* b) {
     return std::tie(a->owner, a->name) < std::tie(b->owner, b->name);
   });
+  HeaderMapping mapping;
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // offset and size of each that travels
   for (const Declared* one : travel) {
-    header_.emplace_back(one->offset, one->size);
-    header_size_ += one->size;
+    places.emplace_back(one->offset, one->size);
+    mapping.size += one->size;
   }
+  static_assert(std::endian::native == std::endian::little);
+  mapping.write = [places](const Item& item, std::byte* to) {
+    for (const auto& [offset, size] : places) {
+      const std::byte* const from = item.attributes_.data() + offset;
+      to = std::reverse_copy(from, from + size, to);
+    }
+  };
+  mapping.read = [places](Item& item, const std::byte* from) {
+    for (const auto& [offset, size] : places) {
+      std::reverse_copy(from, from + size, item.attributes_.data() + offset);
+      from += size;
+    }
+    return true;
+  };
+  return mapping;
 }
 
 namespace {
@@ -68,20 +97,6 @@ std::uint64_t native(const std::byte* at, std::size_t size) noexcept {
 }
 
 }  // namespace
-
-void AttributeTable::write_header(const Item& item, std::byte* to) const noexcept {
-  for (const auto& [offset, size] : header_) {
-    std::reverse_copy(item.attributes_.data() + offset, item.attributes_.data() + offset + size, to);
-    to += size;
-  }
-}
-
-void AttributeTable::read_header(Item& item, const std::byte* from) const noexcept {
-  for (const auto& [offset, size] : header_) {
-    std::reverse_copy(from, from + size, item.attributes_.data() + offset);
-    from += size;
-  }
-}
 
 std::string AttributeTable::describe(const Item& item) const {
   std::string text;

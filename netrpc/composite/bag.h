@@ -143,6 +143,15 @@ requires std::is_enum_v<T>
 inline constexpr bool is_any_bits<T> = requires { T{0}; }
 &&is_any_bits<std::underlying_type_t<T>>;
 
+/// How the attributes of a message become its header, and back (§3.4). Both are called under the monitor, with `size`
+/// bytes to write or to read. `read` returns false for a header that is none; it looks at each value that a peer may
+/// have chosen.
+struct HeaderMapping {
+  std::size_t size = 0;  ///< At most kAttributeBytes.
+  std::function<void(const Item&, std::byte*)> write{};
+  std::function<bool(Item&, const std::byte*)> read{};
+};
+
 /// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: integers
 /// in network order, in the order of their names, so that two hosts agree whatever order their graphs write.
 class AttributeTable {
@@ -161,13 +170,18 @@ class AttributeTable {
   [[nodiscard]] PublicAttribute<T> find(const std::string& name, std::string& why_not) const {
     return PublicAttribute<T>(find_public(name, typeid(T), why_not));
   }
-  /// Nothing is declared any more.
-  void seal();
+  /// Any one, by its owner's name and its own: "FIFO.number".
+  template <class T>
+  [[nodiscard]] Attribute<T> find_any(const std::string& name, std::string& why_not) const {
+    return Attribute<T>(find(name, typeid(T), why_not));
+  }
+  /// Nothing is declared any more. `mapping`: in the place of the one described above, if it has functions.
+  void seal(HeaderMapping mapping);
 
-  [[nodiscard]] std::size_t header_size() const noexcept { return header_size_; }
-  /// `to`, `from`: header_size() bytes.
-  void write_header(const Item& item, std::byte* to) const noexcept;
-  void read_header(Item& item, const std::byte* from) const noexcept;
+  [[nodiscard]] std::size_t header_size() const noexcept { return mapping_.size; }
+  /// `to`, `from`: header_size() bytes. False: the header is none.
+  void write_header(const Item& item, std::byte* to) const { mapping_.write(item, to); }
+  [[nodiscard]] bool read_header(Item& item, const std::byte* from) const { return mapping_.read(item, from); }
   /// "ACK.interval = 7", one behind the other; of what is no integer its bytes.
   [[nodiscard]] std::string describe(const Item& item) const;
 
@@ -184,10 +198,12 @@ class AttributeTable {
   [[nodiscard]] std::size_t place(Declared declared, std::size_t alignment, bool integer, std::string& why_not);
   [[nodiscard]] std::size_t find_public(const std::string& name, std::type_index type, std::string& why_not) const;
 
+  [[nodiscard]] std::size_t find(const std::string& name, std::type_index type, std::string& why_not) const;
+  [[nodiscard]] HeaderMapping mapping_of_integers() const;
+
   std::vector<Declared> all_;
-  std::vector<std::pair<std::size_t, std::size_t>> header_;  ///< Offset and size of each that travels.
   std::size_t used_ = 0;
-  std::size_t header_size_ = 0;
+  HeaderMapping mapping_;
 };
 
 // ---- the bag ----

@@ -46,11 +46,21 @@ Bag& MicroParts::bag() const noexcept { return framework_.bag(); }
 AttributeTable& MicroParts::attributes() const noexcept { return framework_.attributes(); }
 ItemRef MicroParts::item_of(const Entering& entering) noexcept { return framework_.item_of(entering); }
 
+std::map<std::string, std::unique_ptr<ProcedureBase>>& MicroParts::procedures() const noexcept {
+  return framework_.procedures_;
+}
+
+void MicroParts::map_headers(HeaderMapping mapping) {
+  if (!kind_.maps) fail("its kind does not map attributes to headers");
+  if (mapping.size > Item::kAttributeBytes) fail(fmt::format("a header of more than {} bytes", Item::kAttributeBytes));
+  framework_.mapping_ = std::move(mapping);
+}
+
 void MicroParts::fail(const std::string& why) { framework_.errors_.push_back(kind_.name + ": " + why); }
 
 bool MicroParts::may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb) {
   if (std::ranges::find(declared, event) != declared.end()) return true;
-  fail(fmt::format("its kind does not {} event '{}'", verb, event));
+  fail(fmt::format("its kind does not {} '{}'", verb, event));
   return false;
 }
 
@@ -93,7 +103,11 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     parts.push_back({verify_kind()});
   std::vector<const MicroKind*> kinds;
   for (const Part& part : parts) kinds.push_back(&part.kind);
-  if (const auto errors = check_composition(kinds); !errors.empty()) return failed(errors);
+  if (const auto errors = check_composition(kinds); !errors.empty()) {
+    std::vector<std::string> texts;
+    for (const auto& error : errors) texts.push_back(error.text);
+    return failed(texts);
+  }
 
   std::unique_ptr<Framework> made(new Framework(host, name, below));
   made->parts_ = std::move(parts);
@@ -106,7 +120,7 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
   for (std::size_t i = 0; i < made->later_.size(); ++i) std::exchange(made->later_[i], {})();  // may add some
   made->later_.clear();
   if (!made->errors_.empty()) return failed(made->errors_);
-  made->attributes_.seal();
+  made->attributes_.seal(std::move(made->mapping_));
   made->events_.shuffle();
   return made;
 }
@@ -119,7 +133,11 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   if (header == nullptr && size != 0) return {};
   ItemRef item = bag_.new_item(entering.session, entering.direction, Message());
   if (!item) return {};
-  if (size != 0) attributes_.read_header(*item, header);
+  if (size != 0 && !attributes_.read_header(*item, header)) {
+    ++counted.malformed;
+    *entering.malformed = true;
+    return {};
+  }
   item->message = std::move(message);
   *entering.becomes = item;
   return item;
@@ -128,10 +146,11 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
 ItemRef Framework::enter(const Raisable<Entering>& event, TransparentSession& session, Direction way,
                          Message message) noexcept {
   ItemRef item;
+  bool malformed = false;
   const Events::Turn turn(events_);
-  events_.raise(event, Raise::synchronous, Entering{&message, SessionRef(&session), way, &item});
+  events_.raise(event, Raise::synchronous, Entering{&message, SessionRef(&session), way, &item, &malformed});
   if (item && item->was_inserted()) return item;
-  ++counted.refused;
+  if (!malformed) ++counted.refused;
   return {};
 }
 
@@ -196,53 +215,6 @@ std::string Framework::describe_bag() {
   std::string text;
   bag_.for_each([&](const ItemRef& item) { text += describe(*item) + "\n"; });
   return text;
-}
-
-// ---- the check ----
-
-std::vector<std::string> check_composition(const std::vector<const MicroKind*>& kinds) {
-  constexpr std::string_view kPredefined[] = {
-      kMessagePoppedToCp.name,      kMessagePoppedFromCp.name,   kMessagePushedToCp.name,   kMessagePushedFromCp.name,
-      kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kMessageReadyToBeSent.name};
-  std::vector<std::string> errors;
-  const auto predefined = [&](std::string_view event) {
-    return std::ranges::find(kPredefined, event) != std::end(kPredefined);
-  };
-  const auto there = [&](std::string_view name) {
-    return std::ranges::any_of(kinds, [&](const MicroKind* one) { return one->name == name; });
-  };
-  const auto exporter = [&](std::string_view event) {
-    return std::ranges::find_if(
-        kinds, [&](const MicroKind* one) { return std::ranges::find(one->exports, event) != one->exports.end(); });
-  };
-  for (auto at = kinds.begin(); at != kinds.end(); ++at) {
-    const MicroKind& kind = **at;
-    const auto before = [&](const auto& is_so) { return std::find_if(kinds.begin(), at, is_so) != at; };
-    if (before([&](const MicroKind* one) { return one->name == kind.name; }))
-      errors.push_back(fmt::format("{} is there twice, take one out", kind.name));
-    if (kind.verifies && before([](const MicroKind* one) { return one->verifies; }))
-      errors.push_back(fmt::format("{} verifies messages, and another one does already, take one out", kind.name));
-    for (const std::string_view event : kind.exports) {
-      if (exporter(event) < at || predefined(event))
-        errors.push_back(fmt::format("{} exports event '{}', which another one exports already", kind.name, event));
-      if (event.find('.') != event.npos)  // names of their own have one
-        errors.push_back(fmt::format("{} exports event '{}', name it without '.'", kind.name, event));
-    }
-    for (const std::string_view event : kind.imports) {
-      if (exporter(event) == kinds.end() && !predefined(event))
-        errors.push_back(fmt::format("{} handles event '{}', which nobody exports, add who does, or take {} out",
-                                     kind.name, event, kind.name));
-      if (!kind.verifies && (event == kMessagePoppedToCp.name || event == kMessagePushedToCp.name))
-        errors.push_back(fmt::format("{} handles event '{}', which is for who verifies, handle '{}'", kind.name, event,
-                                     kMessageInsertedIntoBag.name));
-    }
-    for (const auto& any : kind.needs)
-      if (std::ranges::none_of(any, there))
-        errors.push_back(fmt::format("{} needs {}, add it", kind.name, fmt::join(any, " or ")));
-    for (const std::string_view other : kind.excludes)
-      if (there(other)) errors.push_back(fmt::format("{} and {} exclude each other, take one out", kind.name, other));
-  }
-  return errors;
 }
 
 }  // namespace lrpc::netrpc::composite

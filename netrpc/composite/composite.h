@@ -3,6 +3,7 @@
 // another.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,6 +58,8 @@ class Framework final : public TransparentProtocol {
   const Raisable<Entering>& pushed_to_;
   const Raisable<ItemRef>& pushed_from_;
   AttributeTable attributes_;
+  HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
+  std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
   Bag bag_;
   std::vector<Part> parts_;  ///< Micro-protocols refer to them.
   std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;

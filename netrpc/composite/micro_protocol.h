@@ -4,9 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "lrpc/netrpc/graph.h"
@@ -22,7 +26,8 @@ struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
-  ItemRef* becomes = nullptr;  ///< The framework's: its item.
+  ItemRef* becomes = nullptr;  ///< The framework's: its item,
+  bool* malformed = nullptr;   ///< and whether its header was none.
 };
 
 // ---- events that the framework raises (§3.3) ----
@@ -45,25 +50,50 @@ class MicroProtocol {
   virtual ~MicroProtocol() = default;
 };
 
+/// A procedure that a micro-protocol exports, to be asked for what it knows (§3.2): its name and its type. Who exports
+/// it and who calls it share one definition.
+template <class Signature>
+struct ProcedureName {
+  std::string_view name;
+};
+class ProcedureBase {
+ public:
+  explicit ProcedureBase(const std::type_info& type) noexcept : signature(type) {}
+  virtual ~ProcedureBase() = default;
+  const std::type_info& signature;
+};
+template <class Signature>
+class Procedure final : public ProcedureBase {
+ public:
+  explicit Procedure(std::function<Signature> calls) : ProcedureBase(typeid(Signature)), call(std::move(calls)) {}
+  const std::function<Signature> call;
+};
+
 class MicroParts;
 
 struct MicroKind {
   std::string name{};  ///< In capitals: MEMBERSHIP.
   std::string summary{};
-  std::vector<std::string_view> exports{};  ///< Events that it declares, and alone raises.
-  std::vector<std::string_view> imports{};  ///< Events of others, or of the framework, that it handles.
+  /// Events that it declares, and alone raises; procedures that others may call.
+  std::vector<std::string_view> exports{};
+  /// Events of others, or of the framework, that it handles; procedures of others that it calls.
+  std::vector<std::string_view> imports{};
   /// Of each list one must be there, too.
   std::vector<std::vector<std::string_view>> needs{};
   std::vector<std::string_view> excludes{};  ///< None of these may be.
   /// In the place of the framework's VERIFY. Only who verifies handles Message_Popped_To_CP and Message_Pushed_To_CP:
   /// it inserts what is to go on, and what it has not inserted when it returns is refused.
   bool verifies = false;
+  /// In the place of the framework's mapping from attributes to headers. What travels is as said nevertheless.
+  bool maps = false;
   std::vector<OptionDescription> options{};
   std::function<Result<std::unique_ptr<MicroProtocol>>(MicroParts&)> make{};
 };
 
 /// What is wrong with a composition, each with what to do; empty: nothing. A pure function.
-[[nodiscard]] std::vector<std::string> check_composition(const std::vector<const MicroKind*>& kinds);
+[[nodiscard]] std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const MicroKind*>& kinds);
+/// Who exports what to whom, a line each: "Suspect_Host_Dead: ACK -> MEMBERSHIP". A pure function.
+[[nodiscard]] std::vector<std::string> describe_composition(const std::vector<const MicroKind*>& kinds);
 
 /// What a micro-protocol is made from, and says what it will do to. What it may not, or what contradicts another one's
 /// declarations, makes the composition fail.
@@ -98,6 +128,23 @@ class MicroParts {
     if (known != nullptr) known->add(std::move(handler), nullptr);
     return known;
   }
+  /// A procedure that the kind exports. Called under the monitor.
+  template <class Signature>
+  void exported_procedure(const ProcedureName<Signature>& name, std::type_identity_t<std::function<Signature>> call) {
+    if (may(kind_.exports, name.name, "export"))
+      procedures()[std::string(name.name)] = std::make_unique<Procedure<Signature>>(std::move(call));
+  }
+  /// In later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the composition
+  /// has failed.
+  template <class Signature>
+  [[nodiscard]] const std::function<Signature>* procedure(const ProcedureName<Signature>& name) {
+    if (!may(kind_.imports, name.name, "import")) return nullptr;
+    const auto& known = procedures()[std::string(name.name)];
+    if (known != nullptr && known->signature == typeid(Signature))
+      return &static_cast<const Procedure<Signature>&>(*known).call;
+    fail("procedure '" + std::string(name.name) + (known == nullptr ? "' is not there" : "' has another type"));
+    return nullptr;
+  }
   template <class T>
   [[nodiscard]] Attribute<T> attribute(const std::string& name, Visibility seen = Visibility::of_owner,
                                        InHeader travels = InHeader::no) {
@@ -119,6 +166,17 @@ class MicroParts {
     return found;
   }
 
+  /// From now on the kind, which says `maps`, turns attributes into headers and back.
+  void map_headers(HeaderMapping mapping);
+  /// For that: any attribute, "FIFO.number", to be read and set.
+  template <class T>
+  [[nodiscard]] Attribute<T> mapped_attribute(const std::string& owner_and_name) {
+    std::string why_not = kind_.maps ? "" : "its kind does not map attributes to headers";
+    const Attribute<T> found = attributes().find_any<T>(owner_and_name, why_not);
+    if (!why_not.empty()) fail(why_not);
+    return found;
+  }
+
   /// The item of a message that enters, with the attributes of its header. Null: it has none such (any more), or there
   /// is no memory.
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
@@ -132,6 +190,7 @@ class MicroParts {
   }
   [[nodiscard]] bool may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb);
   [[nodiscard]] AttributeTable& attributes() const noexcept;
+  [[nodiscard]] std::map<std::string, std::unique_ptr<ProcedureBase>>& procedures() const noexcept;
   void fail(const std::string& why);
 
   Framework& framework_;

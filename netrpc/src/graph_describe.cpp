@@ -86,7 +86,9 @@ class Checker {
     instance.line = statement.line;
     std::optional<Service> gives;
     if (const ProtocolKind* const kind = kinds_.find(statement.kind); kind != nullptr) {
-      check_options(statement, *kind, instance);
+      check_options(kind->name, kind->options, statement.options, statement.damaged ? 0 : statement.line,
+                    instance.options);
+      check_inside(statement, *kind, instance);
       gives = check_below(statement, *kind);
       instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) || check_ports(statement, *kind);
       instance.repeats = kind->repeats || stands_on_repeating(statement);
@@ -103,31 +105,68 @@ class Checker {
     instances_.push_back(std::move(instance));
   }
 
-  void check_options(const GraphStatement& statement, const ProtocolKind& kind, InstanceDescription& instance) {
+  /// `line`: of what has the options; 0: required ones may be missing.
+  void check_options(std::string_view kind, const std::vector<OptionDescription>& known,
+                     const std::vector<GraphStatement::Option>& all, int line, Options& options) {
     std::vector<std::string_view> names;
-    for (const OptionDescription& option : kind.options) names.push_back(option.name);
-    for (const GraphStatement::Option& given : statement.options) {
-      const auto option = std::find_if(kind.options.begin(), kind.options.end(),
-                                       [&](const OptionDescription& each) { return each.name == given.name; });
-      if (option == kind.options.end()) {
+    for (const OptionDescription& option : known) names.push_back(option.name);
+    for (const GraphStatement::Option& given : all) {
+      const auto option =
+          std::ranges::find_if(known, [&](const OptionDescription& each) { return each.name == given.name; });
+      if (option == known.end()) {
         errors_.add(given.line,
-                    fmt::format("{} has no option '{}'{}, {}", kind.name, given.name, suggestion(given.name, names),
+                    fmt::format("{} has no option '{}'{}, {}", kind, given.name, suggestion(given.name, names),
                                 names.empty() ? std::string("it has none at all")
                                               : fmt::format("it has {}", fmt::join(names, ", "))));
-      } else if (instance.options.has(given.name)) {
+      } else if (options.has(given.name)) {
         errors_.add(given.line, fmt::format("the option '{}' is given twice, take one out", given.name));
       } else {
         if (!conforms(option->type, given.value))
           errors_.add(given.line, fmt::format("'{}' is no value for the option '{}' of {}, write {}", given.value,
-                                              given.name, kind.name, describe(option->type)));
-        instance.options.set(given.name, given.value);
+                                              given.name, kind, describe(option->type)));
+        options.set(given.name, given.value);
       }
     }
-    if (statement.damaged) return;
-    for (const OptionDescription& option : kind.options)
-      if (option.required && !instance.options.has(option.name))
-        errors_.add(statement.line, fmt::format("{} needs the option '{}' ({}), write {}({} = ...)", kind.name,
-                                                option.name, option.summary, kind.name, option.name));
+    if (line == 0) return;
+    for (const OptionDescription& option : known)
+      if (option.required && !options.has(option.name))
+        errors_.add(line, fmt::format("{} needs the option '{}' ({}), write {}({} = ...)", kind, option.name,
+                                      option.summary, kind, option.name));
+  }
+
+  void check_inside(const GraphStatement& statement, const ProtocolKind& kind, InstanceDescription& instance) {
+    if (!statement.inside) {
+      if (!kind.inside.empty() && !statement.damaged)
+        errors_.add(statement.line,
+                    fmt::format("{} is made of micro-protocols, write {} {{ ...; }}", kind.name, kind.name));
+      return;
+    }
+    const auto& inside = *statement.inside;
+    if (kind.inside.empty())
+      return errors_.add(statement.line, fmt::format("{} has no micro-protocols, take the braces out", kind.name));
+    if (inside.size() > GraphDescription::kMaxInside)
+      return errors_.add(inside.back().line, fmt::format("{} micro-protocols in '{}', use at most {}", inside.size(),
+                                                         statement.name, GraphDescription::kMaxInside));
+    std::vector<std::string_view> known;
+    for (const ProtocolKind::Micro& each : kind.inside) known.push_back(each.name);
+    std::vector<std::string> names;
+    for (const GraphStatement::Micro& given : inside) {
+      MicroDescription& micro = instance.inside.emplace_back(MicroDescription{given.kind, {}, given.line});
+      const auto found = std::ranges::find(known, given.kind);
+      if (found == known.end()) {
+        errors_.add(given.line, fmt::format("there is no micro-protocol '{}'{}, use one of {}", given.kind,
+                                            suggestion(given.kind, known), fmt::join(known, ", ")));
+        continue;
+      }
+      const auto& options = kind.inside[static_cast<std::size_t>(found - known.begin())].options;
+      check_options(given.kind, options, given.options, given.line, micro.options);
+      names.push_back(given.kind);
+    }
+    if (names.size() != inside.size() || statement.damaged) return;
+    if (kind.check_inside)
+      for (ProtocolKind::MicroError& error : kind.check_inside(names))
+        errors_.add(inside.empty() ? statement.line : inside[error.at].line, std::move(error.text));
+    if (kind.draw_inside) instance.drawn_inside = kind.draw_inside(names);
   }
 
   /// What the instance gives, if that can be said.

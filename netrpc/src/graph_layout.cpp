@@ -3,6 +3,9 @@
 // share a column: those that leave boxes have even columns, those that enter boxes aside have odd ones.
 #include "graph_layout.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 20'000;
 constexpr std::size_t kMostOptionText = 30;
+constexpr std::size_t kMostInsideText = 60;
 constexpr int kGap = 3;
 
 /// A box, or the place (one column) where a line passes a layer.
@@ -34,16 +38,23 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+void shorten(std::string& line, std::size_t most) {
+  if (line.size() > most) line.replace(most - 3, std::string::npos, "...");
+}
+
 std::vector<std::string> label_of(const InstanceDescription& instance) {
   std::vector<std::string> lines;
   const bool same = lower_case(instance.name) == lower_case(instance.kind);
   lines.push_back(same ? instance.kind : instance.name + ": " + instance.kind);
   for (const auto& [name, value] : instance.options.all()) lines.push_back(name + " = " + value);
-  for (std::string& line : lines) {
-    if (line.size() <= kMostOptionText) continue;
-    line.resize(kMostOptionText - 3);
-    line += "...";
+  for (std::string& line : lines) shorten(line, kMostOptionText);
+  for (const MicroDescription& micro : instance.inside) {
+    std::vector<std::string> options;
+    for (const auto& [name, value] : micro.options.all()) options.push_back(name + " = " + value);
+    lines.push_back(options.empty() ? micro.kind : fmt::format("{}({})", micro.kind, fmt::join(options, ", ")));
+    shorten(lines.back(), kMostInsideText);
   }
+  for (const std::string& line : instance.drawn_inside) shorten(lines.emplace_back(line), kMostInsideText);
   return lines;
 }
 

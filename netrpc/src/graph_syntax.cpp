@@ -15,7 +15,7 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_name_character(char c) noexcept { return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.'; }
 bool is_word_character(char c) noexcept { return is_name_character(c) || c == ':' || c == '/' || c == '+' || c == '%'; }
-bool is_symbol(char c) noexcept { return c == '=' || c == '(' || c == ')' || c == ',' || c == ';'; }
+bool is_symbol(char c) noexcept { return std::string_view("=(),;{}").find(c) != std::string_view::npos; }
 bool is_printable(char c) noexcept { return c >= ' ' && c <= '~'; }
 
 std::string shown(char c) {
@@ -106,6 +106,7 @@ class Parser {
   std::vector<GraphStatement> run() {
     while (now().kind != GraphToken::Kind::end) {
       GraphStatement statement;
+      statement_ = at_;
       statement.damaged = !parse(statement);
       if (statement.damaged) recover();
       // What has a name is known from here on, so that one mistake is not reported wherever the name is used.
@@ -154,7 +155,8 @@ class Parser {
     if (!symbol('=', "'" + instance + "'")) return false;
     statement.name = instance;
     if (!name(statement.kind, "the kind of the protocol")) return false;
-    if (now().is('(') && !options(statement)) return false;
+    if (now().is('(') && !options(statement.options)) return false;
+    if (now().is('{') && !inside(statement.inside.emplace())) return false;
     if (now().kind == GraphToken::Kind::word && now().value == "over" && !below(statement)) return false;
     if (now().is(';')) {
       advance();
@@ -167,7 +169,7 @@ class Parser {
            (now().kind == GraphToken::Kind::word && now().line != line && tokens_[at_ + 1].is('='));
   }
 
-  bool options(GraphStatement& statement) {
+  bool options(std::vector<GraphStatement::Option>& into) {
     advance();
     if (now().is(')')) {
       advance();
@@ -183,7 +185,7 @@ class Parser {
                                 option.name));
       option.value = now().value;
       advance();
-      statement.options.push_back(std::move(option));
+      into.push_back(std::move(option));
       if (now().is(')')) {
         advance();
         return true;
@@ -191,6 +193,19 @@ class Parser {
       if (!now().is(',')) return fail(fmt::format("found {} among the options, put a ',' or a ')' there", found()));
       advance();
     }
+  }
+
+  bool inside(std::vector<GraphStatement::Micro>& into) {
+    for (advance(); !now().is('}'); advance()) {
+      GraphStatement::Micro micro;
+      micro.line = now().line;
+      if (!name(micro.kind, "the name of a micro-protocol")) return false;
+      if (now().is('(') && !options(micro.options)) return false;
+      if (!now().is(';')) return fail(fmt::format("found {} after {}, put a ';' there", found(), micro.kind));
+      into.push_back(std::move(micro));
+    }
+    advance();
+    return true;
   }
 
   bool below(GraphStatement& statement) {
@@ -204,12 +219,15 @@ class Parser {
     return true;
   }
 
-  /// To behind the next ';', or to what looks like the beginning of a definition on another line.
+  /// To behind the next ';', which is not in braces, or to what looks like the beginning of a definition on another
+  /// line.
   void recover() {
     const int line = now().line;
-    while (now().kind != GraphToken::Kind::end && !now().is(';')) {
+    bool braces = false;
+    for (std::size_t i = statement_; i < at_; ++i) braces = tokens_[i].is('{') || (braces && !tokens_[i].is('}'));
+    for (; now().kind != GraphToken::Kind::end && (braces || !now().is(';')); advance()) {
       if (now().line != line && now().kind == GraphToken::Kind::word && tokens_[at_ + 1].is('=')) return;
-      advance();
+      braces = now().is('{') || (braces && !now().is('}'));
     }
     advance();
   }
@@ -218,6 +236,7 @@ class Parser {
   GraphErrors& errors_;
   std::vector<GraphStatement> statements_;
   std::size_t at_ = 0;
+  std::size_t statement_ = 0;  ///< Where the present one begins.
 };
 
 }  // namespace

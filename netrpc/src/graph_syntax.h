@@ -1,6 +1,7 @@
 // The words of a graph's description and its lines, before anything is known about their meaning.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,10 +42,16 @@ struct GraphStatement {
     std::string name;
     int line = 0;
   };
+  struct Micro {
+    std::string kind;
+    std::vector<Option> options;
+    int line = 0;
+  };
   std::string name;
   std::string kind;
   std::vector<Option> options;
   std::vector<Lower> below;
+  std::optional<std::vector<Micro>> inside;  ///< Nothing: there are no braces.
   int line = 0;
   bool damaged = false;  ///< Something was not understood: what is missing from it may have been written.
 };

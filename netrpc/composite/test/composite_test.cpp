@@ -401,6 +401,54 @@ TEST(Composite, attributes_travel_in_network_order_by_the_names_of_their_owners)
   EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"ABCD12\atext"});
 }
 
+/// Writes one byte for the two attributes of NUMBER and PAINT, and takes no odd one.
+MicroKind mapping() {
+  MicroKind kind = kind_of("MAPS", {}, [](MicroParts& parts) {
+    parts.later([](MicroParts& all) {
+      const auto number = all.mapped_attribute<std::uint32_t>("NUMBER.number");
+      all.map_headers({.size = 1,
+                       .write = [number](const Item& item, std::byte* to) { *to = std::byte(2 * number(item)); },
+                       .read =
+                           [number](Item& item, const std::byte* from) {
+                             number.set(item, std::to_integer<std::uint32_t>(*from) / 2);
+                             return (*from & std::byte{1}) == std::byte{0};
+                           }});
+    });
+  });
+  kind.maps = true;
+  return kind;
+}
+
+TEST(Composite, another_mapping_takes_the_place_of_the_framework_s) {
+  std::uint32_t arrived = 0;
+  const auto number = [&] {
+    return kind_of("NUMBER", kInsertion, [&](MicroParts& parts) {
+      const auto attribute = parts.attribute<std::uint32_t>("number", Visibility::of_owner, InHeader::yes);
+      parts.handle(kMessageInsertedIntoBag, [&, attribute](const ItemRef& item) {
+        if (item->direction == Direction::up) arrived = attribute(*item);
+        attribute.set(*item, 0x41 / 2);
+      });
+    });
+  };
+  Two two([&](std::size_t host) {
+    return host == 0 ? std::vector<Part>{{number()}, {mapping()}} : std::vector<Part>{};
+  });
+  two.sink[1]->echo = true;
+  EXPECT_EQ(two.push("A"), Errc::ok);
+  two.run();
+  ASSERT_EQ(two.sink[1]->received, std::vector<std::string>{"@A"});
+  EXPECT_EQ(arrived, 0x20U);
+  EXPECT_EQ(two.sink[0]->received, std::vector<std::string>{"A"});
+  {
+    const Shepherd inside(two.net[1].monitor());
+    EXPECT_EQ(two.sink[1]->sessions.front()->push(two.net.message(1, "Odd")), Errc::ok);
+  }
+  two.run();
+  EXPECT_EQ(two.sink[0]->received.size(), 1U);  // 'O' is 0x4f
+  EXPECT_EQ(two.statistics(0).malformed, 1U);
+  EXPECT_EQ(two.statistics(0).refused, 0U);
+}
+
 enum Loose { kLoose };
 enum class Truth : bool { no, yes };
 static_assert(is_any_bits<std::uint8_t> && is_any_bits<Color> && is_any_bits<std::byte>);

@@ -12,6 +12,13 @@
 namespace lrpc::netrpc::composite {
 namespace {
 
+using Errors = std::vector<std::string>;
+Errors errors_of(const std::vector<const MicroKind*>& kinds) {
+  Errors texts;
+  for (const auto& error : check_composition(kinds)) texts.push_back(error.text);
+  return texts;
+}
+
 TEST(Composition, is_checked_before_anything_runs) {
   const MicroKind a = exporting(kind_of("A", {}, {}), {"Gone"});
   MicroKind b = kind_of("B", {"Gone", "Message_Inserted_Into_Bag"}, {});
@@ -23,22 +30,20 @@ TEST(Composition, is_checked_before_anything_runs) {
   MicroKind first = kind_of("FIRST", {}, {});
   MicroKind second = kind_of("SECOND", {}, {});
   first.verifies = second.verifies = true;
-  using Errors = std::vector<std::string>;
-  EXPECT_EQ(check_composition({&a, &b, &c}), Errors{});
-  EXPECT_EQ(check_composition({&b, &c}),
-            (Errors{"B handles event 'Gone', which nobody exports, add who does, or take B out", "B needs A, add it"}));
-  EXPECT_EQ(check_composition({&a, &b}), Errors{"B needs C or D, add it"});
-  EXPECT_EQ(check_composition({&a, &b, &c, &e}), Errors{"B and E exclude each other, take one out"});
-  EXPECT_EQ(check_composition({&a, &a}),
-            (Errors{"A is there twice, take one out", "A exports event 'Gone', which another one exports already"}));
-  EXPECT_EQ(check_composition({&a, &other}), Errors{"OTHER exports event 'Gone', which another one exports already"});
-  EXPECT_EQ(check_composition({&first, &second}),
+  EXPECT_EQ(errors_of({&a, &b, &c}), Errors{});
+  EXPECT_EQ(errors_of({&b, &c}),
+            (Errors{"B imports 'Gone', which nobody exports, add who does, or take B out", "B needs A, add it"}));
+  EXPECT_EQ(errors_of({&a, &b}), Errors{"B needs C or D, add it"});
+  EXPECT_EQ(errors_of({&a, &b, &c, &e}), Errors{"B and E exclude each other, take one out"});
+  EXPECT_EQ(errors_of({&a, &a}),
+            (Errors{"A is there twice, take one out", "A exports 'Gone', which another one exports already"}));
+  EXPECT_EQ(errors_of({&a, &other}), Errors{"OTHER exports 'Gone', which another one exports already"});
+  EXPECT_EQ(errors_of({&first, &second}),
             Errors{"SECOND verifies messages, and another one does already, take one out"});
   const MicroKind curious = exporting(kind_of("CURIOUS", {"Message_Popped_To_CP"}, {}), {"B.Gone"});
-  EXPECT_EQ(check_composition({&curious}),
-            (Errors{"CURIOUS exports event 'B.Gone', name it without '.'",
-                    "CURIOUS handles event 'Message_Popped_To_CP', which is for who verifies, handle "
-                    "'Message_Inserted_Into_Bag'"}));
+  EXPECT_EQ(errors_of({&curious}), (Errors{"CURIOUS exports 'B.Gone', name it without '.'",
+                                           "CURIOUS imports 'Message_Popped_To_CP', which is for who verifies, import "
+                                           "'Message_Inserted_Into_Bag'"}));
 }
 
 TEST(Composition, looks_for_what_others_declare_as_often_as_it_is_told_to) {
@@ -64,9 +69,9 @@ TEST(Composition, holds_micro_protocols_to_what_their_kinds_say) {
   static constexpr EventName<std::uint64_t> kGoneElsewhere{"Gone"};
   const auto ignore = [](int) {};
   EXPECT_EQ(refusal({{kind_of("A", {}, [&](MicroParts& parts) { parts.handle(kGone, ignore); })}}),
-            "cp: A: its kind does not import event 'Gone'");
+            "cp: A: its kind does not import 'Gone'");
   EXPECT_EQ(refusal({{kind_of("A", {}, [](MicroParts& parts) { (void)parts.exported(kGone); })}}),
-            "cp: A: its kind does not export event 'Gone'");
+            "cp: A: its kind does not export 'Gone'");
   const auto raises = [](MicroParts& parts) { (void)parts.exported(kGone); };
   const auto handles = [](MicroParts& parts) { parts.handle(kGoneElsewhere, [](std::uint64_t) {}); };
   EXPECT_EQ(refusal({{exporting(kind_of("A", {}, raises), {"Gone"})}, {kind_of("B", {"Gone"}, handles)}}),
@@ -85,7 +90,7 @@ TEST(Composition, holds_micro_protocols_to_what_their_kinds_say) {
     });
   };
   EXPECT_EQ(refusal({{kind_of("B", {}, looks)}, {kind_of("A", {}, declares)}}),
-            "cp: B: nobody has a public attribute 'private'; B: attribute 'state' of A has another type");
+            "cp: B: nobody has a public attribute 'private'; B: attribute 'A.state' has another type");
   const auto large = [](MicroParts& parts) {
     (void)parts.attribute<std::array<char, 200>>("large");
     (void)parts.attribute<std::array<char, 8>>("bytes", Visibility::of_owner, InHeader::yes);
@@ -98,6 +103,41 @@ TEST(Composition, holds_micro_protocols_to_what_their_kinds_say) {
   };
   EXPECT_EQ(refusal({{kind_of("A", {}, greedy)}}),
             "cp: A: more than 63 micro-protocols have a say in when messages leave");
+}
+
+constexpr ProcedureName<int(int)> kTwice{"Twice"};
+
+TEST(Composition, procedures_go_to_who_imports_them) {
+  SimHosts net(1);
+  const Shepherd inside(net[0].monitor());
+  const auto refusal = [&](std::vector<Part> parts) {
+    const auto made = Framework::make(net[0].host(), "cp", net[0].ip(), std::move(parts));
+    return made ? std::string() : made.error().text;
+  };
+  const MicroKind twice = exporting(
+      kind_of("TWICE", {},
+              [](MicroParts& parts) { parts.exported_procedure(kTwice, [](int number) { return 2 * number; }); }),
+      {kTwice.name});
+  int answer = 0;
+  const MicroKind asks = kind_of("ASKS", {kTwice.name}, [&](MicroParts& parts) {
+    parts.later([&](MicroParts& all) {
+      if (const auto* const procedure = all.procedure(kTwice)) answer = (*procedure)(21);
+    });
+  });
+  EXPECT_EQ(refusal({{asks}, {twice}}), "");
+  EXPECT_EQ(answer, 42);
+  EXPECT_EQ(refusal({{asks}}), "cp: ASKS imports 'Twice', which nobody exports, add who does, or take ASKS out");
+  EXPECT_EQ(refusal({{asks}, {exporting(kind_of("TWICE", {}, [](MicroParts&) {}), {kTwice.name})}}),
+            "cp: ASKS: procedure 'Twice' is not there");
+  EXPECT_EQ(refusal({{asks},
+                     {exporting(kind_of("TWICE", {},
+                                        [](MicroParts& parts) {
+                                          parts.exported_procedure(ProcedureName<void()>{"Twice"}, [] {});
+                                        }),
+                                {kTwice.name})}}),
+            "cp: ASKS: procedure 'Twice' has another type");
+  EXPECT_EQ(refusal({{kind_of("ASKS", {}, [](MicroParts& parts) { (void)parts.procedure(kTwice); })}}),
+            "cp: ASKS: its kind does not import 'Twice'");
 }
 
 }  // namespace

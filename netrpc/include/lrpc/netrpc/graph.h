@@ -9,6 +9,7 @@
 //     vipsize  = VIPSIZE over vipaddr, fragment;
 //     channel  = CHANNEL over vipsize;
 //     select   = SELECT(channels = 8) over channel;
+//     orderly  = COMPOSITE { NUMBER; FIFO(patience = 50ms); } over ip;  # of micro-protocols (docs/COMPOSITE.md)
 #pragma once
 
 #include <cstddef>
@@ -61,12 +62,20 @@ class Options {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+/// A micro-protocol inside of a composite protocol, as a description names it.
+struct MicroDescription {
+  std::string kind;
+  Options options;
+  int line = 0;
+};
+
 /// What an instance is made from.
 struct InstanceParts {
   Host& host;
   std::string name;
   std::vector<Protocol*> below;  ///< As the graph names them; outlive the instance.
   Options options;
+  std::vector<MicroDescription> inside{};
 };
 
 /// A kind of protocol that graphs can name. Each protocol's folder has one function that returns its own.
@@ -90,6 +99,20 @@ struct ProtocolKind {
   bool last_below_repeats = false;   ///< Any number more of the last one.
   bool last_below_optional = false;  ///< The last one may be left out.
   std::vector<OptionDescription> options{};
+  /// Of a composite protocol: the micro-protocols that may be named between its braces; then there must be braces.
+  struct Micro {
+    std::string name{};
+    std::vector<OptionDescription> options{};
+  };
+  std::vector<Micro> inside{};
+  struct MicroError {
+    std::size_t at = 0;  ///< Which one of those that are named it is about.
+    std::string text{};  ///< The reason, and what to do.
+  };
+  /// Whether these can be together, for names out of `inside`. A pure function. Null: any can.
+  std::function<std::vector<MicroError>(const std::vector<std::string>&)> check_inside{};
+  /// What a picture shows of them, a line each, for what has been checked.
+  std::function<std::vector<std::string>(const std::vector<std::string>&)> draw_inside{};
   std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&)> make{};
 };
 
@@ -110,6 +133,8 @@ struct InstanceDescription {
   std::string kind;
   Options options;
   std::vector<std::string> below;
+  std::vector<MicroDescription> inside;
+  std::vector<std::string> drawn_inside;  ///< What ProtocolKind::draw_inside has said.
   int line = 0;
   Service gives = Service::datagram;  ///< Of a transparent kind: what it stands on gives.
   bool many_ports = false;            ///< A peer is a host and a port: what uses it must tell these apart.
@@ -118,7 +143,9 @@ struct InstanceDescription {
 
 /// A description that has been parsed and checked. A value.
 ///
-///     description = { name "=" KIND [ "(" [ option { "," option } ] ")" ] [ "over" name { "," name } ] ";" }
+///     description = { name "=" KIND [ options ] [ "{" { MICRO [ options ] ";" } "}" ]
+///                     [ "over" name { "," name } ] ";" }
+///     options     = "(" [ option { "," option } ] ")"
 ///     option      = name "=" ( word | "\"" text "\"" )
 ///
 /// Names begin with a letter and consist of letters, digits, '_', '-' and '.'; a word may have ':', '/', '+' and '%'
@@ -128,8 +155,9 @@ class GraphDescription {
  public:
   static constexpr std::size_t kMaxText = std::size_t{64} << 10;
   static constexpr std::size_t kMaxInstances = 1000;
-  static constexpr std::size_t kMaxBelow = 64;  ///< Of one instance.
-  static constexpr std::size_t kMaxWord = 255;  ///< Characters of a name or of an option's value.
+  static constexpr std::size_t kMaxBelow = 64;   ///< Of one instance.
+  static constexpr std::size_t kMaxInside = 64;  ///< Micro-protocols of one.
+  static constexpr std::size_t kMaxWord = 255;   ///< Characters of a name or of an option's value.
 
   /// Errors (invalid_argument): "LINE: reason", one a line, all that were found, each saying what to do.
   static Result<GraphDescription> parse(std::string_view text, const ProtocolKinds& kinds);

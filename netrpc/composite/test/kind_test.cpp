@@ -1,0 +1,117 @@
+// Composite protocols in the language of graphs: what is refused, and where; the picture; and that they work.
+#include "netrpc/composite/kind.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/test/two.h"
+#include "netrpc/sim/devices.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+constexpr EventName<int> kSuspected{"Suspected"};
+
+ProtocolKinds kinds_for(SimHost* machine, std::vector<std::string>& made) {
+  const auto notes = [&made](MicroParts& parts) { made.push_back(std::to_string(parts.options.number("most", 7))); };
+  MicroKind watch = exporting(kind_of("WATCH", kInsertion, notes), {kSuspected.name});
+  watch.options = {{"most", OptionType::number, "how many"}, {"wait", OptionType::duration, "how long", true}};
+  MicroKind group = kind_of("GROUP", {kSuspected.name, kMessageInsertedIntoBag.name}, notes);
+  group.needs = {{"WATCH"}};
+  MicroKind alone = kind_of("ALONE", {}, notes);
+  alone.excludes = {"GROUP"};
+  ProtocolKinds kinds;
+  kinds.add(composite_kind("COMPOSITE", {watch, group, alone}));
+  ProtocolKind ip;
+  ip.name = "IP";
+  ip.make = [machine](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+    return std::unique_ptr<Protocol>(std::make_unique<SimIp>(*machine, parts.name));
+  };
+  kinds.add(std::move(ip));
+  return kinds;
+}
+
+std::string errors_of(std::string_view text) {
+  std::vector<std::string> made;
+  const auto parsed = GraphDescription::parse(text, kinds_for(nullptr, made));
+  return parsed ? std::string() : parsed.error().text;
+}
+
+TEST(CompositeKind, compositions_are_checked_with_the_graph) {
+  EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { WATCH(wait = 1s); GROUP; } over ip;"), "");
+  EXPECT_EQ(errors_of("ip = IP;\ncp = COMPOSITE {\n  GROUP;\n  ALONE;\n} over ip;"),
+            "3: GROUP imports 'Suspected', which nobody exports, add who does, or take GROUP out\n"
+            "3: GROUP needs WATCH, add it\n"
+            "4: ALONE and GROUP exclude each other, take one out");
+  EXPECT_EQ(errors_of("ip = IP;\ncp = COMPOSITE {\n  WATCH(most = x,\n  least = 1);\n  WACH;\n} over ip;"),
+            "3: 'x' is no value for the option 'most' of WATCH, write a number such as 8 or 0xa700\n"
+            "3: WATCH needs the option 'wait' (how long), write WATCH(wait = ...)\n"
+            "4: WATCH has no option 'least', it has most, wait\n"
+            "5: there is no micro-protocol 'WACH' (did you mean 'WATCH'?), use one of WATCH, GROUP, ALONE");
+  EXPECT_EQ(errors_of("ip = IP { ALONE; };"), "1: IP has no micro-protocols, take the braces out");
+  EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE over ip;"),
+            "1: COMPOSITE is made of micro-protocols, write COMPOSITE { ...; }");
+  EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { ALONE } over ip; after = IP;"),
+            "1: found '}' after ALONE, put a ';' there");
+  EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { ALONE; = ; ALONE; } over ip; after = AP;"),
+            "1: found '=' where the name of a micro-protocol should be, write name = KIND(option = value, ...) over "
+            "lower, ...;\n1: there is no kind of protocol 'AP' (did you mean 'IP'?), use one of COMPOSITE, IP");
+  EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { ALONE;"),
+            "1: found the end of the description where the name of a micro-protocol should be, write name = "
+            "KIND(option = value, ...) over lower, ...;");
+  std::string many = "ip = IP; cp = COMPOSITE {";
+  for (int i = 0; i < 65; ++i) many += " ALONE;";
+  EXPECT_EQ(errors_of(many + "} over ip;"), "1: 65 micro-protocols in 'cp', use at most 64");
+}
+
+TEST(CompositeKind, a_picture_shows_the_inside) {
+  std::vector<std::string> made;
+  const auto parsed = GraphDescription::parse("ip = IP; cp = COMPOSITE { WATCH(most = 3, wait = 1s); GROUP; } over ip;",
+                                              kinds_for(nullptr, made));
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  EXPECT_EQ(parsed->draw_text(),
+            "+-------------------------------------------+\n"
+            "|               cp: COMPOSITE               |\n"
+            "|        WATCH(most = 3, wait = 1s)         |\n"
+            "|                   GROUP                   |\n"
+            "| Message_Inserted_Into_Bag -> WATCH, GROUP |\n"
+            "|         Suspected: WATCH -> GROUP         |\n"
+            "+-------------------------------------------+\n"
+            "                      |\n"
+            "                   +----+\n"
+            "                   | IP |\n"
+            "                   +----+\n");
+}
+
+TEST(CompositeKind, a_composition_from_the_graph_s_text_passes_messages) {
+  SimHosts net(2);
+  std::vector<std::string> made;
+  std::vector<Graph> graphs;
+  SinkProtocol* sink[2] = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ProtocolKinds kinds = kinds_for(&net[i], made);
+    const auto parsed =
+        GraphDescription::parse("ip = IP; cp = COMPOSITE { WATCH(most = 0x10, wait = 1s); ALONE; } over ip;", kinds);
+    ASSERT_TRUE(parsed) << parsed.error().message();
+    auto graph = Graph::compose(net[i].host(), *parsed, kinds);
+    ASSERT_TRUE(graph) << graph.error().message();
+    graphs.push_back(std::move(graph).value());
+    sink[i] = &net[i].add<SinkProtocol>();
+    const Shepherd inside(net[i].monitor());
+    ASSERT_TRUE(graphs[i].find("cp")->open_enable(*sink[i], SimHosts::anyone()));
+  }
+  EXPECT_EQ(made, (std::vector<std::string>{"16", "7", "16", "7"}));
+  {
+    const Shepherd inside(net[0].monitor());
+    const SessionRef session = *graphs[0].find("cp")->open(*sink[0], net.to(1));
+    EXPECT_EQ(session->push(net.message(0, "hello")), Errc::ok);
+  }
+  net.world.run_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(sink[1]->received, std::vector<std::string>{"hello"});
+  for (SinkProtocol* const one : sink) one->sessions.clear();
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
