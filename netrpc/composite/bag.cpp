@@ -125,6 +125,14 @@ ItemRef Bag::new_item(const SessionRef& session, Direction direction, Message&& 
   return ItemRef(items_.make(*this, session, direction, std::move(message), needed_));
 }
 
+ItemRef Bag::copy_of(const ItemRef& item) noexcept {
+  Message message = item->message.share();
+  if (item->message.allocated() && !message.allocated()) return {};
+  ItemRef copy = new_item(item->session(), item->direction, std::move(message));
+  if (copy) copy->attributes_ = item->attributes_;
+  return copy;
+}
+
 void Bag::insert(const ItemRef& item) noexcept {
   if (!item || item->state_ != Item::State::outside) return;
   const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
@@ -158,9 +166,10 @@ void Bag::leave_if_ready(const ItemRef& item) noexcept {
   events_.raise(deleted_, Raise::synchronous, item);
 }
 
-void Bag::erase(const ItemRef& item) noexcept {
+void Bag::erase(const ItemRef& item, Errc why) noexcept {
   if (!item || (item->state_ != Item::State::inserted && item->state_ != Item::State::ready)) return;
   const ItemRef keep(item.get());  // who calls may have it from what handlers let go of
+  keep->outcome_ = why;
   unlink(keep, Item::State::erased);
   events_.raise(deleted_, Raise::synchronous, keep);
 }

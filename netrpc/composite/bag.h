@@ -40,14 +40,17 @@ class Item {
   const Direction direction;
   /// That it has come through, or leaves by: the peer's.
   [[nodiscard]] const SessionRef& session() const noexcept { return session_; }
+  /// It has come from above or below; else a micro-protocol has made it.
+  [[nodiscard]] bool has_entered() const noexcept { return entered_; }
   [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
   [[nodiscard]] bool in_bag() const noexcept { return state_ >= State::inserted && state_ <= State::leaving; }
   [[nodiscard]] bool has_left() const noexcept { return state_ == State::leaving || state_ == State::gone; }
-  /// What the layer below said when it left downwards; ok until then.
+  /// What the layer below said when it left downwards, or why it was deleted; ok until then.
   [[nodiscard]] Errc outcome() const noexcept { return outcome_; }
 
  private:
   friend class Bag;
+  friend class Framework;
   friend class ItemRef;
   friend class AttributeTable;
   template <class T>
@@ -70,6 +73,7 @@ class Item {
   std::uint64_t missing_;  ///< Send bits that are not set.
   std::uint32_t references_ = 0;
   State state_ = State::outside;
+  bool entered_ = false;
   Errc outcome_ = Errc::ok;
   Item* next_ = nullptr;  ///< In the bag.
   Item* previous_ = nullptr;
@@ -229,11 +233,15 @@ class Bag {
 
   /// newItem. Null, which the others take and do nothing with: there is no memory.
   [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept;
+  /// Another one, not in the bag, with the same session, message and attributes, for as long as the message has not
+  /// left. Null: there is no memory.
+  [[nodiscard]] ItemRef copy_of(const ItemRef& item) noexcept;
   /// insertItem; once for each item. It leaves when all its send bits are set, at the earliest when all who handle the
   /// insertion have seen it; then it is deleted from the bag.
   void insert(const ItemRef& item) noexcept;
-  /// deleteItem. It does not leave any more. No effect on one that is not in the bag, or leaves already.
-  void erase(const ItemRef& item) noexcept;
+  /// deleteItem. It does not leave any more; `why`: what who has pushed it is told. No effect on one that is not in the
+  /// bag, or leaves already.
+  void erase(const ItemRef& item, Errc why = Errc::ok) noexcept;
   /// Deletes all, without an event: what the paper's empty() does.
   void empty() noexcept;
   [[nodiscard]] std::size_t count() const noexcept { return count_; }

@@ -133,6 +133,7 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   if (header == nullptr && size != 0) return {};
   ItemRef item = bag_.new_item(entering.session, entering.direction, Message());
   if (!item) return {};
+  item->entered_ = true;
   if (size != 0 && !attributes_.read_header(*item, header)) {
     ++counted.malformed;
     *entering.malformed = true;

@@ -73,8 +73,9 @@ std::vector<std::string> describe_composition(const std::vector<const MicroKind*
     std::vector<std::string_view> importers;
     for (const MicroKind* one : kinds)
       if (has(one->imports, name)) importers.push_back(one->name);
-    if (!importers.empty() || !by.empty())
-      lines.push_back(fmt::format("{}{}{} -> {}", name, by.empty() ? "" : ": ", by, fmt::join(importers, ", ")));
+    if (importers.empty() && by.empty()) return;
+    lines.push_back(fmt::format("{}{}{}{}{}", name, by.empty() ? "" : ": ", by, importers.empty() ? "" : " -> ",
+                                fmt::join(importers, ", ")));
   };
   for (const std::string_view name : kPredefined) describe({}, name);
   for (const MicroKind* kind : kinds)

@@ -1,5 +1,7 @@
 #include "lrpc/netrpc/all_kinds.h"
 
+#include "netrpc/composite/kind.h"
+#include "netrpc/composite/suite/suite.h"
 #include "netrpc/devices/eth/eth.h"
 #include "netrpc/devices/ip/ip.h"
 #include "netrpc/devices/tcp/tcp.h"
@@ -34,6 +36,7 @@ ProtocolKinds layer_kinds() {
   kinds.add(mrpc::mrpc_kind()).add(paired_kind());
   kinds.add(request_reply_kind()).add(sun_call_kind()).add(auth_none_kind()).add(auth_sys_kind());
   kinds.add(sun_select_kind());
+  kinds.add(composite::composite_kind("COMPOSITE", composite::suite_kinds()));
   kinds.add(null_kind()).add(trace_kind()).add(fault_kind());
   return kinds;
 }

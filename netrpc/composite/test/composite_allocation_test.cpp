@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "netrpc/composite/composite.h"
+#include "netrpc/composite/suite/suite.h"
 #include "netrpc/sim/test/counted_allocations.h"
 #include "netrpc/sim/test_hosts.h"
 
@@ -42,18 +43,14 @@ class Counter final : public Protocol {
   std::uint64_t received = 0;
 };
 
-TEST(CompositeAllocations, there_are_none_in_the_steady_state) {
+void expect_none(const std::vector<Part>& parts) {
   SimHosts net(2);
   Framework* layer[2] = {};
   Counter* top[2] = {};
   for (std::size_t i = 0; i < 2; ++i) {
-    MicroKind kind;
-    kind.name = "BUSY";
-    kind.imports = {kMessageInsertedIntoBag.name};
-    kind.make = make_micro<Busy>;
     {
       const Shepherd inside(net[i].monitor());
-      auto made = Framework::make(net[i].host(), "cp", net[i].ip(), {{kind}});
+      auto made = Framework::make(net[i].host(), "cp", net[i].ip(), parts);
       ASSERT_TRUE(made) << made.error().message();
       layer[i] = made->get();
       net[i].own(*std::move(made));
@@ -83,6 +80,20 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state) {
   EXPECT_EQ(allocations_so_far(), before);
   EXPECT_GT(top[1]->received, received + 900);
   session = {};
+}
+
+TEST(CompositeAllocations, there_are_none_in_the_steady_state) {
+  MicroKind kind;
+  kind.name = "BUSY";
+  kind.imports = {kMessageInsertedIntoBag.name};
+  kind.make = make_micro<Busy>;
+  expect_none({{kind}});
+}
+
+TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_the_suite) {
+  std::vector<Part> parts;
+  for (MicroKind& kind : suite_kinds()) parts.push_back({std::move(kind)});
+  expect_none(parts);
 }
 
 }  // namespace

@@ -41,6 +41,10 @@ constexpr FuzzedStack kStacks[] = {
      "wire = FUZZ; pairs = REQUEST_REPLY over wire; call = SUN_CALL over pairs; auth = AUTH_SYS(machine = x) over call;"
      "top = SUN_SELECT(program = 9) over auth;",
      true},
+    {"composite",
+     "wire = FUZZ; top = COMPOSITE { NUMBER(peers = 3); UNIQUE(peers = 3); FIFO(hold = 4); ACK(most = 4); MEMBERSHIP; }"
+     " over wire;",
+     false},
     {"layers",
      "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };

@@ -1,0 +1,53 @@
+// NUMBER: counts the messages to each peer.
+#include "netrpc/composite/suite/suite.h"
+
+namespace lrpc::netrpc::composite {
+
+namespace {
+
+class Number final : public MicroProtocol {
+ public:
+  explicit Number(MicroParts& parts)
+      : parts_(parts),
+        number_(parts.attribute<std::uint64_t>(kNumber, Visibility::of_all, InHeader::yes)),
+        stream_(parts.attribute<std::uint32_t>(kStream, Visibility::of_all, InHeader::yes)),
+        peers_(peer_table<Count>(parts)) {
+    parts_.handle(
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { number(item); },
+        [](const ItemRef& item) { return item->direction == Direction::down && item->has_entered(); });
+  }
+
+ private:
+  struct Count {
+    std::uint64_t last = 0;
+    std::uint32_t stream = 0;
+    [[nodiscard]] static bool busy() noexcept { return false; }
+  };
+
+  void number(const ItemRef& item) noexcept {
+    Count* const count = peers_.find_or_make(Peer::of(parts_.host(), *item));
+    if (count == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
+    while (count->stream == 0) count->stream = static_cast<std::uint32_t>(parts_.host().random());
+    number_.set(*item, ++count->last);
+    stream_.set(*item, count->stream);
+  }
+
+  MicroParts parts_;
+  Attribute<std::uint64_t> number_;
+  Attribute<std::uint32_t> stream_;
+  PeerTable<Count> peers_;
+};
+
+}  // namespace
+
+MicroKind number_kind() {
+  MicroKind kind;
+  kind.name = "NUMBER";
+  kind.summary = "counts the messages to each peer";
+  kind.imports = {kMessageInsertedIntoBag.name};
+  kind.options = with_peer_options();
+  kind.make = make_micro<Number>;
+  return kind;
+}
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,82 @@
+// What micro-protocols know of the peers of a composite protocol: a state each, found by who it is, let go of when idle,
+// never more than a limit, because whoever sends a message makes one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/map.h"
+#include "netrpc/composite/bag.h"
+
+namespace lrpc::netrpc::composite {
+
+/// Who is at the other end of an item's session, as one protocol above sees it.
+struct Peer {
+  std::uint64_t seed = 0;  ///< Host::hash_seed(): peers choose the rest.
+  HostAddress host;
+  EthernetAddress ethernet;
+  std::uint16_t port = 0;
+  ProtocolNumber protocol = 0;
+
+  static Peer of(const Host& host, const Item& item) noexcept {
+    const ParticipantSet& both = item.session()->participants();
+    return {host.hash_seed(), both.remote.host, both.remote.ethernet, both.remote.port, both.protocol};
+  }
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    std::uint64_t rest = port;
+    for (const std::uint8_t byte : ethernet.bytes) rest = rest << 8 | byte;
+    return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), rest);
+  }
+  friend bool operator==(const Peer&, const Peer&) = default;
+};
+
+/// `State`: begins as State{}, and has bool busy() const noexcept: it must stay though nothing comes. Under the monitor.
+template <class State>
+class PeerTable {
+ public:
+  /// `idle`: a state that has not been asked for is let go of after between this time and twice as long.
+  PeerTable(Host& host, std::size_t most, Duration idle)
+      : host_(host), most_(most), idle_(idle), sweep_([this] { sweep(); }) {}
+
+  /// Null: there is none. Valid until the next state is made or let go of, so not behind what raises an event.
+  [[nodiscard]] State* find(const Peer& peer) noexcept {
+    Entry* const known = states_.resolve(peer);
+    if (known == nullptr) return nullptr;
+    known->used = true;
+    return &known->state;
+  }
+  /// Makes one, if there is none. Null: there are as many as may be, or no memory.
+  [[nodiscard]] State* find_or_make(const Peer& peer) noexcept {
+    if (State* const known = find(peer)) return known;
+    if (states_.size() >= most_ || host_.short_of_memory()) return nullptr;
+    try {
+      if (!sweep_.waiting()) host_.events().schedule(sweep_, idle_);
+      return &states_.bind(peer, Entry{}).state;
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return states_.size(); }
+
+ private:
+  struct Entry {
+    State state{};
+    bool used = true;
+  };
+  void sweep() {
+    states_.unbind_if(
+        [](const Peer&, Entry& entry) { return !std::exchange(entry.used, false) && !entry.state.busy(); });
+    if (!states_.empty()) host_.events().schedule(sweep_, idle_);
+  }
+
+  Host& host_;
+  const std::size_t most_;
+  const Duration idle_;
+  Map<Peer, Entry> states_;
+  Event sweep_;
+};
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,42 @@
+// Micro-protocols for datagrams: numbers, no duplicates, order, acknowledgement, membership (Bhatti and Schlichting §3.5,
+// §4.2: UNIQUE, FIFO, ACK and MEMBERSHIP; NUMBER is what their GRPC does for them). docs/COMPOSITE.md says what each
+// promises.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "netrpc/composite/micro_protocol.h"
+#include "netrpc/composite/suite/peer_table.h"
+
+namespace lrpc::netrpc::composite {
+
+/// ACK's: a peer has not acknowledged a message, however often it was sent.
+inline constexpr EventName<Peer> kSuspectHostDead{"Suspect_Host_Dead"};
+
+enum class MembershipChange : std::uint8_t { joined, failed };
+/// MEMBERSHIP's.
+inline constexpr EventName<Peer, MembershipChange> kMembershipChange{"Membership_Change"};
+/// MEMBERSHIP's: who belongs to the group, in no order. Throws std::bad_alloc.
+inline constexpr ProcedureName<std::vector<Peer>()> kGetGroup{"GetGroup"};
+
+/// NUMBER's public attributes. Zero: the message has no number, for a micro-protocol has made it.
+inline constexpr const char* kNumber = "number";  ///< std::uint64_t: from 1, for each peer and each stream.
+inline constexpr const char* kStream = "stream";  ///< std::uint32_t: names a count from 1.
+
+[[nodiscard]] MicroKind number_kind();
+[[nodiscard]] MicroKind unique_kind();
+[[nodiscard]] MicroKind fifo_kind();
+[[nodiscard]] MicroKind ack_kind();
+[[nodiscard]] MicroKind membership_kind();
+/// All of these.
+[[nodiscard]] std::vector<MicroKind> suite_kinds();
+
+/// What most of them have among their options.
+[[nodiscard]] std::vector<OptionDescription> with_peer_options(std::vector<OptionDescription> others = {});
+template <class State>
+[[nodiscard]] PeerTable<State> peer_table(MicroParts& parts) {
+  return {parts.host(), parts.options.number("peers", 4096), parts.options.duration("idle", std::chrono::seconds(60))};
+}
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,264 @@
+// The micro-protocols for datagrams, each alone and in compositions drawn at random, on wires that lose, duplicate and
+// reorder, between hosts that crash.
+#include "netrpc/composite/suite/suite.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/suite/stream.h"
+#include "netrpc/composite/test/two.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+Part part(MicroKind kind, std::vector<std::pair<std::string, std::string>> options = {}) {
+  Part made{std::move(kind), {}};
+  for (auto& [name, value] : options) made.options.set(std::move(name), std::move(value));
+  return made;
+}
+
+SimOptions wire(SimLink link, std::uint64_t seed = 1) {
+  SimOptions options;
+  options.seed = seed;
+  options.link = link;
+  return options;
+}
+
+/// Pushes 0, 1, 2, ... one each `pause`; returns what arrived, when nothing more can.
+std::vector<int> numbers_through(Two& two, int count, Duration pause = 100us) {
+  for (int i = 0; i < count; ++i) {
+    EXPECT_EQ(two.push(std::to_string(i)), Errc::ok);
+    two.net.world.run_for(pause);
+  }
+  two.net.world.run_for(60s);
+  std::vector<int> arrived;
+  for (const std::string& text : two.sink[1]->received) arrived.push_back(std::stoi(text));
+  return arrived;
+}
+std::vector<int> up_to(int count) {
+  std::vector<int> all;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  return all;
+}
+
+TEST(CompositeSuite, unique_drops_what_has_arrived_before) {
+  Two two(
+      [](std::size_t) {
+        return std::vector<Part>{part(number_kind()), part(unique_kind())};
+      },
+      wire({.duplicate = 0.5, .reorder = 0.5}));
+  std::vector<int> arrived = numbers_through(two, 1000);
+  EXPECT_FALSE(std::ranges::is_sorted(arrived));
+  std::ranges::sort(arrived);
+  EXPECT_EQ(arrived, up_to(1000));
+}
+
+TEST(CompositeSuite, fifo_restores_the_order) {
+  Two two(
+      [](std::size_t) {
+        return std::vector<Part>{part(number_kind()), part(fifo_kind())};
+      },
+      wire({.duplicate = 0.3, .reorder = 0.5}));
+  EXPECT_EQ(numbers_through(two, 1000), up_to(1000));
+}
+
+TEST(CompositeSuite, fifo_does_without_what_is_lost) {
+  Two two(
+      [](std::size_t) {
+        return std::vector<Part>{part(number_kind()), part(fifo_kind(), {{"patience", "20ms"}})};
+      },
+      wire({.loss = 0.1, .reorder = 0.5}));
+  const std::vector<int> arrived = numbers_through(two, 1000);
+  EXPECT_TRUE(std::ranges::is_sorted(arrived));
+  EXPECT_GT(arrived.size(), 800U);
+  EXPECT_LT(arrived.size(), 1000U);
+  EXPECT_EQ(two.layer[1]->bag().count(), 0U);
+}
+
+TEST(CompositeSuite, fifo_holds_no_more_than_it_may) {
+  Two two([](std::size_t host) {
+    std::vector<Part> parts{part(number_kind()), part(fifo_kind(), {{"hold", "10"}})};
+    if (host == 1) parts.push_back({kind_of("HOLDS", {}, [](MicroParts& made) { (void)made.send_bit(); })});
+    return parts;
+  });
+  EXPECT_EQ(numbers_through(two, 100), std::vector<int>{});
+  EXPECT_EQ(two.layer[1]->bag().count(), 11U);
+}
+
+TEST(CompositeSuite, ack_sends_again_what_is_lost) {
+  Two two(
+      [](std::size_t) {
+        return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"tries", "50"}})};
+      },
+      wire({.loss = 0.3}));
+  std::vector<int> arrived = numbers_through(two, 500);
+  EXPECT_GT(arrived.size(), 500U);  // acknowledgements are lost, too
+  std::ranges::sort(arrived);
+  arrived.erase(std::unique(arrived.begin(), arrived.end()), arrived.end());
+  EXPECT_EQ(arrived, up_to(500));
+  EXPECT_EQ(two.layer[0]->bag().count(), 0U);
+  EXPECT_EQ(two.layer[0]->events().timers(), 0U);
+}
+
+TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
+  Two two([](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"most", "2"}})}; });
+  EXPECT_EQ(two.push("a"), Errc::ok);
+  EXPECT_EQ(two.push("b"), Errc::ok);
+  EXPECT_EQ(two.push("c"), Errc::limit_reached);
+  two.run();
+  EXPECT_EQ(two.push("d"), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
+}
+
+TEST(CompositeSuite, membership_hears_of_who_comes_and_of_who_is_suspected) {
+  std::vector<std::string> changes;
+  const std::function<std::vector<Peer>()>* group = nullptr;
+  Two two([&](std::size_t host) {
+    std::vector<Part> parts{part(number_kind()), part(ack_kind()), part(membership_kind())};
+    if (host == 1) return parts;
+    parts.push_back({kind_of("HEARS", {kMembershipChange.name, kGetGroup.name}, [&](MicroParts& made) {
+      made.handle(kMembershipChange, [&](const Peer& peer, MembershipChange change) {
+        changes.push_back((change == MembershipChange::joined ? "+" : "-") + to_string(peer.host));
+      });
+      made.later([&](MicroParts& all) { group = all.procedure(kGetGroup); });
+    })});
+    return parts;
+  });
+  EXPECT_EQ(two.push("hello"), Errc::ok);
+  two.run();
+  EXPECT_EQ(changes, std::vector<std::string>{"+10.0.0.2"});
+  EXPECT_EQ((*group)().size(), 1U);
+  two.sink[1]->sessions.clear();
+  two.net[1].crash();
+  EXPECT_EQ(two.push("is anybody there?"), Errc::ok);
+  two.net.world.run_for(10s);
+  EXPECT_EQ(changes, (std::vector<std::string>{"+10.0.0.2", "-10.0.0.2"}));
+  EXPECT_EQ((*group)().size(), 0U);
+  two.sink[1] = two.sink[0];  // the other one went with its host
+}
+
+/// Every legal composition, on bad wires: what each micro-protocol promises holds whatever others are there.
+TEST(CompositeSuite, each_keeps_its_promise_in_every_composition) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    std::mt19937_64 random(seed);
+    const bool unique = random() % 2 == 0;
+    const bool fifo = random() % 2 == 0;
+    const bool ack = random() % 2 == 0;
+    const bool membership = ack && random() % 2 == 0;
+    const auto rate = [&](double most) { return most * static_cast<double>(random() % 100) / 100; };
+    const SimLink link{.loss = rate(0.3), .duplicate = rate(0.2), .reorder = rate(0.5)};
+    SCOPED_TRACE("seed " + std::to_string(seed) + (unique ? " UNIQUE" : "") + (fifo ? " FIFO" : "") +
+                 (ack ? " ACK" : ""));
+    Two two(
+        [&](std::size_t) {
+          std::vector<Part> parts{part(number_kind())};
+          if (unique) parts.push_back(part(unique_kind()));
+          if (fifo) parts.push_back(part(fifo_kind(), {{"patience", ack ? "30s" : "50ms"}}));
+          if (ack) parts.push_back(part(ack_kind(), {{"tries", "50"}}));
+          if (membership) parts.push_back(part(membership_kind()));
+          std::ranges::shuffle(parts, random);
+          return parts;
+        },
+        wire(link, seed));
+    std::vector<int> arrived = numbers_through(two, 200);
+    const std::set<int> all(arrived.begin(), arrived.end());
+    EXPECT_TRUE(!fifo || std::ranges::is_sorted(arrived));
+    EXPECT_TRUE((!unique && !fifo) || all.size() == arrived.size());
+    EXPECT_TRUE(!ack || all.size() == 200);
+    for (Framework* const one : two.layer) {
+      EXPECT_EQ(one->bag().count(), 0U);
+      EXPECT_EQ(one->events().timers(), 0U);
+    }
+  }
+}
+
+TEST(CompositeSuite, together_they_make_a_channel_without_loss_and_in_order) {
+  Two two(
+      [](std::size_t) {
+        return std::vector<Part>{part(ack_kind(), {{"tries", "100"}}), part(unique_kind()), part(number_kind()),
+                                 part(fifo_kind(), {{"patience", "100s"}, {"hold", "1000"}})};
+      },
+      wire({.loss = 0.3, .duplicate = 0.2, .reorder = 0.5}));
+  EXPECT_EQ(numbers_through(two, 500), up_to(500));
+}
+
+/// Of docs/COMPOSITE.md, from the kinds.
+std::string table() {
+  const auto list = [](const auto& names) {
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text.empty() ? std::string("-") : text;
+  };
+  std::string text = "| | options | exports | imports | needs | excludes |\n| --- | --- | --- | --- | --- | --- |\n";
+  for (const MicroKind& kind : suite_kinds()) {
+    std::vector<std::string> options;
+    for (const OptionDescription& option : kind.options)
+      options.push_back("`" + std::string(option.name) + "`: " + std::string(option.summary));
+    std::vector<std::string> needs;
+    for (const auto& any : kind.needs) {
+      std::string one;
+      for (const std::string_view name : any) one += (one.empty() ? "" : " or ") + std::string(name);
+      needs.push_back(one);
+    }
+    text += "| " + kind.name + " | ";
+    for (std::size_t i = 0; i < options.size(); ++i) text += (i == 0 ? "" : "<br>") + options[i];
+    text += " | " + list(kind.exports) + " | " + list(kind.imports) + " | " + list(needs) + " | " +
+            list(kind.excludes) + " |\n";
+  }
+  return text;
+}
+
+TEST(CompositeSuite, the_table_in_the_documents_is_what_the_code_says) {
+  const std::string path = LRPC_GOLDEN_DIR "/../../../docs/COMPOSITE.md";
+  std::stringstream document;
+  document << std::ifstream(path).rdbuf();
+  const std::string text = document.str();
+  const std::size_t begin = text.find("| | options |");
+  ASSERT_NE(begin, text.npos);
+  const std::size_t end = std::min(text.find("\n\n", begin), text.size() - 1) + 1;
+  if (std::getenv("LRPC_GOLDEN_UPDATE") != nullptr)
+    std::ofstream(path) << text.substr(0, begin) << table() << text.substr(end);
+  EXPECT_EQ(text.substr(begin, end - begin), table()) << path << "; LRPC_GOLDEN_UPDATE=1 writes it anew";
+}
+
+TEST(CompositeSuite, a_sender_that_begins_again_is_heard_and_what_was_under_way_is_not) {
+  Streams streams;
+  EXPECT_EQ(streams.take(7), Streams::Belongs::first);
+  EXPECT_EQ(streams.take(7), Streams::Belongs::now);
+  EXPECT_EQ(streams.take(8), Streams::Belongs::first);
+  EXPECT_EQ(streams.take(7), Streams::Belongs::late);
+  EXPECT_EQ(streams.take(8), Streams::Belongs::now);
+  EXPECT_EQ(streams.take(9), Streams::Belongs::first);
+}
+
+TEST(CompositeSuite, a_window_knows_its_numbers_as_a_set_does) {
+  std::mt19937_64 random(3);
+  Window window;
+  std::set<std::uint64_t> seen;
+  std::uint64_t highest = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::uint64_t number =
+        1 + (random() % 100 == 0 ? highest + random() % 5000 : highest + random() % 40 + 1 - 20 * (highest > 20));
+    const bool old = number + Window::kSize <= highest;
+    const bool fresh = !old && seen.insert(number).second;
+    ASSERT_EQ(window.add(number), fresh) << number << " after " << highest;
+    highest = std::max(highest, number);
+  }
+  EXPECT_FALSE(window.add(0));
+  EXPECT_TRUE(window.add(~std::uint64_t{0}));
+  EXPECT_FALSE(window.add(~std::uint64_t{0}));
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
