@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "netrpc/src/header_room.h"
@@ -76,9 +77,9 @@ void MicroParts::later(std::function<void(MicroParts&)> look) {
 
 // ---- Framework ----
 
-Framework::Framework(Host& host, std::string name, Protocol& below)
+Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t threads)
     : TransparentProtocol(host, std::move(name), below),
-      events_(host),
+      events_(host, threads),
       popped_to_(*events_.find(kMessagePoppedToCp)),
       popped_from_(*events_.find(kMessagePoppedFromCp)),
       pushed_to_(*events_.find(kMessagePushedToCp)),
@@ -95,7 +96,7 @@ Framework::~Framework() {
 }
 
 Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name, Protocol& below,
-                                                   std::vector<Part> parts) {
+                                                   std::vector<Part> parts, std::size_t threads) {
   const auto failed = [&](const std::vector<std::string>& errors) {
     return Error{Errc::invalid_argument, fmt::format("{}: {}", name, fmt::join(errors, "; "))};
   };
@@ -109,7 +110,12 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     return failed(texts);
   }
 
-  std::unique_ptr<Framework> made(new Framework(host, name, below));
+  std::unique_ptr<Framework> made;
+  try {
+    made.reset(new Framework(host, name, below, threads));
+  } catch (const std::system_error& error) {
+    return system_error("pthread_create", error.code().value());
+  }
   made->parts_ = std::move(parts);
   for (const Part& part : made->parts_) {
     MicroParts for_it(*made, part.kind, part.options);

@@ -23,10 +23,11 @@ struct Part {
 class Framework final : public TransparentProtocol {
  public:
   /// Over `below`, a datagram service. Without a part that verifies, the framework's own VERIFY does: it inserts every
-  /// message. Errors: invalid_argument (check_composition(); a part that does not do as its kind says), those of the
-  /// parts. Inside the monitor.
-  static Result<std::unique_ptr<Framework>> make(Host& host, std::string name, Protocol& below,
-                                                 std::vector<Part> parts);
+  /// message. Errors: invalid_argument (check_composition(); a part that does not do as its kind says), system_error (no
+  /// threads), those of the parts. Inside the monitor.
+  /// `threads`: for handlers; 0: they run in the thread that brings the message (Events).
+  static Result<std::unique_ptr<Framework>> make(Host& host, std::string name, Protocol& below, std::vector<Part> parts,
+                                                 std::size_t threads = 0);
   ~Framework() override;
 
   [[nodiscard]] Events& events() noexcept { return events_; }
@@ -44,7 +45,7 @@ class Framework final : public TransparentProtocol {
 
  private:
   friend class MicroParts;
-  Framework(Host& host, std::string name, Protocol& below);
+  Framework(Host& host, std::string name, Protocol& below, std::size_t threads);
   /// What has become of the message. Null: VERIFY has not inserted it.
   [[nodiscard]] ItemRef enter(const Raisable<Entering>& event, TransparentSession& session, Direction way,
                               Message message) noexcept;

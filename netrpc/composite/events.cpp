@@ -16,20 +16,21 @@ void Events::shuffle() {
   for (const auto& [name, event] : events_) event->shuffle([this] { return host_.random(); });
 }
 
-void Events::defer(Deferred& later) noexcept {
-  Turn here(*this);
-  Turn* turn = &here;
-  while (turn->within_ != nullptr) turn = turn->within_;
-  (turn->first_ != nullptr ? turn->last_->next : turn->first_) = &later;
-  turn->last_ = &later;
+void Events::defer(Deferred& later, Turn& turn) noexcept {
+  (turn.first_ != nullptr ? turn.last_->next : turn.first_) = &later;
+  turn.last_ = &later;
 }
 
-void Events::run_deferred(Turn& turn) noexcept {
-  while (turn.first_ != nullptr) {
-    Deferred& one = *std::exchange(turn.first_, turn.first_->next);
-    activations_ += one.what.run();
-    deferred_.destroy(one);
-  }
+void Events::end(Turn& turn) noexcept {
+  while (turn.first_ != nullptr) std::exchange(turn.first_, turn.first_->next)->run();
+  if (threads_) threads_->wait(turn.round_);
+}
+
+/// What it raises belongs to the turn that it was raised in, which goes on.
+void Events::Deferred::run() noexcept {
+  const Turn here(events_, turn_);
+  what.run(events_);
+  events_.deferred_.destroy(*this);
 }
 
 Events::TimerId Events::begin(Timer* timer) noexcept {
@@ -61,11 +62,11 @@ void Events::expired(Timer& timer) noexcept {
   ++raised_;
   if (timer.repeat == Repeat::once) {
     waiting_timers_.unbind({id});
-    activations_ += timer.what.run();
+    timer.what.run(*this);
     timers_.destroy(timer);
     return;
   }
-  activations_ += timer.what.run();
+  timer.what.run(*this);
   if (waiting_timers_.resolve({id}) == nullptr) return;
   try {
     host_.events().schedule(timer.event, timer.pause);

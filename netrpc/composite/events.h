@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include "lrpc/netrpc/event_manager.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
+#include "netrpc/composite/handler_threads.h"
 #include "netrpc/src/cells.h"
 
 namespace lrpc::netrpc::composite {
@@ -63,12 +65,20 @@ class Raisable final : public EventBase {
   /// Returns how many handlers were activated.
   std::size_t run(const Parameters&... parameters) const noexcept {
     std::size_t activated = 0;
-    for (const Guarded& one : handlers_) {
-      if (one.guard && !one.guard(parameters...)) continue;
+    for (std::size_t i = 0; i < handlers_.size(); ++i) {
+      if (!lets(i, parameters...)) continue;
       ++activated;
-      one.handler(parameters...);
+      handlers_[i].handler(parameters...);
     }
     return activated;
+  }
+  [[nodiscard]] std::size_t handlers() const noexcept { return handlers_.size(); }
+  [[nodiscard]] bool lets(std::size_t handler, const Parameters&... parameters) const noexcept {
+    const Guard& guard = handlers_[handler].guard;
+    return !guard || guard(parameters...);
+  }
+  void run_one(std::size_t handler, const Parameters&... parameters) const noexcept {
+    handlers_[handler].handler(parameters...);
   }
   void shuffle(const std::function<std::uint64_t()>& random) override {
     for (std::size_t i = handlers_.size(); i > 1; --i) std::swap(handlers_[i - 1], handlers_[random() % i]);
@@ -83,42 +93,55 @@ class Raisable final : public EventBase {
   std::vector<Guarded> handlers_;
 };
 
-/// A raise that waits: for its turn, or for its time. Its parameters lie inside, so that it costs no allocation once
-/// warm.
+class Events;
+
+/// A raise that waits: for its turn, for its time or for a thread. Its parameters lie inside, so that it costs no
+/// allocation once warm.
 class Waiting {
  public:
   static constexpr std::size_t kMostBytes = 48;  ///< Of parameters.
+  static constexpr std::size_t kAll = ~std::size_t{0};
 
+  /// `handler`: only this one, whose guard has let it.
   template <class... Parameters>
-  Waiting(const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept {
+  Waiting(std::size_t handler, const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept
+      : handler_(handler) {
     using Held = std::pair<const Raisable<Parameters...>*, std::tuple<Parameters...>>;
     static_assert(sizeof(Held) <= kMostBytes, "parameters too large");
     static_assert(alignof(Held) <= alignof(std::max_align_t), "parameters aligned too strictly");
     ::new (held_) Held(&event, std::tuple<Parameters...>(parameters...));
-    run_ = [](const std::byte* held) noexcept {
+    run_ = [](Events& events, std::size_t which, const std::byte* held) noexcept {
       const Held copy = *reinterpret_cast<const Held*>(held);  // handlers may take this away
-      return std::apply([&](const Parameters&... each) { return copy.first->run(each...); }, copy.second);
+      std::apply([&](const Parameters&... each) { run(events, which, *copy.first, each...); }, copy.second);
     };
     destroy_ = [](std::byte* held) noexcept { std::destroy_at(reinterpret_cast<Held*>(held)); };
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
   ~Waiting() { destroy_(held_); }
-  [[nodiscard]] std::size_t run() const noexcept { return run_(held_); }
+  void run(Events& events) const noexcept { run_(events, handler_, held_); }
 
  private:
+  template <class... Parameters>
+  static void run(Events& events, std::size_t handler, const Raisable<Parameters...>& event,
+                  const Parameters&... parameters) noexcept;
+
   alignas(std::max_align_t) std::byte held_[kMostBytes];
-  std::size_t (*run_)(const std::byte*) noexcept;
+  const std::size_t handler_;
+  void (*run_)(Events&, std::size_t, const std::byte*) noexcept;
   void (*destroy_)(std::byte*) noexcept;
 };
 
-/// The events of one composition, dispatched by procedure calls: a handler runs in the thread that is inside the
-/// monitor. Under the monitor.
+/// The events of one composition. Handlers run in the thread that raises (procedure dispatch) or in threads of their own
+/// (thread dispatch); one at a time, as far as they do not block, in the monitor. Under the monitor.
 class Events {
-  struct Deferred;
+  class Deferred;
 
  public:
-  explicit Events(Host& host) noexcept : host_(host) {}
+  /// `threads`: for handlers. 0: procedure dispatch. Throws std::system_error: there are not so many.
+  explicit Events(Host& host, std::size_t threads = 0) : host_(host) {
+    if (threads != 0) threads_.emplace(host.monitor(), threads);
+  }
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
   ~Events() { clear(); }
@@ -141,18 +164,19 @@ class Events {
   void shuffle();
 
   /// Synchronous: all handlers run before this returns. Asynchronous: when what this thread has come in for has been
-  /// handled, in the order of the raises; at once, if it has come in for nothing. False: there is no memory to remember
-  /// it.
+  /// handled, in the order of the raises, and at once, if it has come in for nothing; with threads, meanwhile. False:
+  /// there is no memory to remember it.
   template <class... Parameters>
   bool raise(const Raisable<Parameters...>& event, Raise how, std::type_identity_t<Parameters>... parameters) noexcept {
     ++raised_;
-    if (how == Raise::synchronous) [[likely]] {
-      activations_ += event.run(parameters...);
-      return true;
+    if (how == Raise::asynchronous) {
+      Turn here(*this);
+      if (threads_) return start(event, here, outermost(here).round_, parameters...);
+      Deferred* const later = deferred_.make(*this, here, Waiting::kAll, event, parameters...);
+      if (later != nullptr) defer(*later, outermost(here));
+      return later != nullptr;
     }
-    Deferred* const later = deferred_.make(event, parameters...);
-    if (later != nullptr) defer(*later);
-    return later != nullptr;
+    return run(event, parameters...);
   }
 
   /// 0: none.
@@ -162,7 +186,7 @@ class Events {
   template <class... Parameters>
   [[nodiscard]] TimerId set_timer(const Raisable<Parameters...>& event, Duration after, Repeat repeat,
                                   std::type_identity_t<Parameters>... parameters) noexcept {
-    return begin(timers_.make(*this, after, repeat, event, parameters...));
+    return begin(timers_.make(*this, after, repeat, Waiting::kAll, event, parameters...));
   }
   /// It will not be raised any more. No effect on one that is over.
   void cancel_timer(TimerId timer) noexcept;
@@ -171,12 +195,14 @@ class Events {
   /// runs. On the stack, so that those of a thread nest.
   class Turn {
    public:
-    explicit Turn(Events& events) noexcept
-        : events_(events), outer_(std::exchange(innermost, this)), within_(inside(events, outer_)) {}
+    explicit Turn(Events& events) noexcept : Turn(events, inside(events, innermost)) {}
+    /// `within`: another one, perhaps of another thread. Null: none.
+    Turn(Events& events, Turn* within) noexcept
+        : events_(events), outer_(std::exchange(innermost, this)), within_(within) {}
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ~Turn() {
-      if (within_ == nullptr) events_.run_deferred(*this);
+      if (within_ == nullptr) events_.end(*this);
       innermost = outer_;
     }
 
@@ -195,6 +221,7 @@ class Events {
     bool left_ = false;   ///< See Outside.
     Deferred* first_ = nullptr;
     Deferred* last_ = nullptr;
+    HandlerThreads::Round round_;
   };
 
   /// Around what leads out of the composite protocol. Whoever is called there may block, and see to other messages in
@@ -219,11 +246,18 @@ class Events {
   [[nodiscard]] std::size_t timers() const noexcept { return timers_.in_use(); }
 
  private:
-  struct Deferred {
+  class Deferred final : public HandlerThreads::Job {
+   public:
     template <class... Arguments>
-    explicit Deferred(const Arguments&... arguments) noexcept : what(arguments...) {}
-    Waiting what;
+    Deferred(Events& events, Turn& raised_in, const Arguments&... arguments) noexcept
+        : what(arguments...), events_(events), turn_(&outermost(raised_in)) {}
+    void run() noexcept override;
+    const Waiting what;
     Deferred* next = nullptr;
+
+   private:
+    Events& events_;
+    Turn* const turn_;
   };
   struct Timer {
     template <class... Arguments>
@@ -242,10 +276,40 @@ class Events {
   };
   [[nodiscard]] TimerId begin(Timer* timer) noexcept;
   void expired(Timer& timer) noexcept;
-  void defer(Deferred& later) noexcept;
-  void run_deferred(Turn& turn) noexcept;
+  [[nodiscard]] static Turn& outermost(Turn& turn) noexcept {
+    return turn.within_ == nullptr ? turn : outermost(*turn.within_);
+  }
+  static void defer(Deferred& later, Turn& turn) noexcept;
+  void end(Turn& turn) noexcept;
+  template <class... Parameters>
+  bool run(const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept {
+    if (!threads_) [[likely]] {
+      activations_ += event.run(parameters...);
+      return true;
+    }
+    Turn here(*this);
+    HandlerThreads::Round round;
+    const bool all = start(event, here, round, parameters...);
+    threads_->wait(round);
+    return all;
+  }
+  /// Gives each handler that is to run to a thread; without one, runs it here. False: not all, for there is no memory.
+  template <class... Parameters>
+  bool start(const Raisable<Parameters...>& event, Turn& raised_in, HandlerThreads::Round& round,
+             const Parameters&... parameters) noexcept {
+    bool all = true;
+    for (std::size_t i = 0; i < event.handlers(); ++i) {
+      if (!event.lets(i, parameters...)) continue;
+      Deferred* const job = deferred_.make(*this, raised_in, i, event, parameters...);
+      all = all && job != nullptr;
+      if (job != nullptr && !threads_->start(*job, round)) job->run();
+    }
+    return all;
+  }
+  friend class Waiting;
 
   Host& host_;
+  std::optional<HandlerThreads> threads_;
   std::map<std::string, std::unique_ptr<EventBase>, std::less<>> events_;
   Cells<Deferred> deferred_;
   Cells<Timer> timers_;
@@ -254,5 +318,16 @@ class Events {
   std::uint64_t raised_ = 0;
   std::uint64_t activations_ = 0;
 };
+
+template <class... Parameters>
+void Waiting::run(Events& events, std::size_t handler, const Raisable<Parameters...>& event,
+                  const Parameters&... parameters) noexcept {
+  if (handler == kAll) {
+    (void)events.run(event, parameters...);
+  } else {
+    ++events.activations_;
+    event.run_one(handler, parameters...);
+  }
+}
 
 }  // namespace lrpc::netrpc::composite

@@ -32,6 +32,8 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   kind.gives = Service::datagram;
   kind.tells_ports_apart = true;
   kind.below = {{"the protocol for its messages", Service::datagram}};
+  kind.options = {
+      {"threads", OptionType::number, "to run handlers in, at most 64; 0: in the thread that brings a message"}};
   for (const MicroKind& micro : *kinds) kind.inside.push_back({micro.name, micro.options});
   kind.check_inside = [kinds](const std::vector<std::string>& names) {
     return check_composition(kinds_named(kinds, names));
@@ -42,7 +44,8 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   kind.make = [kinds](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     std::vector<Part> inside;
     for (const MicroDescription& micro : parts.inside) inside.push_back({kind_named(kinds, micro.kind), micro.options});
-    auto made = Framework::make(parts.host, parts.name, *parts.below.front(), std::move(inside));
+    const std::size_t threads = std::min<std::size_t>(parts.options.number("threads", 0), 64);
+    auto made = Framework::make(parts.host, parts.name, *parts.below.front(), std::move(inside), threads);
     if (!made) return made.error();
     return std::unique_ptr<Protocol>(std::move(made).value());
   };

@@ -11,7 +11,7 @@ namespace lrpc::netrpc::composite {
 namespace {
 
 constexpr EventName<Peer> kNext{"Next"};          ///< Perhaps another one may leave.
-constexpr EventName<Peer> kPatience{"Patience"};  ///< One has been held up for long.
+constexpr EventName<Peer> kPatience{"Patience"};  ///< Some have been held up for long.
 
 class Fifo final : public MicroProtocol {
  public:
@@ -33,9 +33,9 @@ class Fifo final : public MicroProtocol {
         if (!ordered(item)) return parts_.bag().set_send_bit(bit_, item);
         arrived(item, number(*item), stream(*item));
       });
-      const auto goes = [this](const ItemRef& item) { gone(*item); };
-      all.handle(kMessageReadyToBeSent, goes, ordered);
-      all.handle(kMessageDeletedFromBag, goes, ordered);
+      const auto is_gone = [this](const ItemRef& item) { gone(*item); };
+      all.handle(kMessagePoppedFromCp, is_gone, ordered);
+      all.handle(kMessageDeletedFromBag, is_gone, ordered);
     });
   }
 
@@ -47,7 +47,7 @@ class Fifo final : public MicroProtocol {
   struct Order {
     Streams streams;
     std::uint64_t next = 1;
-    const Item* going = nullptr;  ///< It may leave, but another micro-protocol may still hold it.
+    const Item* going = nullptr;  ///< It may leave, but has not come back from above yet, or another one holds it.
     Events::TimerId timer = 0;
     std::vector<Held> held{};  ///< By their numbers, none below `next`.
     [[nodiscard]] bool busy() const noexcept { return going != nullptr || !held.empty(); }
@@ -87,7 +87,7 @@ class Fifo final : public MicroProtocol {
     if (!order->held.empty() && !parts_.events().raise(*next_, Raise::asynchronous, peer)) advance(peer);
   }
 
-  /// Lets go what may. One that has just been inserted leaves when all have seen it: only then the next one may.
+  /// Lets go what may: one at a time.
   void advance(const Peer& peer) noexcept {
     for (;;) {
       Order* const order = peers_.find(peer);
@@ -111,12 +111,13 @@ class Fifo final : public MicroProtocol {
     }
   }
 
-  /// Does without those that are missing before the first that is held.
+  /// Does without those that are missing before the first that is held, and without waiting for the one that is going.
   void skip(const Peer& peer) noexcept {
     Order* const order = peers_.find(peer);
     if (order == nullptr) return;
     parts_.events().cancel_timer(std::exchange(order->timer, 0));
-    if (order->going == nullptr && !order->held.empty()) order->next = order->held.front().number;
+    order->going = nullptr;
+    if (!order->held.empty()) order->next = order->held.front().number;
     advance(peer);
   }
 
@@ -135,7 +136,7 @@ MicroKind fifo_kind() {
   MicroKind kind;
   kind.name = "FIFO";
   kind.summary = "a peer's messages in the order in which it has sent them";
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kMessagePoppedFromCp.name, kMessageDeletedFromBag.name};
   kind.needs = {{"NUMBER"}};
   kind.options = with_peer_options(
       {{"patience", OptionType::duration, "after which it does without a message that is missing; 5s"},

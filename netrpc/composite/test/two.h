@@ -44,11 +44,12 @@ inline const std::vector<std::string_view> kInsertion{kMessageInsertedIntoBag.na
 
 /// One composite protocol on each of two hosts, over IP.
 struct Two {
-  explicit Two(const std::function<std::vector<Part>(std::size_t host)>& parts, SimOptions options = {})
+  explicit Two(const std::function<std::vector<Part>(std::size_t host)>& parts, SimOptions options = {},
+               std::size_t threads = 0)
       : net(2, 1, options) {
     for (std::size_t i = 0; i < 2; ++i) {
       const Shepherd inside(net[i].monitor());
-      auto made = Framework::make(net[i].host(), "cp", net[i].ip(), parts(i));
+      auto made = Framework::make(net[i].host(), "cp", net[i].ip(), parts(i), threads);
       EXPECT_TRUE(made) << made.error().message();
       layer[i] = made->get();
       net[i].own(*std::move(made));
