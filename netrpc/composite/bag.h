@@ -20,10 +20,35 @@
 namespace lrpc::netrpc::composite {
 
 class Bag;
-class ItemRef;
+class Item;
 
 /// Which way a message goes through the graph.
 enum class Direction : std::uint8_t { up, down };
+
+/// Shares an item. Under the monitor.
+class ItemRef {
+ public:
+  ItemRef() noexcept = default;
+  explicit ItemRef(Item* item) noexcept;
+  ItemRef(const ItemRef& other) noexcept : ItemRef(other.item_) {}
+  ItemRef(ItemRef&& other) noexcept : item_(std::exchange(other.item_, nullptr)) {}
+  ItemRef& operator=(ItemRef other) noexcept {
+    std::swap(item_, other.item_);
+    return *this;
+  }
+  ~ItemRef();
+  [[nodiscard]] Item* get() const noexcept { return item_; }
+  Item* operator->() const noexcept { return item_; }
+  Item& operator*() const noexcept { return *item_; }
+  explicit operator bool() const noexcept { return item_ != nullptr; }
+  friend bool operator==(const ItemRef& a, const ItemRef& b) noexcept { return a.item_ == b.item_; }
+
+ private:
+  Item* item_ = nullptr;
+};
+
+/// Names a call, on the host that makes it. 0: none.
+using CallId = std::uint64_t;
 
 /// A message in a composite protocol (the paper's CP message). Lives as long as somebody has an ItemRef to it, in the
 /// bag or not.
@@ -40,6 +65,10 @@ class Item {
   const Direction direction;
   /// That it has come through, or leaves by: the peer's.
   [[nodiscard]] const SessionRef& session() const noexcept { return session_; }
+  /// In call style. Down: the request of this call. Up: its reply, which ends the call when it leaves.
+  [[nodiscard]] CallId call() const noexcept { return call_; }
+  /// Down: the reply to this request. Null: it is none.
+  [[nodiscard]] const ItemRef& answers() const noexcept { return answers_; }
   /// It has come from above or below; else a micro-protocol has made it.
   [[nodiscard]] bool has_entered() const noexcept { return entered_; }
   [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
@@ -51,6 +80,7 @@ class Item {
  private:
   friend class Bag;
   friend class Framework;
+  friend class MicroParts;
   friend class ItemRef;
   friend class AttributeTable;
   template <class T>
@@ -74,35 +104,18 @@ class Item {
   std::uint32_t references_ = 0;
   State state_ = State::outside;
   bool entered_ = false;
+  bool request_ = false;  ///< Up: it leaves as a request.
+  CallId call_ = 0;
+  ItemRef answers_;
   Errc outcome_ = Errc::ok;
   Item* next_ = nullptr;  ///< In the bag.
   Item* previous_ = nullptr;
   std::array<std::byte, kAttributeBytes> attributes_{};
 };
 
-/// Shares an item. Under the monitor.
-class ItemRef {
- public:
-  ItemRef() noexcept = default;
-  explicit ItemRef(Item* item) noexcept : item_(item) {
-    if (item_ != nullptr) ++item_->references_;
-  }
-  ItemRef(const ItemRef& other) noexcept : ItemRef(other.item_) {}
-  ItemRef(ItemRef&& other) noexcept : item_(std::exchange(other.item_, nullptr)) {}
-  ItemRef& operator=(ItemRef other) noexcept {
-    std::swap(item_, other.item_);
-    return *this;
-  }
-  ~ItemRef();
-  [[nodiscard]] Item* get() const noexcept { return item_; }
-  Item* operator->() const noexcept { return item_; }
-  Item& operator*() const noexcept { return *item_; }
-  explicit operator bool() const noexcept { return item_ != nullptr; }
-  friend bool operator==(const ItemRef& a, const ItemRef& b) noexcept { return a.item_ == b.item_; }
-
- private:
-  Item* item_ = nullptr;
-};
+inline ItemRef::ItemRef(Item* item) noexcept : item_(item) {
+  if (item_ != nullptr) ++item_->references_;
+}
 
 // ---- attributes ----
 

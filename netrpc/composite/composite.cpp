@@ -59,6 +59,22 @@ void MicroParts::map_headers(HeaderMapping mapping) {
 
 void MicroParts::fail(const std::string& why) { framework_.errors_.push_back(kind_.name + ": " + why); }
 
+bool MicroParts::may_import(std::string_view event) {
+  return std::ranges::find(kind_.may_import, event) != kind_.may_import.end() || may(kind_.imports, event, "import");
+}
+
+bool MicroParts::mark_reply(const ItemRef& item, CallId call) noexcept {
+  if (!framework_.calls_.is_to(call, *item->session())) return false;
+  item->call_ = call;
+  return true;
+}
+
+void MicroParts::end_call(CallId call, Errc why) noexcept { framework_.calls_.end(call, why, {}); }
+
+void MicroParts::end_calls(const std::function<bool(const Session&)>& through, Errc why) noexcept {
+  framework_.calls_.end_all(through, why);
+}
+
 bool MicroParts::may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb) {
   if (std::ranges::find(declared, event) != declared.end()) return true;
   fail(fmt::format("its kind does not {} '{}'", verb, event));
@@ -85,8 +101,8 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
       pushed_to_(*events_.find(kMessagePushedToCp)),
       pushed_from_(*events_.find(kMessagePushedFromCp)),
       bag_(events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
-           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); }) {
-}
+           *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); }),
+      calls_(events_, host.random()) {}
 
 /// Handlers go first: they are not to hear of what ends with the rest, and may hold items.
 Framework::~Framework() {
@@ -117,6 +133,7 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     return system_error("pthread_create", error.code().value());
   }
   made->parts_ = std::move(parts);
+  made->call_style_ = std::ranges::any_of(made->parts_, [](const Part& part) { return part.kind.calls; });
   for (const Part& part : made->parts_) {
     MicroParts for_it(*made, part.kind, part.options);
     auto micro = part.kind.make(for_it);
@@ -140,30 +157,50 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   ItemRef item = bag_.new_item(entering.session, entering.direction, Message());
   if (!item) return {};
   item->entered_ = true;
+  item->call_ = entering.entry->call;
+  item->answers_ = entering.entry->answers;
   if (size != 0 && !attributes_.read_header(*item, header)) {
     ++counted.malformed;
-    *entering.malformed = true;
+    entering.entry->malformed = true;
     return {};
   }
   item->message = std::move(message);
-  *entering.becomes = item;
+  entering.entry->item = item;
   return item;
 }
 
-ItemRef Framework::enter(const Raisable<Entering>& event, TransparentSession& session, Direction way,
-                         Message message) noexcept {
-  ItemRef item;
-  bool malformed = false;
+ItemRef Framework::enter(const Raisable<Entering>& event, Session& session, Direction way, Message message, CallId call,
+                         ItemRef answers) noexcept {
+  Entering::Entry entry{.item = {}, .malformed = false, .call = call, .answers = std::move(answers)};
   const Events::Turn turn(events_);
-  events_.raise(event, Raise::synchronous, Entering{&message, SessionRef(&session), way, &item, &malformed});
-  if (item && item->was_inserted()) return item;
-  if (!malformed) ++counted.refused;
+  events_.raise(event, Raise::synchronous, Entering{&message, SessionRef(&session), way, &entry});
+  if (entry.item && entry.item->was_inserted()) return entry.item;
+  if (!entry.malformed) ++counted.refused;
   return {};
 }
 
 Errc Framework::pass_push(TransparentSession& session, Message message) noexcept {
+  if (call_style_) return Errc::not_supported;
   const ItemRef item = enter(pushed_to_, session, Direction::down, std::move(message));
   return item ? item->outcome() : Errc::limit_reached;
+}
+
+void Framework::pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                          Duration timeout) noexcept {
+  if (!call_style_) return transaction.completed(Errc::not_supported, {});
+  const CallId call = calls_.begin(session, transaction, timeout);
+  if (call == 0) return transaction.completed(Errc::limit_reached, {});
+  const ItemRef item = enter(pushed_to_, session, Direction::down, std::move(request), call);
+  const Errc outcome = item ? item->outcome() : Errc::limit_reached;
+  if (outcome != Errc::ok) calls_.end(call, outcome, {});
+}
+
+void Framework::pass_cancel(TransparentSession& /*session*/, Transaction& transaction) noexcept {
+  calls_.cancel(transaction);
+}
+
+void Framework::reply(const ItemRef& request, Message message) noexcept {
+  (void)enter(pushed_to_, *request->session(), Direction::down, std::move(message), 0, request);
 }
 
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
@@ -179,10 +216,25 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
   if (item->direction == Direction::down) {
     outcome = send(session, *item);
   } else {
-    const Events::Outside outside(events_);
-    TransparentProtocol::pass_demux(session, std::move(item->message));
+    deliver(session, item);
   }
   events_.raise(item->direction == Direction::down ? pushed_from_ : popped_from_, Raise::synchronous, item);
+}
+
+void Framework::deliver(TransparentSession& session, const ItemRef& item) noexcept {
+  Message message = std::move(item->message);
+  if (item->call_ != 0) return calls_.end(item->call_, Errc::ok, std::move(message));
+  const Events::Outside outside(events_);
+  if (!call_style_) return TransparentProtocol::pass_demux(session, std::move(message));
+  RequestSession* const made =
+      item->request_ && requests_.in_use() < kMostRequests ? requests_.make(*this, item) : nullptr;
+  if (made == nullptr) {
+    ++counted.refused;
+    return;
+  }
+  const SessionRef request(made);
+  ++counted.received;
+  session.high().call_demux(*request, std::move(message));
 }
 
 Errc Framework::send(TransparentSession& session, Item& item) noexcept {
@@ -201,7 +253,7 @@ Errc Framework::send(TransparentSession& session, Item& item) noexcept {
 }
 
 Errc Framework::control(control::Request& request) noexcept {
-  counted.state = bag_.count();
+  counted.state = bag_.count() + calls_.count() + requests_.in_use();
   return with_header(TransparentProtocol::control(request), request, attributes_.header_size());
 }
 

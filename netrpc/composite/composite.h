@@ -1,6 +1,6 @@
-// A composite protocol: to the graph a datagram protocol like any other, inside micro-protocols in a framework of
-// events and a bag of messages (Bhatti and Schlichting §3.4). Push style: messages go through, and none waits for
-// another.
+// A composite protocol: to the graph a protocol like any other, inside micro-protocols in a framework of events and a bag
+// of messages (Bhatti and Schlichting §3.4). Push style: messages go through, and none waits for another. Call style
+// (with a part that says `calls`): requests and their replies do.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "netrpc/composite/calls.h"
 #include "netrpc/composite/micro_protocol.h"
 #include "netrpc/src/transparent_layer.h"
 
@@ -38,6 +39,9 @@ class Framework final : public TransparentProtocol {
   [[nodiscard]] std::string describe(const Item& item) const;
 
   [[nodiscard]] Errc pass_push(TransparentSession& session, Message message) noexcept override;
+  void pass_call(TransparentSession& session, Message request, Transaction& transaction,
+                 Duration timeout) noexcept override;
+  void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
   void pass_demux(TransparentSession& session, Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   [[nodiscard]] Errc pass_control(TransparentSession& session, control::Request& request) noexcept override;
@@ -45,13 +49,19 @@ class Framework final : public TransparentProtocol {
 
  private:
   friend class MicroParts;
+  friend class RequestSession;
+  static constexpr std::size_t kMostRequests = 4096;  ///< That the protocol above has not answered.
+
   Framework(Host& host, std::string name, Protocol& below, std::size_t threads);
   /// What has become of the message. Null: VERIFY has not inserted it.
-  [[nodiscard]] ItemRef enter(const Raisable<Entering>& event, TransparentSession& session, Direction way,
-                              Message message) noexcept;
+  [[nodiscard]] ItemRef enter(const Raisable<Entering>& event, Session& session, Direction way, Message message,
+                              CallId call = 0, ItemRef answers = {}) noexcept;
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
   void leave(const ItemRef& item, Errc& outcome) noexcept;
   [[nodiscard]] Errc send(TransparentSession& session, Item& item) noexcept;
+  void deliver(TransparentSession& session, const ItemRef& item) noexcept;
+  void reply(const ItemRef& request, Message message) noexcept;
+  void let_go(RequestSession& session) noexcept { requests_.destroy(session); }
 
   Events events_;
   const Raisable<Entering>& popped_to_;
@@ -62,6 +72,9 @@ class Framework final : public TransparentProtocol {
   HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
   std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
   Bag bag_;
+  Calls calls_;
+  Cells<RequestSession> requests_;
+  bool call_style_ = false;
   std::vector<Part> parts_;  ///< Micro-protocols refer to them.
   std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;
   std::vector<std::function<void()>> later_;

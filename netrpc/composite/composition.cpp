@@ -11,8 +11,8 @@ namespace lrpc::netrpc::composite {
 namespace {
 
 constexpr std::string_view kPredefined[] = {
-    kMessagePoppedToCp.name,      kMessagePoppedFromCp.name,   kMessagePushedToCp.name,   kMessagePushedFromCp.name,
-    kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kMessageReadyToBeSent.name};
+    kMessagePoppedToCp.name,      kMessagePoppedFromCp.name,   kMessagePushedToCp.name,    kMessagePushedFromCp.name,
+    kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kMessageReadyToBeSent.name, kCallEnded.name};
 
 using Kinds = std::vector<const MicroKind*>;
 
@@ -42,6 +42,8 @@ std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const 
       wrong(fmt::format("{} is there twice, take one out", kind.name));
     if (kind.verifies && before([](const MicroKind* one) { return one->verifies; }))
       wrong(fmt::format("{} verifies messages, and another one does already, take one out", kind.name));
+    if (kind.calls && before([](const MicroKind* one) { return one->calls; }))
+      wrong(fmt::format("{} carries calls, and another one does already, take one out", kind.name));
     if (kind.maps && before([](const MicroKind* one) { return one->maps; }))
       wrong(fmt::format("{} maps attributes to headers, and another one does already, take one out", kind.name));
     for (const std::string_view name : kind.exports) {
@@ -72,7 +74,7 @@ std::vector<std::string> describe_composition(const std::vector<const MicroKind*
   const auto describe = [&](std::string_view by, std::string_view name) {
     std::vector<std::string_view> importers;
     for (const MicroKind* one : kinds)
-      if (has(one->imports, name)) importers.push_back(one->name);
+      if (has(one->imports, name) || has(one->may_import, name)) importers.push_back(one->name);
     if (importers.empty() && by.empty()) return;
     lines.push_back(fmt::format("{}{}{}{}{}", name, by.empty() ? "" : ": ", by, importers.empty() ? "" : " -> ",
                                 fmt::join(importers, ", ")));

@@ -41,6 +41,13 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   kind.draw_inside = [kinds](const std::vector<std::string>& names) {
     return describe_composition(kinds_named(kinds, names));
   };
+  kind.inside_gives = [kinds](const std::vector<std::string>& names) {
+    const auto any = [&](bool MicroKind::*says) {
+      return std::ranges::any_of(names, [&](const std::string& one) { return kind_named(kinds, one).*says; });
+    };
+    if (!any(&MicroKind::calls)) return ProtocolKind::Given{Service::datagram, false};
+    return ProtocolKind::Given{Service::transaction, !any(&MicroKind::at_most_once)};
+  };
   kind.make = [kinds](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     std::vector<Part> inside;
     for (const MicroDescription& micro : parts.inside) inside.push_back({kind_named(kinds, micro.kind), micro.options});

@@ -26,8 +26,14 @@ struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
-  ItemRef* becomes = nullptr;  ///< The framework's: its item,
-  bool* malformed = nullptr;   ///< and whether its header was none.
+  /// The framework's: its item, whether its header was none, and in call style what it asks or answers.
+  struct Entry {
+    ItemRef item;
+    bool malformed = false;
+    CallId call = 0;
+    ItemRef answers;
+  };
+  Entry* entry = nullptr;
 };
 
 // ---- events that the framework raises (§3.3) ----
@@ -39,6 +45,8 @@ inline constexpr EventName<ItemRef> kMessagePushedFromCp{"Message_Pushed_From_CP
 inline constexpr EventName<ItemRef> kMessageInsertedIntoBag{"Message_Inserted_Into_Bag"};
 inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From_Bag"};
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
+/// In call style, beyond the paper's: a call has ended, by its reply, by MicroParts::end_call() or by its caller.
+inline constexpr EventName<CallId> kCallEnded{"Call_Ended"};
 
 /// A micro-protocol of one composite protocol. Destroyed when no handler is called any more and the bag is empty,
 /// before the framework is.
@@ -78,6 +86,7 @@ struct MicroKind {
   std::vector<std::string_view> exports{};
   /// Events of others, or of the framework, that it handles; procedures of others that it calls.
   std::vector<std::string_view> imports{};
+  std::vector<std::string_view> may_import{};  ///< The same, if somebody exports them.
   /// Of each list one must be there, too.
   std::vector<std::vector<std::string_view>> needs{};
   std::vector<std::string_view> excludes{};  ///< None of these may be.
@@ -86,6 +95,10 @@ struct MicroKind {
   bool verifies = false;
   /// In the place of the framework's mapping from attributes to headers. What travels is as said nevertheless.
   bool maps = false;
+  /// Call style: the composite protocol carries requests and replies, and no other messages. This one marks them.
+  bool calls = false;
+  /// In call style no request is executed twice.
+  bool at_most_once = false;
   std::vector<OptionDescription> options{};
   std::function<Result<std::unique_ptr<MicroProtocol>>(MicroParts&)> make{};
 };
@@ -111,7 +124,7 @@ class MicroParts {
   template <class... Parameters>
   void handle(const EventName<Parameters...>& event, typename Raisable<Parameters...>::Handler handler,
               std::type_identity_t<typename Raisable<Parameters...>::Guard> guard = nullptr) {
-    if (!may(kind_.imports, event.name, "import")) return;
+    if (!may_import(event.name)) return;
     if (auto* const known = find<Parameters...>(std::string(event.name)))
       known->add(std::move(handler), std::move(guard));
   }
@@ -177,6 +190,15 @@ class MicroParts {
     return found;
   }
 
+  // ---- call style, for a kind that says `calls` ----
+  /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers().
+  void mark_request(const ItemRef& item) noexcept { item->request_ = true; }
+  /// A message from below is the reply of a call: this ends when it leaves. False: there is no such call to its peer.
+  [[nodiscard]] bool mark_reply(const ItemRef& item, CallId call) noexcept;
+  /// Ends a call without a reply, if it has not ended. Its caller is told `why`.
+  void end_call(CallId call, Errc why) noexcept;
+  void end_calls(const std::function<bool(const Session&)>& through, Errc why) noexcept;
+
   /// The item of a message that enters, with the attributes of its header. Null: it has none such (any more), or there
   /// is no memory.
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
@@ -188,6 +210,7 @@ class MicroParts {
     if (known == nullptr) fail("event '" + name + "' has other parameters");
     return known;
   }
+  [[nodiscard]] bool may_import(std::string_view event);
   [[nodiscard]] bool may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb);
   [[nodiscard]] AttributeTable& attributes() const noexcept;
   [[nodiscard]] std::map<std::string, std::unique_ptr<ProcedureBase>>& procedures() const noexcept;

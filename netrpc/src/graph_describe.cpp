@@ -88,10 +88,16 @@ class Checker {
     if (const ProtocolKind* const kind = kinds_.find(statement.kind); kind != nullptr) {
       check_options(kind->name, kind->options, statement.options, statement.damaged ? 0 : statement.line,
                     instance.options);
-      check_inside(statement, *kind, instance);
+      const std::optional<ProtocolKind::Given> inside = check_inside(statement, *kind, instance);
       gives = check_below(statement, *kind);
       instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) || check_ports(statement, *kind);
       instance.repeats = kind->repeats || stands_on_repeating(statement);
+      if (inside) {
+        gives = inside->gives;
+        instance.repeats = inside->repeats;
+      } else if (kind->inside_gives) {
+        gives.reset();
+      }
     } else if (!statement.kind.empty()) {
       std::vector<std::string_view> names;
       for (const ProtocolKind& each : kinds_.all()) names.push_back(each.name);
@@ -134,19 +140,25 @@ class Checker {
                                       option.summary, kind, option.name));
   }
 
-  void check_inside(const GraphStatement& statement, const ProtocolKind& kind, InstanceDescription& instance) {
+  /// What the instance gives by what is inside, if that can be said and makes a difference.
+  std::optional<ProtocolKind::Given> check_inside(const GraphStatement& statement, const ProtocolKind& kind,
+                                                  InstanceDescription& instance) {
     if (!statement.inside) {
       if (!kind.inside.empty() && !statement.damaged)
         errors_.add(statement.line,
                     fmt::format("{} is made of micro-protocols, write {} {{ ...; }}", kind.name, kind.name));
-      return;
+      return {};
     }
     const auto& inside = *statement.inside;
-    if (kind.inside.empty())
-      return errors_.add(statement.line, fmt::format("{} has no micro-protocols, take the braces out", kind.name));
-    if (inside.size() > GraphDescription::kMaxInside)
-      return errors_.add(inside.back().line, fmt::format("{} micro-protocols in '{}', use at most {}", inside.size(),
-                                                         statement.name, GraphDescription::kMaxInside));
+    if (kind.inside.empty()) {
+      errors_.add(statement.line, fmt::format("{} has no micro-protocols, take the braces out", kind.name));
+      return {};
+    }
+    if (inside.size() > GraphDescription::kMaxInside) {
+      errors_.add(inside.back().line, fmt::format("{} micro-protocols in '{}', use at most {}", inside.size(),
+                                                  statement.name, GraphDescription::kMaxInside));
+      return {};
+    }
     std::vector<std::string_view> known;
     for (const ProtocolKind::Micro& each : kind.inside) known.push_back(each.name);
     std::vector<std::string> names;
@@ -162,11 +174,13 @@ class Checker {
       check_options(given.kind, options, given.options, given.line, micro.options);
       names.push_back(given.kind);
     }
-    if (names.size() != inside.size() || statement.damaged) return;
+    if (names.size() != inside.size() || statement.damaged) return {};
     if (kind.check_inside)
       for (ProtocolKind::MicroError& error : kind.check_inside(names))
         errors_.add(inside.empty() ? statement.line : inside[error.at].line, std::move(error.text));
     if (kind.draw_inside) instance.drawn_inside = kind.draw_inside(names);
+    if (!kind.inside_gives) return {};
+    return kind.inside_gives(names);
   }
 
   /// What the instance gives, if that can be said.

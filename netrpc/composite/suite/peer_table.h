@@ -21,8 +21,9 @@ struct Peer {
   std::uint16_t port = 0;
   ProtocolNumber protocol = 0;
 
-  static Peer of(const Host& host, const Item& item) noexcept {
-    const ParticipantSet& both = item.session()->participants();
+  static Peer of(const Host& host, const Item& item) noexcept { return of(host, *item.session()); }
+  static Peer of(const Host& host, const Session& session) noexcept {
+    const ParticipantSet& both = session.participants();
     return {host.hash_seed(), both.remote.host, both.remote.ethernet, both.remote.port, both.protocol};
   }
   [[nodiscard]] std::uint64_t hash() const noexcept {

@@ -2,8 +2,14 @@
 
 namespace lrpc::netrpc::composite {
 
-std::vector<MicroKind> suite_kinds() {
+std::vector<MicroKind> datagram_kinds() {
   return {number_kind(), unique_kind(), fifo_kind(), ack_kind(), membership_kind()};
+}
+
+std::vector<MicroKind> suite_kinds() {
+  std::vector<MicroKind> kinds = datagram_kinds();
+  for (MicroKind& kind : std::vector{call_kind(), bounded_kind()}) kinds.push_back(std::move(kind));
+  return kinds;
 }
 
 std::vector<OptionDescription> with_peer_options(std::vector<OptionDescription> others) {

@@ -1,6 +1,6 @@
-// Micro-protocols for datagrams: numbers, no duplicates, order, acknowledgement, membership (Bhatti and Schlichting §3.5,
-// §4.2: UNIQUE, FIFO, ACK and MEMBERSHIP; NUMBER is what their GRPC does for them). docs/COMPOSITE.md says what each
-// promises.
+// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls (Bhatti and Schlichting §3.5, §4.2:
+// UNIQUE, FIFO, ACK, MEMBERSHIP and BOUNDED; NUMBER and CALL are what their GRPC does for them). docs/COMPOSITE.md says
+// what each promises.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,10 @@ inline constexpr const char* kStream = "stream";  ///< std::uint32_t: names a co
 [[nodiscard]] MicroKind fifo_kind();
 [[nodiscard]] MicroKind ack_kind();
 [[nodiscard]] MicroKind membership_kind();
-/// All of these.
+[[nodiscard]] MicroKind call_kind();
+[[nodiscard]] MicroKind bounded_kind();
+/// Those that have nothing to do with calls; all of these.
+[[nodiscard]] std::vector<MicroKind> datagram_kinds();
 [[nodiscard]] std::vector<MicroKind> suite_kinds();
 
 /// What most of them have among their options.

@@ -49,6 +49,7 @@ MicroKind unique_kind() {
   kind.imports = {kMessageInsertedIntoBag.name};
   kind.needs = {{"NUMBER"}};
   kind.options = with_peer_options();
+  kind.at_most_once = true;
   kind.make = make_micro<Unique>;
   return kind;
 }

@@ -213,8 +213,11 @@ std::string table() {
     }
     text += "| " + kind.name + " | ";
     for (std::size_t i = 0; i < options.size(); ++i) text += (i == 0 ? "" : "<br>") + options[i];
-    text += " | " + list(kind.exports) + " | " + list(kind.imports) + " | " + list(needs) + " | " +
-            list(kind.excludes) + " |\n";
+    std::vector<std::string> imports(kind.imports.begin(), kind.imports.end());
+    for (const std::string_view name : kind.may_import) imports.push_back(std::string(name) + " (if there)");
+    if (options.empty()) text += "-";
+    text +=
+        " | " + list(kind.exports) + " | " + list(imports) + " | " + list(needs) + " | " + list(kind.excludes) + " |\n";
   }
   return text;
 }

@@ -111,6 +111,12 @@ struct ProtocolKind {
   };
   /// Whether these can be together, for names out of `inside`. A pure function. Null: any can.
   std::function<std::vector<MicroError>(const std::vector<std::string>&)> check_inside{};
+  struct Given {
+    Service gives = Service::datagram;
+    bool repeats = false;
+  };
+  /// What it gives with these inside, in the place of `gives` and `repeats`. Null: these count.
+  std::function<Given(const std::vector<std::string>&)> inside_gives{};
   /// What a picture shows of them, a line each, for what has been checked.
   std::function<std::vector<std::string>(const std::vector<std::string>&)> draw_inside{};
   std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&)> make{};

@@ -1,0 +1,96 @@
+#include "netrpc/composite/calls.h"
+
+#include <new>
+#include <utility>
+
+#include "netrpc/composite/composite.h"
+
+namespace lrpc::netrpc::composite {
+
+// ---- the server's side ----
+
+RequestSession::RequestSession(Framework& framework, ItemRef request) noexcept
+    : Session(framework, request->session()->high(), request->session()->participants()),
+      framework_(framework),
+      request_(std::move(request)),
+      lower_(request_->session()) {}
+
+void RequestSession::reply(Message message) noexcept {
+  if (const ItemRef request = std::exchange(request_, {})) framework_.reply(request, std::move(message));
+}
+
+Errc RequestSession::control(control::Request& request) noexcept { return lower_->control(request); }
+
+void RequestSession::unreferenced() noexcept { framework_.let_go(*this); }
+
+// ---- the client's side ----
+
+Calls::Calls(Events& events, CallId first) noexcept
+    : events_(events), ended_(*events.find(kCallEnded)), timed_out_(*events.find<CallId>(".Timeout")), last_(first) {
+  events.find<CallId>(".Timeout")->add([this](CallId call) { end(call, Errc::call_aborted, {}); }, nullptr);
+}
+
+CallId Calls::begin(Session& session, Transaction& user, Duration timeout) noexcept {
+  if (++last_ == 0) ++last_;
+  const CallId call = last_;
+  try {
+    by_user_.bind({&user}, call);
+    calls_.bind({call}, {&user, SessionRef(&session), 0});
+  } catch (const std::bad_alloc&) {
+    by_user_.unbind({&user});
+    return 0;
+  }
+  if (timeout <= Duration::zero()) return call;
+  const Events::TimerId timer = events_.set_timer(timed_out_, timeout, Repeat::once, call);
+  if (timer == 0) {
+    (void)take(call);
+    return 0;
+  }
+  calls_.resolve({call})->timer = timer;
+  return call;
+}
+
+bool Calls::is_to(CallId call, const Session& session) noexcept {
+  const Call* const known = calls_.resolve({call});
+  return known != nullptr && known->session.get() == &session;
+}
+
+Calls::Call Calls::take(CallId call) noexcept {
+  Call* const known = calls_.resolve({call});
+  if (known == nullptr) return {};
+  Call taken = std::move(*known);
+  calls_.unbind({call});
+  by_user_.unbind({taken.user});
+  events_.cancel_timer(taken.timer);
+  return taken;
+}
+
+void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
+  const Call ended = take(call);
+  if (ended.user == nullptr) return;
+  events_.raise(ended_, Raise::asynchronous, call);
+  const Events::Outside outside(events_);
+  ended.user->completed(outcome, std::move(reply));
+}
+
+void Calls::end_all(const std::function<bool(const Session&)>& of, Errc outcome) noexcept {
+  const CallId last = last_;  // users may begin others
+  for (;;) {
+    CallId found = 0;
+    calls_.for_each([&](const CallKey& key, const Call& call) {
+      if (last - key.id < last - found && of(*call.session)) found = key.id;
+    });
+    if (found == 0) return;
+    end(found, outcome, {});
+  }
+}
+
+void Calls::cancel(Transaction& user) noexcept {
+  const CallId* const call = by_user_.resolve({&user});
+  if (call == nullptr) return;
+  const CallId ended = *call;
+  (void)take(ended);
+  events_.raise(ended_, Raise::asynchronous, ended);
+}
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,74 @@
+// Call style: the calls that go through a composite protocol (Bhatti and Schlichting §4.1).
+#pragma once
+
+#include <functional>
+
+#include "lrpc/netrpc/map.h"
+#include "netrpc/composite/micro_protocol.h"
+
+namespace lrpc::netrpc::composite {
+
+class Framework;
+
+/// What the protocol above answers one request through. Lives as long as somebody refers to it.
+class RequestSession final : public Session {
+ public:
+  RequestSession(Framework& framework, ItemRef request) noexcept;
+  ~RequestSession() override = default;
+  void reply(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+ protected:
+  void unreferenced() noexcept override;
+
+ private:
+  Framework& framework_;
+  ItemRef request_;  ///< Null: it has been answered.
+  const SessionRef lower_;
+};
+
+/// The calls of one composite protocol that have not ended. Under the monitor.
+class Calls {
+ public:
+  /// `first`: of the names, which a peer is not to guess.
+  Calls(Events& events, CallId first) noexcept;
+
+  /// Begins one; `timeout`: after which it ends with call_aborted; zero: never. 0: there is no memory.
+  [[nodiscard]] CallId begin(Session& session, Transaction& user, Duration timeout) noexcept;
+  [[nodiscard]] bool is_to(CallId call, const Session& session) noexcept;
+  /// No effect if it has ended. The user is told, and may begin the next.
+  void end(CallId call, Errc outcome, Message reply) noexcept;
+  /// Ends all through sessions that are `of` it.
+  void end_all(const std::function<bool(const Session&)>& of, Errc outcome) noexcept;
+  /// The user is not told.
+  void cancel(Transaction& user) noexcept;
+  [[nodiscard]] std::size_t count() const noexcept { return calls_.size(); }
+
+ private:
+  struct Call {
+    Transaction* user = nullptr;
+    SessionRef session;
+    Events::TimerId timer = 0;
+  };
+  struct CallKey {
+    CallId id = 0;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, id); }
+    friend bool operator==(CallKey, CallKey) = default;
+  };
+  struct UserKey {
+    const Transaction* user = nullptr;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(user)); }
+    friend bool operator==(UserKey, UserKey) = default;
+  };
+  /// The call, which has ended. Null user: there was none.
+  [[nodiscard]] Call take(CallId call) noexcept;
+
+  Events& events_;
+  const Raisable<CallId>& ended_;
+  const Raisable<CallId>& timed_out_;
+  Map<CallKey, Call> calls_;
+  Map<UserKey, CallId> by_user_;
+  CallId last_;
+};
+
+}  // namespace lrpc::netrpc::composite
