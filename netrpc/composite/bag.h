@@ -169,8 +169,9 @@ struct HeaderMapping {
   std::function<bool(Item&, const std::byte*)> read{};
 };
 
-/// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: integers
-/// in network order, in the order of their names, so that two hosts agree whatever order their graphs write.
+/// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: a tag of 16
+/// bits from their names and sizes, then integers in network order, in the order of their names, so that two hosts agree
+/// whatever order their graphs write, and notice when what they have composed differs.
 class AttributeTable {
  public:
   /// Null text: done. Else why not. `owner`: the micro-protocol's name. Only types of which each bit pattern is a value

@@ -54,10 +54,10 @@ std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const 
     }
     for (const std::string_view name : kind.imports) {
       if (exporter(kinds, name) == kinds.end() && !predefined(name))
-        wrong(fmt::format("{} imports '{}', which nobody exports, add who does, or take {} out", kind.name, name,
-                          kind.name));
+        wrong(fmt::format("{} imports '{}', which nobody exports, add a micro-protocol that does, or take {} out",
+                          kind.name, name, kind.name));
       if (!kind.verifies && (name == kMessagePoppedToCp.name || name == kMessagePushedToCp.name))
-        wrong(fmt::format("{} imports '{}', which is for who verifies, import '{}'", kind.name, name,
+        wrong(fmt::format("{} imports '{}', which only one that verifies may, import '{}'", kind.name, name,
                           kMessageInsertedIntoBag.name));
     }
     for (const auto& any : kind.needs)

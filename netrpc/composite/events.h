@@ -140,7 +140,7 @@ class Events {
  public:
   /// `threads`: for handlers. 0: procedure dispatch. Throws std::system_error: there are not so many.
   explicit Events(Host& host, std::size_t threads = 0) : host_(host) {
-    if (threads != 0) threads_.emplace(host.monitor(), threads);
+    if (threads != 0) threads_.emplace(host, threads);
   }
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
@@ -164,19 +164,23 @@ class Events {
   void shuffle();
 
   /// Synchronous: all handlers run before this returns. Asynchronous: when what this thread has come in for has been
-  /// handled, in the order of the raises, and at once, if it has come in for nothing; with threads, meanwhile. False:
-  /// there is no memory to remember it.
+  /// handled, in the order of the raises, and at once, if it has come in for nothing. With threads: meanwhile, in any
+  /// order. Without memory: now.
   template <class... Parameters>
-  bool raise(const Raisable<Parameters...>& event, Raise how, std::type_identity_t<Parameters>... parameters) noexcept {
+  void raise(const Raisable<Parameters...>& event, Raise how, std::type_identity_t<Parameters>... parameters) noexcept {
     ++raised_;
     if (how == Raise::asynchronous) {
       Turn here(*this);
-      if (threads_) return start(event, here, outermost(here).round_, parameters...);
-      Deferred* const later = deferred_.make(*this, here, Waiting::kAll, event, parameters...);
-      if (later != nullptr) defer(*later, outermost(here));
-      return later != nullptr;
+      if (threads_) {
+        start(event, here, outermost(here).round_, parameters...);
+      } else if (Deferred* const later = deferred_.make(*this, here, Waiting::kAll, event, parameters...)) {
+        defer(*later, outermost(here));
+      } else {
+        run(event, parameters...);
+      }
+    } else {
+      run(event, parameters...);
     }
-    return run(event, parameters...);
   }
 
   /// 0: none.
@@ -224,8 +228,9 @@ class Events {
     HandlerThreads::Round round_;
   };
 
-  /// Around what leads out of the composite protocol. Whoever is called there may block, and see to other messages in
-  /// the same thread meanwhile: those do not belong to the turn that has led there.
+  /// Around what leads out of the composite protocol, as the framework does, and around what blocks in a handler.
+  /// Whoever is called there may see to other messages in the same thread meanwhile: those do not belong to the turn
+  /// that has led there.
   class Outside {
    public:
     explicit Outside(const Events& events) noexcept : turn_(Turn::inside(events, Turn::innermost)) {
@@ -282,29 +287,29 @@ class Events {
   static void defer(Deferred& later, Turn& turn) noexcept;
   void end(Turn& turn) noexcept;
   template <class... Parameters>
-  bool run(const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept {
+  void run(const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept {
     if (!threads_) [[likely]] {
       activations_ += event.run(parameters...);
-      return true;
+      return;
     }
     Turn here(*this);
     HandlerThreads::Round round;
-    const bool all = start(event, here, round, parameters...);
+    start(event, here, round, parameters...);
     threads_->wait(round);
-    return all;
   }
-  /// Gives each handler that is to run to a thread; without one, runs it here. False: not all, for there is no memory.
+  /// Gives each handler that is to run to a thread; without one, or without memory, runs it here.
   template <class... Parameters>
-  bool start(const Raisable<Parameters...>& event, Turn& raised_in, HandlerThreads::Round& round,
+  void start(const Raisable<Parameters...>& event, Turn& raised_in, HandlerThreads::Round& round,
              const Parameters&... parameters) noexcept {
-    bool all = true;
     for (std::size_t i = 0; i < event.handlers(); ++i) {
       if (!event.lets(i, parameters...)) continue;
-      Deferred* const job = deferred_.make(*this, raised_in, i, event, parameters...);
-      all = all && job != nullptr;
-      if (job != nullptr && !threads_->start(*job, round)) job->run();
+      if (Deferred* const job = deferred_.make(*this, raised_in, i, event, parameters...)) {
+        if (!threads_->start(*job, round)) job->run();
+      } else {
+        ++activations_;
+        event.run_one(i, parameters...);
+      }
     }
-    return all;
   }
   friend class Waiting;
 
@@ -323,7 +328,7 @@ template <class... Parameters>
 void Waiting::run(Events& events, std::size_t handler, const Raisable<Parameters...>& event,
                   const Parameters&... parameters) noexcept {
   if (handler == kAll) {
-    (void)events.run(event, parameters...);
+    events.run(event, parameters...);
   } else {
     ++events.activations_;
     event.run_one(handler, parameters...);

@@ -30,7 +30,7 @@ bool seen_soon(Done done) noexcept {
 
 }  // namespace
 
-HandlerThreads::HandlerThreads(Monitor& monitor, std::size_t threads) : monitor_(monitor) {
+HandlerThreads::HandlerThreads(Host& host, std::size_t threads) : host_(host), monitor_(host.monitor()) {
   try {
     while (workers_.size() < threads) {
       Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
@@ -69,11 +69,14 @@ void HandlerThreads::wait(Round& round) noexcept {
   const auto done = [&] { return (unfinished.load(std::memory_order_acquire) & ~kSleeps) == 0; };
   if (done()) return;
   monitor_.unlock();
-  if (!seen_soon(done)) {
+  const bool soon = seen_soon(done);
+  enter();
+  if (soon) return;
+  // A handler may wait for what is to arrive, so whoever receives does not sleep here.
+  host_.engine().outside(host_, [&unfinished] {
     for (std::uint32_t seen = unfinished.fetch_or(kSleeps) | kSleeps; seen != kSleeps; seen = unfinished.load())
       (void)shim::futex_wait_private(unfinished, seen, kForever);
-  }
-  enter();
+  });
 }
 
 /// Whoever is inside leaves soon: it has just told this thread something.

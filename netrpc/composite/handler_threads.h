@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "lrpc/netrpc/monitor.h"
+#include "lrpc/netrpc/host.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -27,7 +27,7 @@ class HandlerThreads {
   };
 
   /// Throws std::system_error: there is no thread to be had.
-  HandlerThreads(Monitor& monitor, std::size_t threads);
+  HandlerThreads(Host& host, std::size_t threads);
   HandlerThreads(const HandlerThreads&) = delete;
   HandlerThreads& operator=(const HandlerThreads&) = delete;
   /// No job is under way.
@@ -36,7 +36,7 @@ class HandlerThreads {
   /// A thread will run it, and `round`, which lives as long, has one more to wait for. False: all are busy. Each job has
   /// a thread of its own, so that those which wait for others never hold these up.
   [[nodiscard]] bool start(Job& job, Round& round) noexcept;
-  /// Lets the monitor go until all jobs of the round have run.
+  /// Lets the monitor go until all jobs of the round have run. Another thread receives meanwhile, if it takes long.
   void wait(Round& round) noexcept;
 
  private:
@@ -53,6 +53,7 @@ class HandlerThreads {
   void enter() noexcept;
   void serve(Worker& worker) noexcept;
 
+  Host& host_;
   Monitor& monitor_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Worker* free_ = nullptr;  ///< That have no job; first the one that has had one last, and perhaps does not sleep yet.

@@ -50,7 +50,11 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   };
   kind.make = [kinds](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     std::vector<Part> inside;
-    for (const MicroDescription& micro : parts.inside) inside.push_back({kind_named(kinds, micro.kind), micro.options});
+    for (const MicroDescription& micro : parts.inside) {
+      if (std::ranges::find(*kinds, micro.kind, &MicroKind::name) == kinds->end())
+        return Error{Errc::invalid_argument, "there is no micro-protocol " + micro.kind + " to compose with"};
+      inside.push_back({kind_named(kinds, micro.kind), micro.options});
+    }
     const std::size_t threads = std::min<std::size_t>(parts.options.number("threads", 0), 64);
     auto made = Framework::make(parts.host, parts.name, *parts.below.front(), std::move(inside), threads);
     if (!made) return made.error();

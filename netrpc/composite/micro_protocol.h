@@ -26,7 +26,7 @@ struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
-  /// The framework's: its item, whether its header was none, and in call style what it asks or answers.
+  /// The framework's: its item, whether its header was malformed, and in call style what it asks or answers.
   struct Entry {
     ItemRef item;
     bool malformed = false;

@@ -129,11 +129,11 @@ class Parser {
     return false;
   }
 
-  bool name(std::string& into, std::string_view what) {
+  bool name(std::string& into, std::string_view what,
+            std::string_view write = "name = KIND(option = value, ...) over lower, ...;") {
     const GraphToken& token = now();
     if (token.kind != GraphToken::Kind::word)
-      return fail(fmt::format("found {} where {} should be, write name = KIND(option = value, ...) over lower, ...;",
-                              found(), what));
+      return fail(fmt::format("found {} where {} should be, write {}", found(), what, write));
     if (!is_letter(token.value[0]) || !std::all_of(token.value.begin(), token.value.end(), is_name_character))
       return fail(
           fmt::format("'{}' cannot be {}, use letters, digits, '_', '-' and '.', a letter first", token.value, what));
@@ -199,7 +199,7 @@ class Parser {
     for (advance(); !now().is('}'); advance()) {
       GraphStatement::Micro micro;
       micro.line = now().line;
-      if (!name(micro.kind, "the name of a micro-protocol")) return false;
+      if (!name(micro.kind, "the name of a micro-protocol", "NAME(option = value, ...);")) return false;
       if (now().is('(') && !options(micro.options)) return false;
       if (!now().is(';')) return fail(fmt::format("found {} after {}, put a ';' there", found(), micro.kind));
       into.push_back(std::move(micro));
@@ -226,7 +226,9 @@ class Parser {
     bool braces = false;
     for (std::size_t i = statement_; i < at_; ++i) braces = tokens_[i].is('{') || (braces && !tokens_[i].is('}'));
     for (; now().kind != GraphToken::Kind::end && (braces || !now().is(';')); advance()) {
-      if (now().line != line && now().kind == GraphToken::Kind::word && tokens_[at_ + 1].is('=')) return;
+      if (now().line != line && now().kind == GraphToken::Kind::word && tokens_[at_ + 1].is('=') &&
+          !tokens_[at_ - 1].is(',') && !tokens_[at_ - 1].is('('))
+        return;
       braces = now().is('{') || (braces && !now().is('}'));
     }
     advance();

@@ -12,51 +12,32 @@ namespace {
 enum class Type : std::uint8_t { data, acknowledgement };
 
 struct Sent {
-  Peer peer;
+  Flow flow;
   std::uint64_t number = 0;
-  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(peer.hash(), number); }
+  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(flow.hash(), number); }
   friend bool operator==(const Sent&, const Sent&) = default;
 };
 constexpr EventName<Sent> kTimeout{"Timeout"};
+constexpr EventName<ItemRef> kArrived{"Arrived"};
 
 class Ack final : public MicroProtocol {
  public:
   explicit Ack(MicroParts& parts)
       : parts_(parts),
-        interval_(parts.options.duration("interval", std::chrono::milliseconds(50))),
+        interval_(std::clamp<Duration>(parts.options.duration("interval", std::chrono::milliseconds(50)),
+                                       std::chrono::microseconds(100), std::chrono::hours(1))),
         tries_(parts.options.number("tries", 8)),
         most_(parts.options.number("most", 1024)),
+        window_(std::max<std::uint64_t>(1, parts.options.number("window", 128))),
         type_(parts.attribute<Type>("type", Visibility::of_owner, InHeader::yes)),
-        acknowledges_(parts.attribute<std::uint64_t>("acknowledges", Visibility::of_owner, InHeader::yes)),
+        of_stream_(parts.attribute<std::uint32_t>("stream", Visibility::of_owner, InHeader::yes)),
+        of_number_(parts.attribute<std::uint64_t>("number", Visibility::of_owner, InHeader::yes)),
+        acknowledged_(parts.attribute<bool>("acknowledged")),
         timeout_(parts.own(kTimeout, [this](const Sent& sent) { timed_out(sent); })),
-        suspect_(parts.exported(kSuspectHostDead)) {
-    parts_.later([this](MicroParts& all) {
-      const auto number = all.public_attribute<std::uint64_t>(kNumber);
-      const auto numbered = [number](Direction way) {
-        return [number, way](const ItemRef& item) { return item->direction == way && number(*item) != 0; };
-      };
-      all.handle(
-          kMessageReadyToBeSent, [this, number](const ItemRef& item) { keep(item, number(*item)); },
-          [number](const ItemRef& item) {
-            return item->direction == Direction::down && item->has_entered() && number(*item) != 0;
-          });
-      all.handle(
-          kMessageDeletedFromBag,
-          [this, number](const ItemRef& item) {
-            if (!item->has_left() && item->has_entered()) forget({Peer::of(parts_.host(), *item), number(*item)});
-          },
-          numbered(Direction::down));
-      all.handle(
-          kMessageInsertedIntoBag, [this, number](const ItemRef& item) { acknowledge(item, number(*item)); },
-          numbered(Direction::up));
-    });
-    parts_.handle(
-        kMessageInsertedIntoBag,
-        [this](const ItemRef& item) {
-          forget({Peer::of(parts_.host(), *item), acknowledges_(*item)});
-          parts_.bag().erase(item);
-        },
-        [this](const ItemRef& item) { return item->direction == Direction::up && type_(*item) != Type::data; });
+        arrived_(parts.own(kArrived, [this](const ItemRef& item) { acknowledge(item); })),
+        suspect_(parts.exported(kSuspectHostDead)),
+        flights_(peer_table<Flow, Flight>(parts)) {
+    parts_.later([this](MicroParts& all) { handle(all); });
   }
 
  private:
@@ -65,26 +46,91 @@ class Ack final : public MicroProtocol {
     std::uint64_t tries = 0;
     Events::TimerId timer = 0;
   };
+  /// What of one flow is under way.
+  struct Flight {
+    std::uint64_t lowest = 1;  ///< That may not have been acknowledged.
+    std::uint64_t next = 1;
+    bool answered = false;  ///< The peer has acknowledged something: it is no forged address.
+    [[nodiscard]] bool busy() const noexcept { return lowest != next; }
+  };
 
-  void keep(const ItemRef& item, std::uint64_t number) noexcept {
-    const Sent sent{Peer::of(parts_.host(), *item), number};
-    Kept kept{parts_.bag().copy_of(item), 1, 0};
-    try {
-      if (kept.item && kept_.size() < most_)
-        kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
-      if (kept.timer != 0) kept_.bind(sent, std::move(kept));
-    } catch (const std::bad_alloc&) {
-      parts_.events().cancel_timer(std::exchange(kept.timer, 0));
-    }
-    if (kept_.resolve(sent) == nullptr) parts_.bag().erase(item, Errc::limit_reached);
+  void handle(MicroParts& all) {
+    const auto number = all.public_attribute<std::uint64_t>(kNumber);
+    const auto stream = all.public_attribute<std::uint32_t>(kStream);
+    const auto sent_of = [this, number, stream](const ItemRef& item) {
+      return Sent{{Peer::of(parts_.host(), *item), stream(*item)}, number(*item)};
+    };
+    const auto ours = [number](const ItemRef& item) {
+      return item->direction == Direction::down && item->has_entered() && number(*item) != 0;
+    };
+    all.handle(
+        kMessageReadyToBeSent, [this, sent_of](const ItemRef& item) { keep(item, sent_of(item)); }, ours);
+    // What has not left, and what the layer below has refused, is not sent again.
+    all.handle(
+        kMessageDeletedFromBag,
+        [this, sent_of](const ItemRef& item) {
+          if (!item->has_left() || item->outcome() != Errc::ok) forget(sent_of(item));
+        },
+        ours);
+    const auto data = [number](const ItemRef& item) { return item->direction == Direction::up && number(*item) != 0; };
+    all.handle(
+        kMessageInsertedIntoBag,
+        [this, stream, number](const ItemRef& item) {
+          of_stream_.set(*item, stream(*item));
+          of_number_.set(*item, number(*item));
+          parts_.events().raise(*arrived_, Raise::asynchronous, item);
+        },
+        data);
+    all.handle(
+        kMessageReadyToBeSent, [this](const ItemRef& item) { acknowledge(item); }, data);
+    all.handle(
+        kMessageInsertedIntoBag,
+        [this](const ItemRef& item) {
+          if (type_(*item) == Type::acknowledgement)
+            answered({{Peer::of(parts_.host(), *item), of_stream_(*item)}, of_number_(*item)});
+          parts_.bag().erase(item);
+        },
+        [this, number](const ItemRef& item) {
+          return item->direction == Direction::up && number(*item) == 0 && type_(*item) != Type::data;
+        });
   }
 
-  void acknowledge(const ItemRef& item, std::uint64_t number) noexcept {
-    const ItemRef answer = parts_.bag().new_item(item->session(), Direction::down, Message(parts_.host().pool()));
-    if (!answer) return;
-    type_.set(*answer, Type::acknowledgement);
-    acknowledges_.set(*answer, number);
-    parts_.bag().insert(answer);
+  // ---- who sends ----
+
+  void keep(const ItemRef& item, const Sent& sent) noexcept {
+    if (!item->in_bag()) return;
+    Flight* const flight = flights_.find_or_make(sent.flow);
+    const bool room = flight != nullptr && (!flight->busy() || sent.number - flight->lowest < window_) &&
+                      kept_.size() < (flight->answered ? most_ : most_ / 2);
+    Kept kept{room ? parts_.bag().copy_of(item) : ItemRef(), 1, 0};
+    try {
+      if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);
+      if (kept.timer != 0) {
+        kept_.bind(sent, std::move(kept));
+        if (!flight->busy()) flight->lowest = sent.number;
+        flight->next = std::max(flight->next, sent.number + 1);
+        return;
+      }
+    } catch (const std::bad_alloc&) {
+      parts_.events().cancel_timer(kept.timer);
+    }
+    parts_.bag().erase(item, Errc::limit_reached);
+  }
+
+  void answered(const Sent& sent) noexcept {
+    if (kept_.resolve(sent) == nullptr) return;
+    if (Flight* const flight = flights_.find(sent.flow)) flight->answered = true;
+    forget(sent);
+  }
+
+  void forget(const Sent& sent) noexcept {
+    Kept* const kept = kept_.resolve(sent);
+    if (kept == nullptr) return;
+    parts_.events().cancel_timer(kept->timer);
+    kept_.unbind(sent);
+    Flight* const flight = flights_.find(sent.flow);
+    if (flight == nullptr) return;
+    while (flight->busy() && kept_.resolve({sent.flow, flight->lowest}) == nullptr) ++flight->lowest;
   }
 
   void timed_out(const Sent& sent) noexcept {
@@ -98,25 +144,37 @@ class Ack final : public MicroProtocol {
       if (kept->timer != 0) return parts_.bag().insert(parts_.bag().copy_of(kept->item));
     }
     forget(sent);
-    parts_.events().raise(*suspect_, Raise::asynchronous, sent.peer);
+    parts_.events().raise(*suspect_, Raise::asynchronous, sent.flow.peer);
   }
 
-  void forget(const Sent& sent) noexcept {
-    Kept* const kept = kept_.resolve(sent);
-    if (kept == nullptr) return;
-    parts_.events().cancel_timer(kept->timer);
-    kept_.unbind(sent);
+  // ---- who receives ----
+
+  /// Once: before it goes up, or when all have seen it. What somebody had no room for is to come again.
+  void acknowledge(const ItemRef& item) noexcept {
+    if (acknowledged_(*item) || item->outcome() == Errc::limit_reached) return;
+    acknowledged_.set(*item, true);
+    const ItemRef answer = parts_.bag().new_item(item->session(), Direction::down, Message(parts_.host().pool()));
+    if (!answer) return;
+    type_.set(*answer, Type::acknowledgement);
+    of_stream_.set(*answer, of_stream_(*item));
+    of_number_.set(*answer, of_number_(*item));
+    parts_.bag().insert(answer);
   }
 
   MicroParts parts_;
   const Duration interval_;
   const std::uint64_t tries_;
   const std::uint64_t most_;
+  const std::uint64_t window_;
   Attribute<Type> type_;
-  Attribute<std::uint64_t> acknowledges_;
+  Attribute<std::uint32_t> of_stream_;
+  Attribute<std::uint64_t> of_number_;
+  Attribute<bool> acknowledged_;
   const Raisable<Sent>* const timeout_;
+  const Raisable<ItemRef>* const arrived_;
   const Raisable<Peer>* const suspect_;
   Map<Sent, Kept> kept_;
+  PeerTable<Flow, Flight> flights_;
 };
 
 }  // namespace
@@ -128,10 +186,11 @@ MicroKind ack_kind() {
   kind.exports = {kSuspectHostDead.name};
   kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name};
   kind.needs = {{"NUMBER"}};
-  kind.options = {
-      {"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms"},
-      {"tries", OptionType::number, "how often it is sent; 8"},
-      {"most", OptionType::number, "how many messages may wait for acknowledgement; 1024"}};
+  kind.options = with_peer_options(
+      {{"interval", OptionType::duration, "until a message is sent again, later up to eight times that; 50ms"},
+       {"tries", OptionType::number, "how often it is sent; 8"},
+       {"window", OptionType::number, "how many messages to a peer may wait for acknowledgement; 128"},
+       {"most", OptionType::number, "how many to all peers, half of it to those that never answered; 1024"}});
   kind.make = make_micro<Ack>;
   return kind;
 }

@@ -1,17 +1,18 @@
 // FIFO: a peer's messages leave upwards in the order in which it has pushed them.
 #include <algorithm>
 #include <new>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "netrpc/composite/suite/stream.h"
 #include "netrpc/composite/suite/suite.h"
 
 namespace lrpc::netrpc::composite {
 
 namespace {
 
-constexpr EventName<Peer> kNext{"Next"};          ///< Perhaps another one may leave.
-constexpr EventName<Peer> kPatience{"Patience"};  ///< Some have been held up for long.
+constexpr EventName<Flow> kNext{"Next"};          ///< Perhaps another one may leave.
+constexpr EventName<Flow> kPatience{"Patience"};  ///< Some have been held up for long.
 
 class Fifo final : public MicroProtocol {
  public:
@@ -20,18 +21,19 @@ class Fifo final : public MicroProtocol {
         bit_(parts.send_bit()),
         hold_(std::max<std::uint64_t>(1, parts.options.number("hold", 256))),
         patience_(parts.options.duration("patience", std::chrono::seconds(5))),
-        next_(parts.own(kNext, [this](const Peer& peer) { advance(peer); })),
-        impatient_(parts.own(kPatience, [this](const Peer& peer) { skip(peer); })),
-        peers_(peer_table<Order>(parts)) {
+        next_(parts.own(kNext, [this](const Flow& flow) { advance(flow); })),
+        impatient_(parts.own(kPatience, [this](const Flow& flow) { skip(flow); })),
+        stream_(std::nullopt),
+        flows_(peer_table<Flow, Order>(parts, kReceiversRemember)) {
     parts_.later([this](MicroParts& all) {
       const auto number = all.public_attribute<std::uint64_t>(kNumber);
-      const auto stream = all.public_attribute<std::uint32_t>(kStream);
+      stream_ = all.public_attribute<std::uint32_t>(kStream);
       const auto ordered = [number](const ItemRef& item) {
         return item->direction == Direction::up && number(*item) != 0;
       };
-      all.handle(kMessageInsertedIntoBag, [this, ordered, number, stream](const ItemRef& item) {
+      all.handle(kMessageInsertedIntoBag, [this, ordered, number](const ItemRef& item) {
         if (!ordered(item)) return parts_.bag().set_send_bit(bit_, item);
-        arrived(item, number(*item), stream(*item));
+        if (item->in_bag()) arrived(item, number(*item));
       });
       const auto is_gone = [this](const ItemRef& item) { gone(*item); };
       all.handle(kMessagePoppedFromCp, is_gone, ordered);
@@ -40,94 +42,98 @@ class Fifo final : public MicroProtocol {
   }
 
  private:
+  static constexpr std::size_t kShare = 8;  ///< At most an eighth of the host's buffers is held up.
   struct Held {
     std::uint64_t number;
     ItemRef item;
+    std::size_t bytes;  ///< Of the host's buffers.
   };
   struct Order {
-    Streams streams;
-    std::uint64_t next = 1;
+    std::uint64_t next = 0;       ///< 0: none has come yet.
     const Item* going = nullptr;  ///< It may leave, but has not come back from above yet, or another one holds it.
     Events::TimerId timer = 0;
     std::vector<Held> held{};  ///< By their numbers, none below `next`.
     [[nodiscard]] bool busy() const noexcept { return going != nullptr || !held.empty(); }
   };
 
-  void arrived(const ItemRef& item, std::uint64_t number, std::uint32_t stream) noexcept {
-    const Peer peer = Peer::of(parts_.host(), *item);
-    Order* const order = peers_.find_or_make(peer);
-    if (order == nullptr) return parts_.bag().erase(item);
-    const Streams::Belongs belongs = order->streams.take(stream);
-    std::vector<Held> of_another;
-    if (belongs == Streams::Belongs::first) {
-      of_another = std::exchange(order->held, {});
-      order->next = 1;
-      order->going = nullptr;
-    }
+  [[nodiscard]] Flow flow_of(const Item& item) const noexcept {
+    return {Peer::of(parts_.host(), item), (*stream_)(item)};
+  }
+
+  void arrived(const ItemRef& item, std::uint64_t number) noexcept {
+    const Flow flow = flow_of(*item);
+    const std::size_t bytes = item->message.footprint();
+    Order* const order = flows_.find_or_make(flow);
+    if (order == nullptr || held_bytes_ + bytes > parts_.host().pool().limit() / kShare)
+      return parts_.bag().erase(item, Errc::limit_reached);
+    // One that begins late is one that this host has forgotten: nothing before it will come any more.
+    if (order->next == 0) order->next = number > hold_ ? number : 1;
     const auto at = std::ranges::lower_bound(order->held, number, {}, &Held::number);
-    const bool again = at != order->held.end() && at->number == number;
+    if (number < order->next || (at != order->held.end() && at->number == number)) return parts_.bag().erase(item);
     const bool full = order->held.size() >= hold_;
-    bool kept = belongs != Streams::Belongs::late && number >= order->next && !again && !(full && order->going);
+    if (full && order->going != nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     try {
-      if (kept) order->held.insert(at, {number, item});
+      order->held.insert(at, {number, item, bytes});
     } catch (const std::bad_alloc&) {
-      kept = false;
+      return parts_.bag().erase(item, Errc::limit_reached);
     }
-    for (const Held& one : of_another) parts_.bag().erase(one.item);  // `order` may be gone behind this
-    if (!kept) return parts_.bag().erase(item);
-    if (full) return skip(peer);
-    advance(peer);
+    held_bytes_ += bytes;
+    full ? skip(flow) : advance(flow);
   }
 
   void gone(const Item& item) noexcept {
-    const Peer peer = Peer::of(parts_.host(), item);
-    Order* const order = peers_.find(peer);
+    const Flow flow = flow_of(item);
+    Order* const order = flows_.find(flow);
     if (order == nullptr || order->going != &item) return;
     order->going = nullptr;
-    if (!order->held.empty() && !parts_.events().raise(*next_, Raise::asynchronous, peer)) advance(peer);
+    if (!order->held.empty()) parts_.events().raise(*next_, Raise::asynchronous, flow);
   }
 
   /// Lets go what may: one at a time.
-  void advance(const Peer& peer) noexcept {
+  void advance(const Flow& flow) noexcept {
     for (;;) {
-      Order* const order = peers_.find(peer);
+      Order* const order = flows_.find(flow);
       if (order == nullptr) return;
       const bool goes = order->going == nullptr && !order->held.empty() && order->held.front().number == order->next;
-      if (!goes) return wait(peer, *order);
+      if (!goes) return wait(flow, *order);
       const ItemRef item = std::move(order->held.front().item);
+      held_bytes_ -= order->held.front().bytes;
       order->held.erase(order->held.begin());
       ++order->next;
+      parts_.events().cancel_timer(std::exchange(order->timer, 0));
       if (!item->in_bag()) continue;
       order->going = item.get();
       parts_.bag().set_send_bit(bit_, item);
     }
   }
 
-  void wait(const Peer& peer, Order& order) noexcept {
+  void wait(const Flow& flow, Order& order) noexcept {
     if (order.held.empty()) {
       parts_.events().cancel_timer(std::exchange(order.timer, 0));
     } else if (order.timer == 0) {
-      order.timer = parts_.events().set_timer(*impatient_, patience_, Repeat::once, peer);
+      order.timer = parts_.events().set_timer(*impatient_, patience_, Repeat::once, flow);
     }
   }
 
   /// Does without those that are missing before the first that is held, and without waiting for the one that is going.
-  void skip(const Peer& peer) noexcept {
-    Order* const order = peers_.find(peer);
+  void skip(const Flow& flow) noexcept {
+    Order* const order = flows_.find(flow);
     if (order == nullptr) return;
     parts_.events().cancel_timer(std::exchange(order->timer, 0));
     order->going = nullptr;
     if (!order->held.empty()) order->next = order->held.front().number;
-    advance(peer);
+    advance(flow);
   }
 
   MicroParts parts_;
   const SendBit bit_;
   const std::size_t hold_;
   const Duration patience_;
-  const Raisable<Peer>* const next_;
-  const Raisable<Peer>* const impatient_;
-  PeerTable<Order> peers_;
+  const Raisable<Flow>* const next_;
+  const Raisable<Flow>* const impatient_;
+  std::optional<PublicAttribute<std::uint32_t>> stream_;
+  PeerTable<Flow, Order> flows_;
+  std::size_t held_bytes_ = 0;  ///< Of all flows.
 };
 
 }  // namespace

@@ -9,10 +9,17 @@ namespace {
 
 class Membership final : public MicroProtocol {
  public:
-  explicit Membership(MicroParts& parts) : parts_(parts), change_(parts.exported(kMembershipChange)) {
-    const std::size_t most = parts.options.number("members", 256);
-    members_.reserve(std::min<std::size_t>(most, kMost));
-    parts_.exported_procedure(kGetGroup, [this] { return members_; });
+  explicit Membership(MicroParts& parts)
+      : parts_(parts),
+        change_(parts.exported(kMembershipChange)),
+        most_(std::clamp<std::uint64_t>(parts.options.number("members", 256), 1, kMost)),
+        idle_(parts.options.duration("idle", std::chrono::seconds(60))) {
+    members_.reserve(most_);
+    parts_.exported_procedure(kGetGroup, [this] {
+      std::vector<Peer> all;
+      for (const Member& one : members_) all.push_back(one.peer);
+      return all;
+    });
     parts_.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { heard(Peer::of(parts_.host(), *item)); },
         [](const ItemRef& item) { return item->direction == Direction::up; });
@@ -20,21 +27,38 @@ class Membership final : public MicroProtocol {
   }
 
  private:
-  static constexpr std::size_t kMost = 65536;
+  static constexpr std::uint64_t kMost = 4096;
+  struct Member {
+    Peer peer;
+    Time heard;
+  };
 
+  /// A new one takes the place of one that has been silent, where there is no other.
   void heard(const Peer& peer) noexcept {
-    if (members_.size() == members_.capacity() || std::ranges::find(members_, peer) != members_.end()) return;
-    members_.push_back(peer);
+    const Time now = parts_.host().now();
+    const auto known = std::ranges::find(members_, peer, &Member::peer);
+    if (known != members_.end()) {
+      known->heard = now;
+      return;
+    }
+    if (members_.size() >= most_) {
+      const auto silent = std::ranges::min_element(members_, {}, &Member::heard);
+      if (now - silent->heard < idle_) return;
+      suspected(Peer(silent->peer));
+    }
+    members_.push_back({peer, now});
     parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::joined);
   }
   void suspected(const Peer& peer) noexcept {
-    if (std::erase(members_, peer) != 0)
+    if (std::erase_if(members_, [&](const Member& one) { return one.peer == peer; }) != 0)
       parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::failed);
   }
 
   MicroParts parts_;
   const Raisable<Peer, MembershipChange>* const change_;
-  std::vector<Peer> members_;  ///< Has its memory from the beginning.
+  const std::size_t most_;
+  const Duration idle_;
+  std::vector<Member> members_;  ///< Has its memory from the beginning.
 };
 
 }  // namespace
@@ -45,7 +69,8 @@ MicroKind membership_kind() {
   kind.summary = "knows who belongs to the group";
   kind.exports = {kMembershipChange.name, kGetGroup.name};
   kind.imports = {kMessageInsertedIntoBag.name, kSuspectHostDead.name};
-  kind.options = {{"members", OptionType::number, "how many there can be; 256"}};
+  kind.options = {{"members", OptionType::number, "how many there can be, at most 4096; 256"},
+                  {"idle", OptionType::duration, "after which a silent one gives way to a new one; 60s"}};
   kind.make = make_micro<Membership>;
   return kind;
 }

@@ -11,10 +11,19 @@ class Number final : public MicroProtocol {
       : parts_(parts),
         number_(parts.attribute<std::uint64_t>(kNumber, Visibility::of_all, InHeader::yes)),
         stream_(parts.attribute<std::uint32_t>(kStream, Visibility::of_all, InHeader::yes)),
-        peers_(peer_table<Count>(parts)) {
+        peers_(peer_table<Peer, Count>(parts)) {
+    const auto numbered = [](const ItemRef& item) { return item->direction == Direction::down && item->has_entered(); };
     parts_.handle(
-        kMessageInsertedIntoBag, [this](const ItemRef& item) { number(item); },
-        [](const ItemRef& item) { return item->direction == Direction::down && item->has_entered(); });
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { number(item); }, numbered);
+    // What has not been sent leaves no gap, for the receiver would wait for it.
+    parts_.handle(
+        kMessageDeletedFromBag,
+        [this](const ItemRef& item) {
+          const bool sent =
+              item->has_left() && item->outcome() != Errc::limit_reached && item->outcome() != Errc::message_too_long;
+          if (!sent) take_back(*item);
+        },
+        numbered);
   }
 
  private:
@@ -32,10 +41,15 @@ class Number final : public MicroProtocol {
     stream_.set(*item, count->stream);
   }
 
+  void take_back(const Item& item) noexcept {
+    Count* const count = peers_.find(Peer::of(parts_.host(), item));
+    if (count != nullptr && count->stream == stream_(item) && count->last == number_(item)) --count->last;
+  }
+
   MicroParts parts_;
   Attribute<std::uint64_t> number_;
   Attribute<std::uint32_t> stream_;
-  PeerTable<Count> peers_;
+  PeerTable<Peer, Count> peers_;
 };
 
 }  // namespace
@@ -44,7 +58,7 @@ MicroKind number_kind() {
   MicroKind kind;
   kind.name = "NUMBER";
   kind.summary = "counts the messages to each peer";
-  kind.imports = {kMessageInsertedIntoBag.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name};
   kind.options = with_peer_options();
   kind.make = make_micro<Number>;
   return kind;

@@ -1,7 +1,9 @@
-// What micro-protocols know of the peers of a composite protocol: a state each, found by who it is, let go of when idle,
-// never more than a limit, because whoever sends a message makes one.
+// What micro-protocols know of the peers of a composite protocol: a state for each, or for each flow of one, let go of when
+// idle, never more than a limit, because whoever sends a message makes one.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -24,7 +26,8 @@ struct Peer {
   static Peer of(const Host& host, const Item& item) noexcept { return of(host, *item.session()); }
   static Peer of(const Host& host, const Session& session) noexcept {
     const ParticipantSet& both = session.participants();
-    return {host.hash_seed(), both.remote.host, both.remote.ethernet, both.remote.port, both.protocol};
+    const EthernetAddress ethernet = both.remote.host.known() ? EthernetAddress{} : both.remote.ethernet;
+    return {host.hash_seed(), both.remote.host, ethernet, both.remote.port, both.protocol};
   }
   [[nodiscard]] std::uint64_t hash() const noexcept {
     std::uint64_t rest = port;
@@ -34,23 +37,34 @@ struct Peer {
   friend bool operator==(const Peer&, const Peer&) = default;
 };
 
+/// A peer's messages that are numbered together (NUMBER). One that has restarted, or has forgotten us, begins another.
+struct Flow {
+  Peer peer;
+  std::uint32_t stream = 0;
+  [[nodiscard]] std::uint64_t hash() const noexcept { return mix(peer.hash(), stream); }
+  friend bool operator==(const Flow&, const Flow&) = default;
+};
+
 /// `State`: begins as State{}, and has bool busy() const noexcept: it must stay though nothing comes. Under the monitor.
-template <class State>
+template <class Key, class State>
 class PeerTable {
  public:
   /// `idle`: a state that has not been asked for is let go of after between this time and twice as long.
   PeerTable(Host& host, std::size_t most, Duration idle)
-      : host_(host), most_(most), idle_(idle), sweep_([this] { sweep(); }) {}
+      : host_(host),
+        most_(most),
+        idle_(std::clamp<Duration>(idle, kLeastIdle, kMostIdle)),
+        sweep_([this] { sweep(); }) {}
 
   /// Null: there is none. Valid until the next state is made or let go of, so not behind what raises an event.
-  [[nodiscard]] State* find(const Peer& peer) noexcept {
+  [[nodiscard]] State* find(const Key& peer) noexcept {
     Entry* const known = states_.resolve(peer);
     if (known == nullptr) return nullptr;
     known->used = true;
     return &known->state;
   }
   /// Makes one, if there is none. Null: there are as many as may be, or no memory.
-  [[nodiscard]] State* find_or_make(const Peer& peer) noexcept {
+  [[nodiscard]] State* find_or_make(const Key& peer) noexcept {
     if (State* const known = find(peer)) return known;
     if (states_.size() >= most_ || host_.short_of_memory()) return nullptr;
     try {
@@ -63,20 +77,22 @@ class PeerTable {
   [[nodiscard]] std::size_t size() const noexcept { return states_.size(); }
 
  private:
+  static constexpr Duration kLeastIdle = std::chrono::milliseconds(1);
+  static constexpr Duration kMostIdle = std::chrono::hours(24 * 365 * 10);
   struct Entry {
     State state{};
     bool used = true;
   };
   void sweep() {
     states_.unbind_if(
-        [](const Peer&, Entry& entry) { return !std::exchange(entry.used, false) && !entry.state.busy(); });
+        [](const Key&, Entry& entry) { return !std::exchange(entry.used, false) && !entry.state.busy(); });
     if (!states_.empty()) host_.events().schedule(sweep_, idle_);
   }
 
   Host& host_;
   const std::size_t most_;
   const Duration idle_;
-  Map<Peer, Entry> states_;
+  Map<Key, Entry> states_;
   Event sweep_;
 };
 

@@ -3,6 +3,7 @@
 // what each promises.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -37,9 +38,13 @@ inline constexpr const char* kStream = "stream";  ///< std::uint32_t: names a co
 
 /// What most of them have among their options.
 [[nodiscard]] std::vector<OptionDescription> with_peer_options(std::vector<OptionDescription> others = {});
-template <class State>
-[[nodiscard]] PeerTable<State> peer_table(MicroParts& parts) {
-  return {parts.host(), parts.options.number("peers", 4096), parts.options.duration("idle", std::chrono::seconds(60))};
+/// `times`: who receives remembers a flow for longer than its sender counts on, so that none goes on unknown.
+template <class Key, class State>
+[[nodiscard]] PeerTable<Key, State> peer_table(MicroParts& parts, int times = 1) {
+  return {parts.host(), parts.options.number("peers", 4096),
+          std::min<Duration>(parts.options.duration("idle", std::chrono::seconds(60)), std::chrono::hours(24 * 365)) *
+              times};
 }
+inline constexpr int kReceiversRemember = 4;
 
 }  // namespace lrpc::netrpc::composite

@@ -1,6 +1,6 @@
 // UNIQUE: of a message that arrives several times, the first goes on.
-#include "netrpc/composite/suite/stream.h"
 #include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/suite/window.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -8,36 +8,42 @@ namespace {
 
 class Unique final : public MicroProtocol {
  public:
-  explicit Unique(MicroParts& parts) : parts_(parts), peers_(peer_table<Seen>(parts)) {
+  explicit Unique(MicroParts& parts) : parts_(parts), flows_(peer_table<Flow, Seen>(parts, kReceiversRemember)) {
     parts_.later([this](MicroParts& all) {
       const auto number = all.public_attribute<std::uint64_t>(kNumber);
       const auto stream = all.public_attribute<std::uint32_t>(kStream);
+      const auto numbered = [number](const ItemRef& item) {
+        return item->direction == Direction::up && number(*item) != 0;
+      };
+      // What somebody has no room for comes again.
+      all.handle(
+          kMessageDeletedFromBag,
+          [this, number, stream](const ItemRef& item) {
+            Seen* const seen = flows_.find({Peer::of(parts_.host(), *item), stream(*item)});
+            if (seen != nullptr) seen->window.remove(number(*item));
+          },
+          [numbered](const ItemRef& item) {
+            return numbered(item) && !item->has_left() && item->outcome() == Errc::limit_reached;
+          });
       all.handle(
           kMessageInsertedIntoBag,
           [this, number, stream](const ItemRef& item) {
-            if (!is_first(*item, number(*item), stream(*item))) parts_.bag().erase(item);
+            Seen* const seen = flows_.find_or_make({Peer::of(parts_.host(), *item), stream(*item)});
+            if (seen == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
+            if (!seen->window.add(number(*item))) parts_.bag().erase(item);
           },
-          [number](const ItemRef& item) { return item->direction == Direction::up && number(*item) != 0; });
+          [numbered](const ItemRef& item) { return numbered(item) && item->in_bag(); });
     });
   }
 
  private:
   struct Seen {
-    Streams streams;
     Window window;
     [[nodiscard]] static bool busy() noexcept { return false; }
   };
 
-  bool is_first(const Item& item, std::uint64_t number, std::uint32_t stream) noexcept {
-    Seen* const seen = peers_.find_or_make(Peer::of(parts_.host(), item));
-    if (seen == nullptr) return false;
-    const Streams::Belongs belongs = seen->streams.take(stream);
-    if (belongs == Streams::Belongs::first) seen->window = {};
-    return belongs != Streams::Belongs::late && seen->window.add(number);
-  }
-
   MicroParts parts_;
-  PeerTable<Seen> peers_;
+  PeerTable<Flow, Seen> flows_;
 };
 
 }  // namespace
@@ -46,7 +52,7 @@ MicroKind unique_kind() {
   MicroKind kind;
   kind.name = "UNIQUE";
   kind.summary = "drops messages that have arrived before";
-  kind.imports = {kMessageInsertedIntoBag.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name};
   kind.needs = {{"NUMBER"}};
   kind.options = with_peer_options();
   kind.at_most_once = true;

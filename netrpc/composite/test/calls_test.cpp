@@ -98,14 +98,14 @@ TEST(CompositeCalls, fail_when_their_server_is_suspected) {
 }
 
 TEST(CompositeCalls, are_not_ended_by_the_replies_of_others) {
-  // The second host has no header: what it receives and sends is what goes over the wire, the call's name and a type.
+  // The second host has no header: what it receives and sends is what goes over the wire: a tag, the call's name, a type.
   Two two([](std::size_t host) { return host == 0 ? bare(host) : std::vector<Part>{}; });
   TestCall one;
   call(two, "which?", one);
   two.run();
   ASSERT_EQ(two.sink[1]->received.size(), 1U);
   const std::string request = two.sink[1]->received.front();
-  ASSERT_EQ(request.substr(8), "\1which?");
+  ASSERT_EQ(request.substr(10), "\1which?");
   const auto answer = [&](const std::string& call, char type) {
     {
       const Shepherd inside(two.net[1].monitor());
@@ -113,18 +113,18 @@ TEST(CompositeCalls, are_not_ended_by_the_replies_of_others) {
     }
     two.run();
   };
-  std::string another = request.substr(0, 8);
+  std::string another = request.substr(0, 10);
   ++another.back();
   answer(another, 2);
-  answer(std::string(8, '\0'), 2);
-  answer(request.substr(0, 8), 0);
-  answer(request.substr(0, 8), 3);
+  answer(request.substr(0, 2) + std::string(8, '\0'), 2);
+  answer(request.substr(0, 10), 0);
+  answer(request.substr(0, 10), 3);
   EXPECT_FALSE(one.done());
   EXPECT_EQ(two.layer[0]->bag().count(), 0U);
   EXPECT_EQ(two.statistics(0).refused, 2U);  // of no known type
-  answer(request.substr(0, 8), 2);
+  answer(request.substr(0, 10), 2);
   EXPECT_EQ(one.reply, "this");
-  answer(request.substr(0, 8), 2);
+  answer(request.substr(0, 10), 2);
   EXPECT_EQ(one.completions, 1);
 }
 
@@ -140,7 +140,7 @@ TEST(CompositeCalls, are_executed_once_each_on_wires_that_lose_and_duplicate) {
     std::deque<TestCall> calls;
     for (int i = 0; i < 200; ++i) {
       call(two, std::to_string(i), calls.emplace_back());
-      two.net.world.run_for(1ms);
+      two.net.world.run_for(20ms);
     }
     two.net.world.run_for(60s);
     for (std::size_t i = 0; i < calls.size(); ++i) {

@@ -361,7 +361,7 @@ TEST(Composite, attributes_travel_in_a_header_that_does_not_depend_on_the_order_
     return host == 0 ? std::vector<Part>{{number()}, {paint()}} : std::vector<Part>{{paint()}, {number()}};
   });
   receiving = two.layer[1];
-  EXPECT_EQ(two.layer[0]->attributes().header_size(), 5U);
+  EXPECT_EQ(two.layer[0]->attributes().header_size(), 7U);
   EXPECT_EQ(two.push("with"), Errc::ok);
   two.run();
   EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"with"});
@@ -373,15 +373,15 @@ TEST(Composite, attributes_travel_in_a_header_that_does_not_depend_on_the_order_
   EXPECT_EQ(two.session->control(maximum), Errc::ok);
   EXPECT_EQ(two.net[0].ip().control(below), Errc::ok);
   const std::size_t size = std::get<control::MaximumMessage>(below).size;
-  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 5, size);
+  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 7, size);
   EXPECT_EQ(two.layer[0]->control(maximum), Errc::ok);
-  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 5, size);
+  EXPECT_EQ(std::get<control::MaximumMessage>(maximum).size + 7, size);
   control::Request advertised = control::AdvertisedMaximum{};
   EXPECT_EQ(two.layer[0]->control(advertised), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 5);
+  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 7);
   advertised = control::AdvertisedMaximum{};
   EXPECT_EQ(two.session_below()->high().control(advertised), Errc::ok);
-  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 5);
+  EXPECT_EQ(std::get<control::AdvertisedMaximum>(advertised).size, two.sink[0]->advertised + 7);
 }
 
 TEST(Composite, attributes_travel_in_network_order_by_the_names_of_their_owners) {
@@ -398,7 +398,8 @@ TEST(Composite, attributes_travel_in_network_order_by_the_names_of_their_owners)
   });
   EXPECT_EQ(two.push("text"), Errc::ok);
   two.run();
-  EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{"ABCD12\atext"});
+  ASSERT_EQ(two.sink[1]->received.size(), 1U);
+  EXPECT_EQ(two.sink[1]->received.front().substr(2), "ABCD12\atext");  // behind the tag
 }
 
 /// Writes one byte for the two attributes of NUMBER and PAINT, and takes no odd one.
@@ -454,19 +455,32 @@ enum class Truth : bool { no, yes };
 static_assert(is_any_bits<std::uint8_t> && is_any_bits<Color> && is_any_bits<std::byte>);
 static_assert(!is_any_bits<bool> && !is_any_bits<Loose> && !is_any_bits<Truth> && !is_any_bits<double>);
 
-TEST(Composite, a_message_without_the_whole_header_is_dropped) {
+TEST(Composite, a_message_without_the_right_header_is_dropped) {
   const auto heads = [](std::size_t host) {
-    if (host == 0) return std::vector<Part>{};  // sends no header
+    if (host == 0) return std::vector<Part>{};  // has none
     return std::vector<Part>{{kind_of("HEAD", {}, [](MicroParts& parts) {
       (void)parts.attribute<std::uint64_t>("eight", Visibility::of_owner, InHeader::yes);
     })}};
   };
   Two two(heads);
-  EXPECT_EQ(two.push("seven.."), Errc::ok);
-  EXPECT_EQ(two.push("eight..."), Errc::ok);
+  two.sink[0]->echo = true;
+  EXPECT_EQ(two.push("no header"), Errc::ok);
+  {
+    const Shepherd inside(two.net[1].monitor());
+    const SessionRef back = *two.layer[1]->open(*two.sink[1], two.net.to(0));
+    EXPECT_EQ(back->push(two.net.message(1, "echoed")), Errc::ok);
+  }
   two.run();
-  EXPECT_EQ(two.sink[1]->received, std::vector<std::string>{""});
-  EXPECT_EQ(two.statistics(1).malformed, 1U);
+  ASSERT_EQ(two.sink[0]->received.size(), 1U);
+  std::string with_header = two.sink[0]->received.front();
+  EXPECT_EQ(with_header.size(), 10U + 6);
+  EXPECT_EQ(two.push(with_header.substr(0, 9)), Errc::ok);
+  EXPECT_EQ(two.push(with_header.substr(0, 10)), Errc::ok);
+  with_header[1] ^= 1;  // what another composition would write
+  EXPECT_EQ(two.push(with_header), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"echoed", ""}));
+  EXPECT_EQ(two.statistics(1).malformed, 3U);
   EXPECT_EQ(two.statistics(1).refused, 0U);
 }
 

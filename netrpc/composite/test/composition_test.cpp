@@ -32,7 +32,8 @@ TEST(Composition, is_checked_before_anything_runs) {
   first.verifies = second.verifies = true;
   EXPECT_EQ(errors_of({&a, &b, &c}), Errors{});
   EXPECT_EQ(errors_of({&b, &c}),
-            (Errors{"B imports 'Gone', which nobody exports, add who does, or take B out", "B needs A, add it"}));
+            (Errors{"B imports 'Gone', which nobody exports, add a micro-protocol that does, or take B out",
+                    "B needs A, add it"}));
   EXPECT_EQ(errors_of({&a, &b}), Errors{"B needs C or D, add it"});
   EXPECT_EQ(errors_of({&a, &b, &c, &e}), Errors{"B and E exclude each other, take one out"});
   EXPECT_EQ(errors_of({&a, &a}),
@@ -41,9 +42,10 @@ TEST(Composition, is_checked_before_anything_runs) {
   EXPECT_EQ(errors_of({&first, &second}),
             Errors{"SECOND verifies messages, and another one does already, take one out"});
   const MicroKind curious = exporting(kind_of("CURIOUS", {"Message_Popped_To_CP"}, {}), {"B.Gone"});
-  EXPECT_EQ(errors_of({&curious}), (Errors{"CURIOUS exports 'B.Gone', name it without '.'",
-                                           "CURIOUS imports 'Message_Popped_To_CP', which is for who verifies, import "
-                                           "'Message_Inserted_Into_Bag'"}));
+  EXPECT_EQ(errors_of({&curious}),
+            (Errors{"CURIOUS exports 'B.Gone', name it without '.'",
+                    "CURIOUS imports 'Message_Popped_To_CP', which only one that verifies may, import "
+                    "'Message_Inserted_Into_Bag'"}));
 }
 
 TEST(Composition, looks_for_what_others_declare_as_often_as_it_is_told_to) {
@@ -126,7 +128,8 @@ TEST(Composition, procedures_go_to_who_imports_them) {
   });
   EXPECT_EQ(refusal({{asks}, {twice}}), "");
   EXPECT_EQ(answer, 42);
-  EXPECT_EQ(refusal({{asks}}), "cp: ASKS imports 'Twice', which nobody exports, add who does, or take ASKS out");
+  EXPECT_EQ(refusal({{asks}}),
+            "cp: ASKS imports 'Twice', which nobody exports, add a micro-protocol that does, or take ASKS out");
   EXPECT_EQ(refusal({{asks}, {exporting(kind_of("TWICE", {}, [](MicroParts&) {}), {kTwice.name})}}),
             "cp: ASKS: procedure 'Twice' is not there");
   EXPECT_EQ(refusal({{asks},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "netrpc/composite/suite/suite.h"
 #include "netrpc/composite/test/two.h"
+#include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -38,7 +40,7 @@ TEST(HandlerThreads, run_handlers_in_the_monitor_and_not_in_the_thread_that_rais
   };
   for (int i = 0; i < 2; ++i) (void)with.event("E", notes);
   const Raisable<int>& event = with.event("E", notes);
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(with.events.raise(event, Raise::synchronous, i));
+  for (int i = 0; i < 1000; ++i) with.events.raise(event, Raise::synchronous, i);
   EXPECT_EQ(with.events.activations(), 3000U);
   EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
   EXPECT_TRUE(with.net[0].monitor().held());
@@ -75,27 +77,68 @@ TEST(HandlerThreads, what_is_raised_asynchronously_has_run_when_the_turn_has_end
   int inner_ran = 0;
   const Raisable<int>& inner = with.event("inner", [&](int) { ++inner_ran; });
   const Raisable<int>& outer = with.event("outer", [&](int number) {
-    for (int i = 0; i < number; ++i) EXPECT_TRUE(with.events.raise(inner, Raise::asynchronous, i));
+    for (int i = 0; i < number; ++i) with.events.raise(inner, Raise::asynchronous, i);
   });
   {
     const Events::Turn turn(with.events);
-    for (int i = 0; i < 10; ++i) EXPECT_TRUE(with.events.raise(outer, Raise::asynchronous, 10));
+    for (int i = 0; i < 10; ++i) with.events.raise(outer, Raise::asynchronous, 10);
   }
   EXPECT_EQ(inner_ran, 100);
-  EXPECT_TRUE(with.events.raise(inner, Raise::asynchronous, 0));  // of no turn
+  with.events.raise(inner, Raise::asynchronous, 0);  // of no turn
   EXPECT_EQ(inner_ran, 101);
 }
 
 TEST(HandlerThreads, timers_raise_in_threads_too) {
   WithThreads with(2);
   int rings = 0;
-  const auto& ring = with.event("ring", [&](int) { ++rings; });
+  const auto& ring = with.event("ring", [&, here = std::this_thread::get_id()](int) {
+    EXPECT_NE(std::this_thread::get_id(), here);
+    ++rings;
+  });
   const Events::TimerId timer = with.events.set_timer(ring, 10ms, Repeat::periodic, 0);
   with.inside.unlock();
   with.net.world.run_for(105ms);
   with.inside.lock();
   EXPECT_EQ(rings, 10);
   with.events.cancel_timer(timer);
+}
+
+TEST(HandlerThreads, a_handler_may_wait_for_what_the_engine_brings) {
+  const MonotonicClock clock;
+  const auto made = UringEngine::make(EngineKind::automatic);
+  ASSERT_TRUE(made) << made.error().message();
+  UringEngine& engine = **made;
+  HostOptions options;
+  options.address = {0x7f000001U};
+  Host host(std::move(options), clock, engine);
+  ASSERT_TRUE(engine.start(host, 1));
+  bool came = false;
+  std::atomic<int> waited = -1;
+  {
+    std::optional<Events> events;
+    Event later([&] {
+      came = true;
+      engine.wake(host);
+    });
+    {
+      const Shepherd inside(host.monitor());
+      events.emplace(host, 1);
+      Raisable<int>* const ring = events->find<int>("ring");
+      ring->add(
+          [&](int) {
+            host.events().schedule(later, 1ms);
+            waited = engine.wait(
+                host, [&] { return came; }, host.now() + 600s);
+          },
+          nullptr);
+      EXPECT_NE(events->set_timer(*ring, 1ms, Repeat::once, 0), 0U);  // the receiving thread raises it
+    }
+    while (waited < 0) std::this_thread::sleep_for(1ms);
+    engine.stop();
+    const Shepherd inside(host.monitor());
+    events.reset();
+  }
+  EXPECT_EQ(waited, 1);
 }
 
 TEST(HandlerThreads, the_suite_keeps_its_promises_with_them) {

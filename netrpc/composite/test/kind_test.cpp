@@ -42,7 +42,7 @@ std::string errors_of(std::string_view text) {
 TEST(CompositeKind, compositions_are_checked_with_the_graph) {
   EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { WATCH(wait = 1s); GROUP; } over ip;"), "");
   EXPECT_EQ(errors_of("ip = IP;\ncp = COMPOSITE {\n  GROUP;\n  ALONE;\n} over ip;"),
-            "3: GROUP imports 'Suspected', which nobody exports, add who does, or take GROUP out\n"
+            "3: GROUP imports 'Suspected', which nobody exports, add a micro-protocol that does, or take GROUP out\n"
             "3: GROUP needs WATCH, add it\n"
             "4: ALONE and GROUP exclude each other, take one out");
   EXPECT_EQ(errors_of("ip = IP;\ncp = COMPOSITE {\n  WATCH(most = x,\n  least = 1);\n  WACH;\n} over ip;"),
@@ -56,11 +56,11 @@ TEST(CompositeKind, compositions_are_checked_with_the_graph) {
   EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { ALONE } over ip; after = IP;"),
             "1: found '}' after ALONE, put a ';' there");
   EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { ALONE; = ; ALONE; } over ip; after = AP;"),
-            "1: found '=' where the name of a micro-protocol should be, write name = KIND(option = value, ...) over "
-            "lower, ...;\n1: there is no kind of protocol 'AP' (did you mean 'IP'?), use one of COMPOSITE, IP");
+            "1: found '=' where the name of a micro-protocol should be, write NAME(option = value, "
+            "...);\n1: there is no kind of protocol 'AP' (did you mean 'IP'?), use one of COMPOSITE, IP");
   EXPECT_EQ(errors_of("ip = IP; cp = COMPOSITE { ALONE;"),
-            "1: found the end of the description where the name of a micro-protocol should be, write name = "
-            "KIND(option = value, ...) over lower, ...;");
+            "1: found the end of the description where the name of a micro-protocol should be, write "
+            "NAME(option = value, ...);");
   std::string many = "ip = IP; cp = COMPOSITE {";
   for (int i = 0; i < 65; ++i) many += " ALONE;";
   EXPECT_EQ(errors_of(many + "} over ip;"), "1: 65 micro-protocols in 'cp', use at most 64");

@@ -1,5 +1,5 @@
 // The micro-protocols for datagrams, each alone and in compositions drawn at random, on wires that lose, duplicate and
-// reorder, between hosts that crash.
+// reorder, between hosts that crash and begin again.
 #include "netrpc/composite/suite/suite.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "netrpc/composite/suite/stream.h"
+#include "netrpc/composite/suite/window.h"
 #include "netrpc/composite/test/two.h"
 
 namespace lrpc::netrpc::composite {
@@ -37,7 +37,12 @@ SimOptions wire(SimLink link, std::uint64_t seed = 1) {
 /// Pushes 0, 1, 2, ... one each `pause`; returns what arrived, when nothing more can.
 std::vector<int> numbers_through(Two& two, int count, Duration pause = 100us) {
   for (int i = 0; i < count; ++i) {
-    EXPECT_EQ(two.push(std::to_string(i)), Errc::ok);
+    Errc outcome = two.push(std::to_string(i));
+    while (outcome == Errc::limit_reached) {  // too many wait for acknowledgement
+      two.net.world.run_for(1ms);
+      outcome = two.push(std::to_string(i));
+    }
+    EXPECT_EQ(outcome, Errc::ok);
     two.net.world.run_for(pause);
   }
   two.net.world.run_for(60s);
@@ -110,8 +115,9 @@ TEST(CompositeSuite, ack_sends_again_what_is_lost) {
   EXPECT_EQ(two.layer[0]->events().timers(), 0U);
 }
 
+/// Half of `most`, for a peer that has not answered yet.
 TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
-  Two two([](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"most", "2"}})}; });
+  Two two([](std::size_t) { return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"most", "4"}})}; });
   EXPECT_EQ(two.push("a"), Errc::ok);
   EXPECT_EQ(two.push("b"), Errc::ok);
   EXPECT_EQ(two.push("c"), Errc::limit_reached);
@@ -175,7 +181,8 @@ TEST(CompositeSuite, each_keeps_its_promise_in_every_composition) {
     const std::set<int> all(arrived.begin(), arrived.end());
     EXPECT_TRUE(!fifo || std::ranges::is_sorted(arrived));
     EXPECT_TRUE((!unique && !fifo) || all.size() == arrived.size());
-    EXPECT_TRUE(!ack || all.size() == 200);
+    EXPECT_TRUE(!(ack || link.loss == 0) || all.size() == 200);
+    EXPECT_GT(all.size(), 50U);
     for (Framework* const one : two.layer) {
       EXPECT_EQ(one->bag().count(), 0U);
       EXPECT_EQ(one->events().timers(), 0U);
@@ -187,7 +194,7 @@ TEST(CompositeSuite, together_they_make_a_channel_without_loss_and_in_order) {
   Two two(
       [](std::size_t) {
         return std::vector<Part>{part(ack_kind(), {{"tries", "100"}}), part(unique_kind()), part(number_kind()),
-                                 part(fifo_kind(), {{"patience", "100s"}, {"hold", "1000"}})};
+                                 part(fifo_kind(), {{"patience", "100s"}})};
       },
       wire({.loss = 0.3, .duplicate = 0.2, .reorder = 0.5}));
   EXPECT_EQ(numbers_through(two, 500), up_to(500));
@@ -235,14 +242,150 @@ TEST(CompositeSuite, the_table_in_the_documents_is_what_the_code_says) {
   EXPECT_EQ(text.substr(begin, end - begin), table()) << path << "; LRPC_GOLDEN_UPDATE=1 writes it anew";
 }
 
-TEST(CompositeSuite, a_sender_that_begins_again_is_heard_and_what_was_under_way_is_not) {
-  Streams streams;
-  EXPECT_EQ(streams.take(7), Streams::Belongs::first);
-  EXPECT_EQ(streams.take(7), Streams::Belongs::now);
-  EXPECT_EQ(streams.take(8), Streams::Belongs::first);
-  EXPECT_EQ(streams.take(7), Streams::Belongs::late);
-  EXPECT_EQ(streams.take(8), Streams::Belongs::now);
-  EXPECT_EQ(streams.take(9), Streams::Belongs::first);
+TEST(CompositeSuite, hosts_that_begin_again_are_heard) {
+  for (const bool sender : {true, false}) {
+    std::vector<Framework*> layers(2);
+    SimHosts net(2);
+    std::vector<std::string> received;
+    class Notes final : public Protocol {
+     public:
+      Notes(Host& host, std::vector<std::string>& into) : Protocol(host, "notes"), into_(into) {}
+      Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
+      void demux(Session& /*lower*/, Message message) noexcept override { into_.push_back(text_of(message)); }
+
+     private:
+      std::vector<std::string>& into_;
+    };
+    std::vector<Notes*> notes(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      net[i].on_boot([&, i](SimHost& host) {
+        auto made = Framework::make(host.host(), "cp", host.ip(),
+                                    {part(number_kind()), part(unique_kind()), part(fifo_kind()), part(ack_kind())});
+        ASSERT_TRUE(made) << made.error().message();
+        layers[i] = made->get();
+        host.own(*std::move(made));
+        notes[i] = &host.add<Notes>(received);
+        ASSERT_TRUE(layers[i]->open_enable(*notes[i], SimHosts::anyone()));
+      });
+    }
+    const auto send = [&](int from, int to) {
+      for (int i = from; i < to; ++i) {
+        {
+          const Shepherd inside(net[0].monitor());
+          const SessionRef session = *layers[0]->open(*notes[0], net.to(1));
+          EXPECT_EQ(session->push(net.message(0, std::to_string(i))), Errc::ok);
+        }
+        net.world.run_for(1ms);
+      }
+      net.world.run_for(100ms);
+    };
+    send(0, 500);
+    net[sender ? 0 : 1].crash();
+    net[sender ? 0 : 1].boot();
+    send(500, 600);
+    std::vector<std::string> all;
+    for (int i = 0; i < 600; ++i) all.push_back(std::to_string(i));
+    EXPECT_EQ(received, all) << (sender ? "the sender" : "the receiver");
+  }
+}
+
+TEST(CompositeSuite, a_push_that_is_refused_leaves_no_gap) {
+  Two two([](std::size_t) {
+    return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"window", "2"}}), part(fifo_kind())};
+  });
+  EXPECT_EQ(two.push("a"), Errc::ok);
+  EXPECT_EQ(two.push("b"), Errc::ok);
+  EXPECT_EQ(two.push("c"), Errc::limit_reached);
+  EXPECT_EQ(two.push(std::string(100'000, 'x')), Errc::limit_reached);
+  two.run();
+  EXPECT_EQ(two.push(std::string(100'000, 'x')), Errc::message_too_long);
+  EXPECT_EQ(two.push("d"), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
+  EXPECT_EQ(two.layer[0]->events().timers(), 0U);  // what was refused is not sent again
+}
+
+TEST(CompositeSuite, patience_begins_anew_with_each_gap) {
+  // Of 1, 2, 3, 4: 1 comes 90 ms late, and 3 as much after that.
+  Two two([](std::size_t) {
+    return std::vector<Part>{part(number_kind()), part(fifo_kind(), {{"patience", "100ms"}})};
+  });
+  std::vector<SessionRef> slow;
+  const auto push_with = [&](std::string_view text, Duration latency) {
+    SimLink link;
+    link.latency = latency;
+    two.net.world.set_links(link);
+    EXPECT_EQ(two.push(text), Errc::ok);
+  };
+  push_with("1", 90ms);
+  push_with("2", 10us);
+  push_with("3", 170ms);
+  push_with("4", 10us);
+  two.net.world.run_for(10s);
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"1", "2", "3", "4"}));
+}
+
+TEST(CompositeSuite, one_forged_message_does_not_cut_a_peer_off) {
+  // The second host's bare composition sees and forges headers.
+  Two two([](std::size_t host) {
+    return host == 1 ? std::vector<Part>{}
+                     : std::vector<Part>{part(number_kind()), part(unique_kind()), part(fifo_kind())};
+  });
+  two.sink[1]->echo = true;
+  EXPECT_EQ(two.push("first"), Errc::ok);
+  two.run();
+  ASSERT_EQ(two.sink[0]->received.size(), 1U);
+  const std::string header = two.sink[1]->received.front().substr(0, 14);
+  const auto forge = [&](std::uint8_t stream, std::uint8_t number) {
+    std::string message = header + "forged";
+    message[9] = static_cast<char>(number);
+    message[13] = static_cast<char>(message[13] ^ stream);
+    const Shepherd inside(two.net[1].monitor());
+    EXPECT_EQ(two.sink[1]->sessions.front()->push(two.net.message(1, message)), Errc::ok);
+  };
+  for (std::uint8_t stream = 1; stream < 200; ++stream) forge(stream, 200);
+  two.run();
+  two.sink[0]->received.clear();
+  EXPECT_EQ(two.push("second"), Errc::ok);
+  EXPECT_EQ(two.push("third"), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[0]->received, (std::vector<std::string>{"second", "third"}));
+}
+
+TEST(CompositeSuite, silent_members_give_way_to_new_ones) {
+  SimHosts net(4);
+  std::vector<std::string> changes;
+  Framework* layers[4] = {};
+  SinkProtocol* sinks[4] = {};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Shepherd inside(net[i].monitor());
+    MicroKind hears = kind_of("HEARS", {kMembershipChange.name}, [&changes, i](MicroParts& parts) {
+      parts.handle(kMembershipChange, [&changes, i](const Peer& peer, MembershipChange change) {
+        if (i == 0) changes.push_back((change == MembershipChange::joined ? "+" : "-") + to_string(peer.host));
+      });
+    });
+    auto made = Framework::make(net[i].host(), "cp", net[i].ip(),
+                                {part(number_kind()),
+                                 part(ack_kind()),
+                                 {std::move(hears)},
+                                 part(membership_kind(), {{"members", "2"}, {"idle", "1s"}})});
+    ASSERT_TRUE(made) << made.error().message();
+    layers[i] = made->get();
+    net[i].own(*std::move(made));
+    sinks[i] = &net[i].add<SinkProtocol>();
+    ASSERT_TRUE(layers[i]->open_enable(*sinks[i], SimHosts::anyone()));
+  }
+  const auto hears_of = [&](std::size_t i) {
+    {
+      const Shepherd inside(net[i].monitor());
+      const SessionRef session = *layers[i]->open(*sinks[i], net.to(0));
+      EXPECT_EQ(session->push(net.message(i, "here")), Errc::ok);
+    }
+    net.world.run_for(300ms);
+  };
+  for (const std::size_t i : {1U, 2U, 3U, 2U, 2U, 2U, 3U}) hears_of(i);
+  EXPECT_EQ(changes, (std::vector<std::string>{"+10.0.0.2", "+10.0.0.3", "-10.0.0.2", "+10.0.0.4"}));
+  for (SinkProtocol* const one : sinks) one->sessions.clear();
 }
 
 TEST(CompositeSuite, a_window_knows_its_numbers_as_a_set_does) {

@@ -1,4 +1,4 @@
-// The numbers of one peer's messages as its receiver sees them.
+// The numbers of one flow as its receiver sees them.
 #pragma once
 
 #include <array>
@@ -6,24 +6,6 @@
 #include <utility>
 
 namespace lrpc::netrpc::composite {
-
-/// Which stream of a peer is the present one. A peer that has restarted, or has forgotten us, begins another; what is
-/// still under way from the one before is not to bring that back.
-class Streams {
- public:
-  enum class Belongs : std::uint8_t { now, first, late };
-  /// `first`: from here on this is the present one.
-  Belongs take(std::uint32_t stream) noexcept {
-    if (stream == present_) return Belongs::now;
-    if (stream == previous_) return Belongs::late;
-    previous_ = std::exchange(present_, stream);
-    return Belongs::first;
-  }
-
- private:
-  std::uint32_t present_ = 0;  ///< 0: none yet. What has no number has this.
-  std::uint32_t previous_ = 0;
-};
 
 /// Which of the latest numbers have been seen.
 class Window {
@@ -41,6 +23,11 @@ class Window {
     std::uint64_t& word = seen_[number / 64 % seen_.size()];
     const std::uint64_t bit = std::uint64_t{1} << number % 64;
     return (std::exchange(word, word | bit) & bit) == 0;
+  }
+
+  /// As if it had never come.
+  void remove(std::uint64_t number) noexcept {
+    if (number <= highest_ && highest_ - number < kSize) clear(number);
   }
 
  private:
