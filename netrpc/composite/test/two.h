@@ -40,6 +40,11 @@ inline MicroKind exporting(MicroKind kind, std::vector<std::string_view> exports
   kind.exports = std::move(exports);
   return kind;
 }
+inline Part part(MicroKind kind, std::vector<std::pair<std::string, std::string>> options = {}) {
+  Part made{std::move(kind), {}};
+  for (auto& [name, value] : options) made.options.set(std::move(name), std::move(value));
+  return made;
+}
 inline const std::vector<std::string_view> kInsertion{kMessageInsertedIntoBag.name};
 
 /// One composite protocol on each of two hosts, over IP.

@@ -1,0 +1,162 @@
+// The micro-protocols for datagrams and their peers: some begin again, are forged, refuse, are late or silent.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/test/two.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(CompositeSuite, hosts_that_begin_again_are_heard) {
+  for (const bool sender : {true, false}) {
+    std::vector<Framework*> layers(2);
+    SimHosts net(2);
+    std::vector<std::string> received;
+    class Notes final : public Protocol {
+     public:
+      Notes(Host& host, std::vector<std::string>& into) : Protocol(host, "notes"), into_(into) {}
+      Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
+      void demux(Session& /*lower*/, Message message) noexcept override { into_.push_back(text_of(message)); }
+
+     private:
+      std::vector<std::string>& into_;
+    };
+    std::vector<Notes*> notes(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      net[i].on_boot([&, i](SimHost& host) {
+        auto made = Framework::make(host.host(), "cp", host.ip(),
+                                    {part(number_kind()), part(unique_kind()), part(fifo_kind()), part(ack_kind())});
+        ASSERT_TRUE(made) << made.error().message();
+        layers[i] = made->get();
+        host.own(*std::move(made));
+        notes[i] = &host.add<Notes>(received);
+        ASSERT_TRUE(layers[i]->open_enable(*notes[i], SimHosts::anyone()));
+      });
+    }
+    const auto send = [&](int from, int to) {
+      for (int i = from; i < to; ++i) {
+        {
+          const Shepherd inside(net[0].monitor());
+          const SessionRef session = *layers[0]->open(*notes[0], net.to(1));
+          EXPECT_EQ(session->push(net.message(0, std::to_string(i))), Errc::ok);
+        }
+        net.world.run_for(1ms);
+      }
+      net.world.run_for(100ms);
+    };
+    send(0, 500);
+    net[sender ? 0 : 1].crash();
+    net[sender ? 0 : 1].boot();
+    send(500, 600);
+    std::vector<std::string> all;
+    for (int i = 0; i < 600; ++i) all.push_back(std::to_string(i));
+    EXPECT_EQ(received, all) << (sender ? "the sender" : "the receiver");
+  }
+}
+
+TEST(CompositeSuite, a_push_that_is_refused_leaves_no_gap) {
+  Two two([](std::size_t) {
+    return std::vector<Part>{part(number_kind()), part(ack_kind(), {{"window", "2"}}), part(fifo_kind())};
+  });
+  EXPECT_EQ(two.push("a"), Errc::ok);
+  EXPECT_EQ(two.push("b"), Errc::ok);
+  EXPECT_EQ(two.push("c"), Errc::limit_reached);
+  EXPECT_EQ(two.push(std::string(100'000, 'x')), Errc::limit_reached);
+  two.run();
+  EXPECT_EQ(two.push(std::string(100'000, 'x')), Errc::message_too_long);
+  EXPECT_EQ(two.push("d"), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
+  EXPECT_EQ(two.layer[0]->events().timers(), 0U);  // what was refused is not sent again
+}
+
+TEST(CompositeSuite, patience_begins_anew_with_each_gap) {
+  // Of 1, 2, 3, 4: 1 comes 90 ms late, and 3 as much after that.
+  Two two([](std::size_t) {
+    return std::vector<Part>{part(number_kind()), part(fifo_kind(), {{"patience", "100ms"}})};
+  });
+  std::vector<SessionRef> slow;
+  const auto push_with = [&](std::string_view text, Duration latency) {
+    SimLink link;
+    link.latency = latency;
+    two.net.world.set_links(link);
+    EXPECT_EQ(two.push(text), Errc::ok);
+  };
+  push_with("1", 90ms);
+  push_with("2", 10us);
+  push_with("3", 170ms);
+  push_with("4", 10us);
+  two.net.world.run_for(10s);
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"1", "2", "3", "4"}));
+}
+
+TEST(CompositeSuite, one_forged_message_does_not_cut_a_peer_off) {
+  // The second host's bare composition sees and forges headers.
+  Two two([](std::size_t host) {
+    return host == 1 ? std::vector<Part>{}
+                     : std::vector<Part>{part(number_kind()), part(unique_kind()), part(fifo_kind())};
+  });
+  two.sink[1]->echo = true;
+  EXPECT_EQ(two.push("first"), Errc::ok);
+  two.run();
+  ASSERT_EQ(two.sink[0]->received.size(), 1U);
+  const std::string header = two.sink[1]->received.front().substr(0, 14);
+  const auto forge = [&](std::uint8_t stream, std::uint8_t number) {
+    std::string message = header + "forged";
+    message[9] = static_cast<char>(number);
+    message[13] = static_cast<char>(message[13] ^ stream);
+    const Shepherd inside(two.net[1].monitor());
+    EXPECT_EQ(two.sink[1]->sessions.front()->push(two.net.message(1, message)), Errc::ok);
+  };
+  for (std::uint8_t stream = 1; stream < 200; ++stream) forge(stream, 200);
+  two.run();
+  two.sink[0]->received.clear();
+  EXPECT_EQ(two.push("second"), Errc::ok);
+  EXPECT_EQ(two.push("third"), Errc::ok);
+  two.run();
+  EXPECT_EQ(two.sink[0]->received, (std::vector<std::string>{"second", "third"}));
+}
+
+TEST(CompositeSuite, silent_members_give_way_to_new_ones) {
+  SimHosts net(4);
+  std::vector<std::string> changes;
+  Framework* layers[4] = {};
+  SinkProtocol* sinks[4] = {};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Shepherd inside(net[i].monitor());
+    MicroKind hears = kind_of("HEARS", {kMembershipChange.name}, [&changes, i](MicroParts& parts) {
+      parts.handle(kMembershipChange, [&changes, i](const Peer& peer, MembershipChange change) {
+        if (i == 0) changes.push_back((change == MembershipChange::joined ? "+" : "-") + to_string(peer.host));
+      });
+    });
+    auto made = Framework::make(net[i].host(), "cp", net[i].ip(),
+                                {part(number_kind()),
+                                 part(ack_kind()),
+                                 {std::move(hears)},
+                                 part(membership_kind(), {{"members", "2"}, {"idle", "1s"}})});
+    ASSERT_TRUE(made) << made.error().message();
+    layers[i] = made->get();
+    net[i].own(*std::move(made));
+    sinks[i] = &net[i].add<SinkProtocol>();
+    ASSERT_TRUE(layers[i]->open_enable(*sinks[i], SimHosts::anyone()));
+  }
+  const auto hears_of = [&](std::size_t i) {
+    {
+      const Shepherd inside(net[i].monitor());
+      const SessionRef session = *layers[i]->open(*sinks[i], net.to(0));
+      EXPECT_EQ(session->push(net.message(i, "here")), Errc::ok);
+    }
+    net.world.run_for(300ms);
+  };
+  for (const std::size_t i : {1U, 2U, 3U, 2U, 2U, 2U, 3U}) hears_of(i);
+  EXPECT_EQ(changes, (std::vector<std::string>{"+10.0.0.2", "+10.0.0.3", "-10.0.0.2", "+10.0.0.4"}));
+  for (SinkProtocol* const one : sinks) one->sessions.clear();
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
