@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "netrpc/src/header_room.h"
@@ -126,12 +125,7 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
     return failed(texts);
   }
 
-  std::unique_ptr<Framework> made;
-  try {
-    made.reset(new Framework(host, name, below, threads));
-  } catch (const std::system_error& error) {
-    return system_error("pthread_create", error.code().value());
-  }
+  std::unique_ptr<Framework> made(new Framework(host, name, below, threads));
   made->parts_ = std::move(parts);
   made->call_style_ = std::ranges::any_of(made->parts_, [](const Part& part) { return part.kind.calls; });
   for (const Part& part : made->parts_) {

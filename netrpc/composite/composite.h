@@ -24,8 +24,8 @@ struct Part {
 class Framework final : public TransparentProtocol {
  public:
   /// Over `below`, a datagram service. Without a part that verifies, the framework's own VERIFY does: it inserts every
-  /// message. Errors: invalid_argument (check_composition(); a part that does not do as its kind says), system_error (no
-  /// threads), those of the parts. Inside the monitor.
+  /// message. Errors: invalid_argument (check_composition(); a part that does not do as its kind says), those of the
+  /// parts. Inside the monitor.
   /// `threads`: for handlers; 0: they run in the thread that brings the message (Events).
   static Result<std::unique_ptr<Framework>> make(Host& host, std::string name, Protocol& below, std::vector<Part> parts,
                                                  std::size_t threads = 0);

@@ -138,7 +138,7 @@ class Events {
   class Deferred;
 
  public:
-  /// `threads`: for handlers. 0: procedure dispatch. Throws std::system_error: there are not so many.
+  /// `threads`: for handlers. 0: procedure dispatch.
   explicit Events(Host& host, std::size_t threads = 0) : host_(host) {
     if (threads != 0) threads_.emplace(host, threads);
   }

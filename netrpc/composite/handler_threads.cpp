@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "lrpc/shim/system/futex.h"
@@ -31,22 +32,17 @@ bool seen_soon(Done done) noexcept {
 }  // namespace
 
 HandlerThreads::HandlerThreads(Host& host, std::size_t threads) : host_(host), monitor_(host.monitor()) {
-  try {
-    while (workers_.size() < threads) {
-      Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
-      worker.next = std::exchange(free_, &worker);
-      worker.thread = std::thread([this, &worker] { serve(worker); });
-    }
-  } catch (...) {
-    end();
-    throw;
+  while (workers_.size() < threads) {
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
+    worker.next = std::exchange(free_, &worker);
   }
 }
 
-void HandlerThreads::end() noexcept {
+HandlerThreads::~HandlerThreads() {
   for (const auto& worker : workers_) {
+    if (!worker->thread.joinable()) continue;
     tell(*worker, end_now);
-    if (worker->thread.joinable()) worker->thread.join();
+    worker->thread.join();
   }
 }
 
@@ -56,7 +52,15 @@ void HandlerThreads::tell(Worker& worker, Told what) noexcept {
 
 bool HandlerThreads::start(Job& job, Round& round) noexcept {
   if (free_ == nullptr) return false;
-  Worker& worker = *std::exchange(free_, free_->next);
+  Worker& worker = *free_;
+  if (!worker.thread.joinable()) {
+    try {
+      worker.thread = std::thread([this, &worker] { serve(worker); });
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+  free_ = worker.next;
   worker.job = &job;
   worker.round = &round;
   round.unfinished.fetch_add(1, std::memory_order_relaxed);

@@ -26,15 +26,15 @@ class HandlerThreads {
     virtual void run() noexcept = 0;  ///< Inside the monitor. The job may end itself.
   };
 
-  /// Throws std::system_error: there is no thread to be had.
+  /// Each thread begins with its first job: a daemon shuts itself in before it has any.
   HandlerThreads(Host& host, std::size_t threads);
   HandlerThreads(const HandlerThreads&) = delete;
   HandlerThreads& operator=(const HandlerThreads&) = delete;
   /// No job is under way.
-  ~HandlerThreads() { end(); }
+  ~HandlerThreads();
 
-  /// A thread will run it, and `round`, which lives as long, has one more to wait for. False: all are busy. Each job has
-  /// a thread of its own, so that those which wait for others never hold these up.
+  /// A thread will run it, and `round`, which lives as long, has one more to wait for. False: all are busy, or there is no
+  /// thread to be had. Each job has a thread of its own, so that those which wait for others never hold these up.
   [[nodiscard]] bool start(Job& job, Round& round) noexcept;
   /// Lets the monitor go until all jobs of the round have run. Another thread receives meanwhile, if it takes long.
   void wait(Round& round) noexcept;
@@ -49,7 +49,6 @@ class HandlerThreads {
     std::thread thread{};
   };
   static void tell(Worker& worker, Told what) noexcept;
-  void end() noexcept;
   void enter() noexcept;
   void serve(Worker& worker) noexcept;
 

@@ -40,9 +40,9 @@ inline MicroKind exporting(MicroKind kind, std::vector<std::string_view> exports
   kind.exports = std::move(exports);
   return kind;
 }
-inline Part part(MicroKind kind, std::vector<std::pair<std::string, std::string>> options = {}) {
+inline Part part(MicroKind kind, const std::vector<std::pair<std::string, std::string>>& options = {}) {
   Part made{std::move(kind), {}};
-  for (auto& [name, value] : options) made.options.set(std::move(name), std::move(value));
+  for (const auto& [name, value] : options) made.options.set(name, value);
   return made;
 }
 inline const std::vector<std::string_view> kInsertion{kMessageInsertedIntoBag.name};

@@ -58,6 +58,28 @@ TEST_F(TwoMachines, call_a_neighbour_over_ip_that_does_not_hear_their_ethernet_f
   EXPECT_EQ(client->Sum(large).value(), 36000U);
 }
 
+TEST_F(TwoMachines, call_each_other_through_a_composite_protocol) {
+  share_key();
+  const Process server = start_server();
+  for (const char* const dispatch : {"", "(threads = 4)"}) {
+    const auto start = [&](Machine& machine, std::vector<std::string> options) {
+      std::ofstream(machine.file("graph"))
+          << "udp = UDP(address = \"" << machine.address() << "\"); auth = AUTH(keys = \"" << machine.file("keys")
+          << "\") over udp;\ncalls = COMPOSITE" << dispatch
+          << " { CALL; BOUNDED(limit = 60s); NUMBER; UNIQUE; ACK(tries = 20); MEMBERSHIP; } over auth;\n"
+             "select = SELECT over calls;\n";
+      options.insert(options.end(), {"--graph", machine.file("graph")});
+      machine.netd() = {};  // the one before has ended before this begins
+      machine.start_netd(std::move(options));
+    };
+    start(*there, {"--export", "conformance"});
+    start(*here, {});
+    auto client = import();
+    ASSERT_TRUE(client) << client.error().message() << here->log();
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(client->Add(i, 2).value(), i + 2);
+  }
+}
+
 TEST_F(TwoMachines, call_each_other_without_keys_when_both_say_so) {
   const Process server = start_server();
   there->start_netd({"--insecure", "--export", "conf*"});
