@@ -69,6 +69,7 @@ MicroKind membership_kind() {
   kind.summary = "knows who belongs to the group";
   kind.exports = {kMembershipChange.name, kGetGroup.name};
   kind.imports = {kMessageInsertedIntoBag.name, kSuspectHostDead.name};
+  kind.needs = {{"ACK"}};
   kind.options = {{"members", OptionType::number, "how many there can be, at most 4096; 256"},
                   {"idle", OptionType::duration, "after which a silent one gives way to a new one; 60s"}};
   kind.make = make_micro<Membership>;
