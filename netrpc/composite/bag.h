@@ -161,7 +161,7 @@ inline constexpr bool is_any_bits<T> = requires { T{0}; }
 &&is_any_bits<std::underlying_type_t<T>>;
 
 /// How the attributes of a message become its header, and back (§3.4). Both are called under the monitor, with `size`
-/// bytes to write or to read. `read` returns false for a header that is none; it looks at each value that a peer may
+/// bytes to write or to read. `read` returns false for a malformed header; it looks at each value that a peer may
 /// have chosen.
 struct HeaderMapping {
   std::size_t size = 0;  ///< At most kAttributeBytes.
@@ -169,9 +169,9 @@ struct HeaderMapping {
   std::function<bool(Item&, const std::byte*)> read{};
 };
 
-/// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: a tag of 16
-/// bits from their names and sizes, then integers in network order, in the order of their names, so that two hosts agree
-/// whatever order their graphs write, and notice when what they have composed differs.
+/// The attributes of one composition: where each lies in an item, and how those that travel lie in the header: a tag of
+/// 16 bits from their names and sizes, then integers in network order, in the order of their names, so that two hosts
+/// agree whatever order their graphs write, and notice when what they have composed differs.
 class AttributeTable {
  public:
   /// Null text: done. Else why not. `owner`: the micro-protocol's name. Only types of which each bit pattern is a value
@@ -197,7 +197,7 @@ class AttributeTable {
   void seal(HeaderMapping mapping);
 
   [[nodiscard]] std::size_t header_size() const noexcept { return mapping_.size; }
-  /// `to`, `from`: header_size() bytes. False: the header is none.
+  /// `to`, `from`: header_size() bytes. False: the header is malformed.
   void write_header(const Item& item, std::byte* to) const { mapping_.write(item, to); }
   [[nodiscard]] bool read_header(Item& item, const std::byte* from) const { return mapping_.read(item, from); }
   /// "ACK.interval = 7", one behind the other; of what is no integer its bytes.

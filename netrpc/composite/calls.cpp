@@ -78,7 +78,8 @@ void Calls::end_all(const std::function<bool(const Session&)>& of, Errc outcome)
   for (;;) {
     CallId found = 0;
     calls_.for_each([&](const CallKey& key, const Call& call) {
-      if (last - key.id < last - found && of(*call.session)) found = key.id;
+      const bool begun_later = static_cast<std::int64_t>(key.id - last) > 0;
+      if (!begun_later && of(*call.session)) found = key.id;
     });
     if (found == 0) return;
     end(found, outcome, {});

@@ -209,10 +209,11 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
   auto& session = static_cast<TransparentSession&>(*item->session());
   if (item->direction == Direction::down) {
     outcome = send(session, *item);
+    events_.raise(pushed_from_, Raise::synchronous, item);
   } else {
     deliver(session, item);
+    events_.raise(popped_from_, Raise::synchronous, item);
   }
-  events_.raise(item->direction == Direction::down ? pushed_from_ : popped_from_, Raise::synchronous, item);
 }
 
 void Framework::deliver(TransparentSession& session, const ItemRef& item) noexcept {

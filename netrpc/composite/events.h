@@ -132,8 +132,8 @@ class Waiting {
   void (*destroy_)(std::byte*) noexcept;
 };
 
-/// The events of one composition. Handlers run in the thread that raises (procedure dispatch) or in threads of their own
-/// (thread dispatch); one at a time, as far as they do not block, in the monitor. Under the monitor.
+/// The events of one composition. Handlers run in the thread that raises (procedure dispatch) or in threads of their
+/// own (thread dispatch); one at a time, as far as they do not block, in the monitor. Under the monitor.
 class Events {
   class Deferred;
 

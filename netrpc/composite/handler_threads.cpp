@@ -12,8 +12,8 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-/// How long a thread that waits for another one looks again and again before it sleeps. On one processor it gives way to
-/// that one each time; on two it sees what that one does. A sleep and a wake-up take about as long.
+/// How long a thread that waits for another one looks again and again before it sleeps. On one processor it gives way
+/// to that one each time; on two it sees what that one does. A sleep and a wake-up take about as long.
 constexpr std::chrono::microseconds kLook{20};
 constexpr std::chrono::nanoseconds kForever{-1};
 constexpr std::uint32_t kSleeps = std::uint32_t{1} << 31;  ///< In Round::unfinished: who waits does so in the kernel.

@@ -33,8 +33,8 @@ class HandlerThreads {
   /// No job is under way.
   ~HandlerThreads();
 
-  /// A thread will run it, and `round`, which lives as long, has one more to wait for. False: all are busy, or there is no
-  /// thread to be had. Each job has a thread of its own, so that those which wait for others never hold these up.
+  /// A thread will run it, and `round`, which lives as long, has one more to wait for. False: all are busy, or there is
+  /// no thread to be had. Each job has a thread of its own, so that those which wait for others never hold these up.
   [[nodiscard]] bool start(Job& job, Round& round) noexcept;
   /// Lets the monitor go until all jobs of the round have run. Another thread receives meanwhile, if it takes long.
   void wait(Round& round) noexcept;

@@ -147,8 +147,8 @@ class MicroParts {
     if (may(kind_.exports, name.name, "export"))
       procedures()[std::string(name.name)] = std::make_unique<Procedure<Signature>>(std::move(call));
   }
-  /// In later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the composition
-  /// has failed.
+  /// In later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the
+  /// composition has failed.
   template <class Signature>
   [[nodiscard]] const std::function<Signature>* procedure(const ProcedureName<Signature>& name) {
     if (!may(kind_.imports, name.name, "import")) return nullptr;

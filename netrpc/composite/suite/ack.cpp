@@ -55,13 +55,10 @@ class Ack final : public MicroProtocol {
   };
 
   void handle(MicroParts& all) {
-    const auto number = all.public_attribute<std::uint64_t>(kNumber);
-    const auto stream = all.public_attribute<std::uint32_t>(kStream);
-    const auto sent_of = [this, number, stream](const ItemRef& item) {
-      return Sent{{Peer::of(parts_.host(), *item), stream(*item)}, number(*item)};
-    };
-    const auto ours = [number](const ItemRef& item) {
-      return item->direction == Direction::down && item->has_entered() && number(*item) != 0;
+    const Numbers numbers(all);
+    const auto sent_of = [numbers](const ItemRef& item) { return Sent{numbers.flow(*item), numbers.number(*item)}; };
+    const auto ours = [numbers](const ItemRef& item) {
+      return item->direction == Direction::down && item->has_entered() && numbers.number(*item) != 0;
     };
     all.handle(
         kMessageReadyToBeSent, [this, sent_of](const ItemRef& item) { keep(item, sent_of(item)); }, ours);
@@ -72,12 +69,12 @@ class Ack final : public MicroProtocol {
           if (!item->has_left() || item->outcome() != Errc::ok) forget(sent_of(item));
         },
         ours);
-    const auto data = [number](const ItemRef& item) { return item->direction == Direction::up && number(*item) != 0; };
+    const auto data = [numbers](const ItemRef& item) { return numbers.came(*item); };
     all.handle(
         kMessageInsertedIntoBag,
-        [this, stream, number](const ItemRef& item) {
-          of_stream_.set(*item, stream(*item));
-          of_number_.set(*item, number(*item));
+        [this, numbers](const ItemRef& item) {
+          of_stream_.set(*item, numbers.stream(*item));
+          of_number_.set(*item, numbers.number(*item));
           parts_.events().raise(*arrived_, Raise::asynchronous, item);
         },
         data);
@@ -90,8 +87,8 @@ class Ack final : public MicroProtocol {
             answered({{Peer::of(parts_.host(), *item), of_stream_(*item)}, of_number_(*item)});
           parts_.bag().erase(item);
         },
-        [this, number](const ItemRef& item) {
-          return item->direction == Direction::up && number(*item) == 0 && type_(*item) != Type::data;
+        [this, numbers](const ItemRef& item) {
+          return item->direction == Direction::up && numbers.number(*item) == 0 && type_(*item) != Type::data;
         });
   }
 

@@ -1,7 +1,6 @@
 // FIFO: a peer's messages leave upwards in the order in which it has pushed them.
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,21 +22,17 @@ class Fifo final : public MicroProtocol {
         patience_(parts.options.duration("patience", std::chrono::seconds(5))),
         next_(parts.own(kNext, [this](const Flow& flow) { advance(flow); })),
         impatient_(parts.own(kPatience, [this](const Flow& flow) { skip(flow); })),
-        stream_(std::nullopt),
         flows_(peer_table<Flow, Order>(parts, kReceiversRemember)) {
     parts_.later([this](MicroParts& all) {
-      const auto number = all.public_attribute<std::uint64_t>(kNumber);
-      stream_ = all.public_attribute<std::uint32_t>(kStream);
-      const auto ordered = [number](const ItemRef& item) {
-        return item->direction == Direction::up && number(*item) != 0;
-      };
-      all.handle(kMessageInsertedIntoBag, [this, ordered, number](const ItemRef& item) {
-        if (!ordered(item)) return parts_.bag().set_send_bit(bit_, item);
-        if (item->in_bag()) arrived(item, number(*item));
+      const Numbers numbers(all);
+      all.handle(kMessageInsertedIntoBag, [this, numbers](const ItemRef& item) {
+        if (!numbers.came(*item)) return parts_.bag().set_send_bit(bit_, item);
+        if (item->in_bag()) arrived(item, numbers.flow(*item), numbers.number(*item));
       });
-      const auto is_gone = [this](const ItemRef& item) { gone(*item); };
-      all.handle(kMessagePoppedFromCp, is_gone, ordered);
-      all.handle(kMessageDeletedFromBag, is_gone, ordered);
+      const auto came = [numbers](const ItemRef& item) { return numbers.came(*item); };
+      const auto is_gone = [this, numbers](const ItemRef& item) { gone(*item, numbers.flow(*item)); };
+      all.handle(kMessagePoppedFromCp, is_gone, came);
+      all.handle(kMessageDeletedFromBag, is_gone, came);
     });
   }
 
@@ -56,12 +51,7 @@ class Fifo final : public MicroProtocol {
     [[nodiscard]] bool busy() const noexcept { return going != nullptr || !held.empty(); }
   };
 
-  [[nodiscard]] Flow flow_of(const Item& item) const noexcept {
-    return {Peer::of(parts_.host(), item), (*stream_)(item)};
-  }
-
-  void arrived(const ItemRef& item, std::uint64_t number) noexcept {
-    const Flow flow = flow_of(*item);
+  void arrived(const ItemRef& item, const Flow& flow, std::uint64_t number) noexcept {
     const std::size_t bytes = item->message.footprint();
     Order* const order = flows_.find_or_make(flow);
     if (order == nullptr || held_bytes_ + bytes > parts_.host().pool().limit() / kShare)
@@ -81,8 +71,7 @@ class Fifo final : public MicroProtocol {
     full ? skip(flow) : advance(flow);
   }
 
-  void gone(const Item& item) noexcept {
-    const Flow flow = flow_of(item);
+  void gone(const Item& item, const Flow& flow) noexcept {
     Order* const order = flows_.find(flow);
     if (order == nullptr || order->going != &item) return;
     order->going = nullptr;
@@ -131,7 +120,6 @@ class Fifo final : public MicroProtocol {
   const Duration patience_;
   const Raisable<Flow>* const next_;
   const Raisable<Flow>* const impatient_;
-  std::optional<PublicAttribute<std::uint32_t>> stream_;
   PeerTable<Flow, Order> flows_;
   std::size_t held_bytes_ = 0;  ///< Of all flows.
 };

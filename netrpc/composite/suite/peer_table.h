@@ -1,5 +1,5 @@
-// What micro-protocols know of the peers of a composite protocol: a state for each, or for each flow of one, let go of when
-// idle, never more than a limit, because whoever sends a message makes one.
+// What micro-protocols know of the peers of a composite protocol: a state for each, or for each flow of one, let go of
+// when idle, never more than a limit, because whoever sends a message makes one.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,8 @@ struct Flow {
   friend bool operator==(const Flow&, const Flow&) = default;
 };
 
-/// `State`: begins as State{}, and has bool busy() const noexcept: it must stay though nothing comes. Under the monitor.
+/// `State`: begins as State{}, and has bool busy() const noexcept: it must stay though nothing comes. Under the
+/// monitor.
 template <class Key, class State>
 class PeerTable {
  public:

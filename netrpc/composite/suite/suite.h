@@ -1,6 +1,6 @@
-// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls (Bhatti and Schlichting §3.5, §4.2:
-// UNIQUE, FIFO, ACK, MEMBERSHIP and BOUNDED; NUMBER and CALL are what their GRPC does for them). docs/COMPOSITE.md says
-// what each promises.
+// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls (Bhatti and Schlichting §3.5 and
+// §4.2: UNIQUE, FIFO, ACK, MEMBERSHIP and BOUNDED; NUMBER and CALL are what their GRPC does for them).
+// docs/COMPOSITE.md says what each promises.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,27 @@ inline constexpr ProcedureName<std::vector<Peer>()> kGetGroup{"GetGroup"};
 /// NUMBER's public attributes. Zero: the message has no number, for a micro-protocol has made it.
 inline constexpr const char* kNumber = "number";  ///< std::uint64_t: from 1, for each peer and each stream.
 inline constexpr const char* kStream = "stream";  ///< std::uint32_t: names a count from 1.
+
+/// What NUMBER has said of messages. Made in MicroParts::later().
+class Numbers {
+ public:
+  explicit Numbers(MicroParts& all)
+      : number_(all.public_attribute<std::uint64_t>(kNumber)),
+        stream_(all.public_attribute<std::uint32_t>(kStream)),
+        host_(&all.host()) {}
+  [[nodiscard]] std::uint64_t number(const Item& item) const noexcept { return number_(item); }
+  [[nodiscard]] std::uint32_t stream(const Item& item) const noexcept { return stream_(item); }
+  [[nodiscard]] Flow flow(const Item& item) const noexcept { return {Peer::of(*host_, item), stream(item)}; }
+  /// A message with a number has come from below.
+  [[nodiscard]] bool came(const Item& item) const noexcept {
+    return item.direction == Direction::up && number(item) != 0;
+  }
+
+ private:
+  PublicAttribute<std::uint64_t> number_;
+  PublicAttribute<std::uint32_t> stream_;
+  const Host* host_;
+};
 
 [[nodiscard]] MicroKind number_kind();
 [[nodiscard]] MicroKind unique_kind();

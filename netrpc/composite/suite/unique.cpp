@@ -10,29 +10,25 @@ class Unique final : public MicroProtocol {
  public:
   explicit Unique(MicroParts& parts) : parts_(parts), flows_(peer_table<Flow, Seen>(parts, kReceiversRemember)) {
     parts_.later([this](MicroParts& all) {
-      const auto number = all.public_attribute<std::uint64_t>(kNumber);
-      const auto stream = all.public_attribute<std::uint32_t>(kStream);
-      const auto numbered = [number](const ItemRef& item) {
-        return item->direction == Direction::up && number(*item) != 0;
-      };
+      const Numbers numbers(all);
       // What somebody has no room for comes again.
       all.handle(
           kMessageDeletedFromBag,
-          [this, number, stream](const ItemRef& item) {
-            Seen* const seen = flows_.find({Peer::of(parts_.host(), *item), stream(*item)});
-            if (seen != nullptr) seen->window.remove(number(*item));
+          [this, numbers](const ItemRef& item) {
+            Seen* const seen = flows_.find(numbers.flow(*item));
+            if (seen != nullptr) seen->window.remove(numbers.number(*item));
           },
-          [numbered](const ItemRef& item) {
-            return numbered(item) && !item->has_left() && item->outcome() == Errc::limit_reached;
+          [numbers](const ItemRef& item) {
+            return numbers.came(*item) && !item->has_left() && item->outcome() == Errc::limit_reached;
           });
       all.handle(
           kMessageInsertedIntoBag,
-          [this, number, stream](const ItemRef& item) {
-            Seen* const seen = flows_.find_or_make({Peer::of(parts_.host(), *item), stream(*item)});
+          [this, numbers](const ItemRef& item) {
+            Seen* const seen = flows_.find_or_make(numbers.flow(*item));
             if (seen == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
-            if (!seen->window.add(number(*item))) parts_.bag().erase(item);
+            if (!seen->window.add(numbers.number(*item))) parts_.bag().erase(item);
           },
-          [numbered](const ItemRef& item) { return numbered(item) && item->in_bag(); });
+          [numbers](const ItemRef& item) { return numbers.came(*item) && item->in_bag(); });
     });
   }
 

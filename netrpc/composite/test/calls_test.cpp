@@ -98,7 +98,8 @@ TEST(CompositeCalls, fail_when_their_server_is_suspected) {
 }
 
 TEST(CompositeCalls, are_not_ended_by_the_replies_of_others) {
-  // The second host has no header: what it receives and sends is what goes over the wire: a tag, the call's name, a type.
+  // The second host has no header: what it receives and sends is what goes over the wire: a tag, the call's name, a
+  // type.
   Two two([](std::size_t host) { return host == 0 ? bare(host) : std::vector<Part>{}; });
   TestCall one;
   call(two, "which?", one);

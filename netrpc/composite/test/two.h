@@ -1,5 +1,5 @@
-// Tests of composite protocols in a few lines: micro-protocols made from a function, and a composite protocol on each of
-// two hosts.
+// Tests of composite protocols in a few lines: micro-protocols made from a function, and a composite protocol on each
+// of two hosts.
 #pragma once
 
 #include <gtest/gtest.h>
