@@ -1,6 +1,6 @@
 // A composite protocol: to the graph a protocol like any other, inside micro-protocols in a framework of events and a
-// bag of messages (Bhatti and Schlichting §3.4). Push style: messages go through, and none waits for another. Call style
-// (with a part that says `calls`): requests and their replies do.
+// bag of messages (Bhatti and Schlichting §3.4). Push style: messages go through, and none waits for another. Call
+// style (with a part that says `calls`): requests and their replies do.
 #pragma once
 
 #include <map>
