@@ -21,8 +21,6 @@ void RequestSession::reply(Message message) noexcept {
 
 Errc RequestSession::control(control::Request& request) noexcept { return lower_->control(request); }
 
-void RequestSession::unreferenced() noexcept { framework_.let_go(*this); }
-
 // ---- the client's side ----
 
 Calls::Calls(Events& events, CallId first) noexcept

@@ -81,4 +81,6 @@ class Framework final : public TransparentProtocol {
   std::vector<std::string> errors_;  ///< Of the parts, while they are made.
 };
 
+inline void RequestSession::unreferenced() noexcept { framework_.let_go(*this); }
+
 }  // namespace lrpc::netrpc::composite
