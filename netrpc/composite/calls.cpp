@@ -16,7 +16,12 @@ RequestSession::RequestSession(Framework& framework, ItemRef request) noexcept
       lower_(request_->session()) {}
 
 void RequestSession::reply(Message message) noexcept {
-  if (const ItemRef request = std::exchange(request_, {})) framework_.reply(request, std::move(message));
+  if (const ItemRef request = std::exchange(request_, {})) (void)framework_.reply(request, std::move(message));
+}
+
+Errc RequestSession::push(Message message) noexcept {
+  if (framework_.style() != CallStyle::push || !request_) return Errc::not_supported;
+  return framework_.reply(std::exchange(request_, {}), std::move(message));
 }
 
 Errc RequestSession::control(control::Request& request) noexcept { return lower_->control(request); }
@@ -28,14 +33,14 @@ Calls::Calls(Events& events, CallId first) noexcept
   events.find<CallId>(".Timeout")->add([this](CallId call) { end(call, Errc::call_aborted, {}); }, nullptr);
 }
 
-CallId Calls::begin(Session& session, Transaction& user, Duration timeout) noexcept {
+CallId Calls::begin(Session& session, Transaction* user, Duration timeout) noexcept {
   if (++last_ == 0) ++last_;
   const CallId call = last_;
   try {
-    by_user_.bind({&user}, call);
-    calls_.bind({call}, {&user, SessionRef(&session), 0});
+    if (user != nullptr) by_user_.bind({user}, call);
+    calls_.bind({call}, {user, SessionRef(&session), 0});
   } catch (const std::bad_alloc&) {
-    by_user_.unbind({&user});
+    by_user_.unbind({user});
     return 0;
   }
   if (timeout <= Duration::zero()) return call;
@@ -46,11 +51,6 @@ CallId Calls::begin(Session& session, Transaction& user, Duration timeout) noexc
   }
   calls_.resolve({call})->timer = timer;
   return call;
-}
-
-bool Calls::is_to(CallId call, const Session& session) noexcept {
-  const Call* const known = calls_.resolve({call});
-  return known != nullptr && known->session.get() == &session;
 }
 
 Calls::Call Calls::take(CallId call) noexcept {
@@ -65,31 +65,25 @@ Calls::Call Calls::take(CallId call) noexcept {
 
 void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
   const Call ended = take(call);
-  if (ended.user == nullptr) return;
+  if (!ended.session) return;
+  if (ended.user != nullptr && collate) collate(call, *ended.user, reply);
   events_.raise(ended_, Raise::asynchronous, call);
-  const Events::Outside outside(events_);
-  ended.user->completed(outcome, std::move(reply));
-}
-
-void Calls::end_all(const std::function<bool(const Session&)>& of, Errc outcome) noexcept {
-  const CallId last = last_;  // users may begin others
-  for (;;) {
-    CallId found = 0;
-    calls_.for_each([&](const CallKey& key, const Call& call) {
-      const bool begun_later = static_cast<std::int64_t>(key.id - last) > 0;
-      if (!begun_later && of(*call.session)) found = key.id;
-    });
-    if (found == 0) return;
-    end(found, outcome, {});
+  if (ended.user != nullptr) {
+    const Events::Outside outside(events_);
+    ended.user->completed(outcome, std::move(reply));
+  } else if (outcome != Errc::ok) {
+    const Events::Outside outside(events_);
+    control::Request failed = control::PushFailed{ended.session->peer(), outcome};
+    (void)ended.session->high().control(failed);
   }
 }
 
+void Calls::drop(CallId call) noexcept {
+  if (take(call).session) events_.raise(ended_, Raise::asynchronous, call);
+}
+
 void Calls::cancel(Transaction& user) noexcept {
-  const CallId* const call = by_user_.resolve({&user});
-  if (call == nullptr) return;
-  const CallId ended = *call;
-  (void)take(ended);
-  events_.raise(ended_, Raise::asynchronous, ended);
+  if (const CallId* const call = by_user_.resolve({&user})) drop(CallId(*call));
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -10,12 +10,14 @@ namespace lrpc::netrpc::composite {
 
 class Framework;
 
-/// What the protocol above answers one request through. Lives as long as somebody refers to it.
+/// What the protocol above answers one request through: by reply(), or in push style by the first push(). Lives as long
+/// as somebody refers to it.
 class RequestSession final : public Session {
  public:
   RequestSession(Framework& framework, ItemRef request) noexcept;
   ~RequestSession() override = default;
   void reply(Message message) noexcept override;
+  [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  protected:
@@ -33,16 +35,17 @@ class Calls {
   /// `first`: of the names, which a peer is not to guess.
   Calls(Events& events, CallId first) noexcept;
 
-  /// Begins one; `timeout`: after which it ends with call_aborted; zero: never. 0: there is no memory.
-  [[nodiscard]] CallId begin(Session& session, Transaction& user, Duration timeout) noexcept;
-  [[nodiscard]] bool is_to(CallId call, const Session& session) noexcept;
-  /// No effect if it has ended. The user is told, and may begin the next.
+  /// Begins one; `user` null: of a message that was pushed. `timeout`: after which it ends with call_aborted; zero:
+  /// never. 0: there is no memory.
+  [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
+  /// No effect if it has ended. The user is told, and may begin the next; who has pushed is told of a failure alone.
   void end(CallId call, Errc outcome, Message reply) noexcept;
-  /// Ends all through sessions that are `of` it.
-  void end_all(const std::function<bool(const Session&)>& of, Errc outcome) noexcept;
-  /// The user is not told.
+  /// Nobody is told.
+  void drop(CallId call) noexcept;
   void cancel(Transaction& user) noexcept;
   [[nodiscard]] std::size_t count() const noexcept { return calls_.size(); }
+
+  MicroParts::Collate collate;  ///< Null: nobody tells more than the reply.
 
  private:
   struct Call {
@@ -60,7 +63,7 @@ class Calls {
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(user)); }
     friend bool operator==(UserKey, UserKey) = default;
   };
-  /// The call, which has ended. Null user: there was none.
+  /// The call, which has ended. Null session: there was none.
   [[nodiscard]] Call take(CallId call) noexcept;
 
   Events& events_;

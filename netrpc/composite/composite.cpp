@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "netrpc/composite/group_session.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::composite {
@@ -58,20 +59,28 @@ void MicroParts::map_headers(HeaderMapping mapping) {
 
 void MicroParts::fail(const std::string& why) { framework_.errors_.push_back(kind_.name + ": " + why); }
 
+bool MicroParts::is_optional(std::string_view event) const {
+  return std::ranges::find(kind_.may_import, event) != kind_.may_import.end();
+}
 bool MicroParts::may_import(std::string_view event) {
-  return std::ranges::find(kind_.may_import, event) != kind_.may_import.end() || may(kind_.imports, event, "import");
+  return is_optional(event) || may(kind_.imports, event, "import");
 }
 
-bool MicroParts::mark_reply(const ItemRef& item, CallId call) noexcept {
-  if (!framework_.calls_.is_to(call, *item->session())) return false;
-  item->call_ = call;
-  return true;
+CallStyle MicroParts::style() const noexcept { return framework_.style(); }
+void MicroParts::end_call(CallId call, Errc outcome, Message reply) noexcept {
+  framework_.calls_.end(call, outcome, std::move(reply));
+}
+void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(tell); }
+
+GroupSession* MicroParts::group_of(const Entering& entering) noexcept {
+  // A passive session may have any address that somebody has sent from.
+  return Groups::is_group(entering.session->peer()) ? dynamic_cast<GroupSession*>(entering.session.get()) : nullptr;
 }
 
-void MicroParts::end_call(CallId call, Errc why) noexcept { framework_.calls_.end(call, why, {}); }
-
-void MicroParts::end_calls(const std::function<bool(const Session&)>& through, Errc why) noexcept {
-  framework_.calls_.end_all(through, why);
+ItemRef MicroParts::item_for(const Entering& entering, const SessionRef& session) noexcept {
+  Message message = entering.message->share();
+  if (entering.message->allocated() && !message.allocated()) return {};
+  return framework_.fresh_item(entering, session, std::move(message));
 }
 
 bool MicroParts::may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb) {
@@ -99,6 +108,7 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
       popped_from_(*events_.find(kMessagePoppedFromCp)),
       pushed_to_(*events_.find(kMessagePushedToCp)),
       pushed_from_(*events_.find(kMessagePushedFromCp)),
+      request_ended_(*events_.find(kRequestEnded)),
       bag_(events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
            *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); }),
       calls_(events_, host.random()) {}
@@ -127,7 +137,8 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
 
   std::unique_ptr<Framework> made(new Framework(host, name, below, threads));
   made->parts_ = std::move(parts);
-  made->call_style_ = std::ranges::any_of(made->parts_, [](const Part& part) { return part.kind.calls; });
+  for (const Part& part : made->parts_)
+    if (part.kind.style != CallStyle::none) made->style_ = part.kind.style;
   for (const Part& part : made->parts_) {
     MicroParts for_it(*made, part.kind, part.options);
     auto micro = part.kind.make(for_it);
@@ -148,11 +159,8 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   std::byte scratch[Item::kAttributeBytes];
   const std::byte* const header = message.pop(size, scratch);
   if (header == nullptr && size != 0) return {};
-  ItemRef item = bag_.new_item(entering.session, entering.direction, Message());
+  ItemRef item = fresh_item(entering, entering.session, Message());
   if (!item) return {};
-  item->entered_ = true;
-  item->call_ = entering.entry->call;
-  item->answers_ = entering.entry->answers;
   if (size != 0 && !attributes_.read_header(*item, header)) {
     ++counted.malformed;
     entering.entry->malformed = true;
@@ -163,38 +171,75 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   return item;
 }
 
-ItemRef Framework::enter(const Raisable<Entering>& event, Session& session, Direction way, Message message, CallId call,
-                         ItemRef answers) noexcept {
-  Entering::Entry entry{.item = {}, .malformed = false, .call = call, .answers = std::move(answers)};
+ItemRef Framework::fresh_item(const Entering& entering, const SessionRef& session, Message message) noexcept {
+  ItemRef item = bag_.new_item(session, entering.direction, std::move(message));
+  if (!item) return {};
+  item->entered_ = true;
+  item->call_ = entering.entry->call;
+  item->answers_ = entering.entry->answers;
+  return item;
+}
+
+Errc Framework::enter(const Raisable<Entering>& event, Session& session, Direction way, Message message, CallId call,
+                      ItemRef answers) noexcept {
+  Entering::Entry entry{.item = {}, .malformed = false, .call = call, .answers = std::move(answers), .told = {}};
   const Events::Turn turn(events_);
   events_.raise(event, Raise::synchronous, Entering{&message, SessionRef(&session), way, &entry});
-  if (entry.item && entry.item->was_inserted()) return entry.item;
+  if (entry.told) return *entry.told;
+  if (entry.item && entry.item->was_inserted()) return entry.item->outcome();
   if (!entry.malformed) ++counted.refused;
-  return {};
+  return Errc::limit_reached;
+}
+
+Result<SessionRef> Framework::open(Protocol& high, const ParticipantSet& participants) {
+  if (style_ == CallStyle::none || !Groups::is_group(participants.remote.host))
+    return TransparentProtocol::open(high, participants);
+  const SessionRef made(new GroupSession(*this, high, participants));
+  const auto members = static_cast<GroupSession&>(*made).members();
+  if (std::ranges::any_of(members, [](const SessionRef& one) { return bool(one); })) return made;
+  return Error{Errc::host_unreachable,
+               fmt::format("{}: {} in the group {}", name(),
+                           members.empty() ? "this host knows nobody" : "no member is to be reached",
+                           to_string(participants.remote.host))};
+}
+
+Errc Framework::push_through(Session& session, Message message) noexcept {
+  if (style_ == CallStyle::call) return Errc::not_supported;
+  const CallId call = style_ == CallStyle::push ? calls_.begin(session, nullptr, {}) : 0;
+  if (style_ == CallStyle::push && call == 0) return Errc::limit_reached;
+  const Errc outcome = enter(pushed_to_, session, Direction::down, std::move(message), call);
+  if (outcome != Errc::ok) calls_.drop(call);  // who pushes is told by this
+  return outcome;
+}
+
+void Framework::call_through(Session& session, Message request, Transaction& transaction, Duration timeout) noexcept {
+  if (style_ != CallStyle::call) return transaction.completed(Errc::not_supported, {});
+  const CallId call = calls_.begin(session, &transaction, timeout);
+  if (call == 0) return transaction.completed(Errc::limit_reached, {});
+  const Errc outcome = enter(pushed_to_, session, Direction::down, std::move(request), call);
+  if (outcome != Errc::ok) calls_.end(call, outcome, {});
 }
 
 Errc Framework::pass_push(TransparentSession& session, Message message) noexcept {
-  if (call_style_) return Errc::not_supported;
-  const ItemRef item = enter(pushed_to_, session, Direction::down, std::move(message));
-  return item ? item->outcome() : Errc::limit_reached;
+  return push_through(session, std::move(message));
 }
 
 void Framework::pass_call(TransparentSession& session, Message request, Transaction& transaction,
                           Duration timeout) noexcept {
-  if (!call_style_) return transaction.completed(Errc::not_supported, {});
-  const CallId call = calls_.begin(session, transaction, timeout);
-  if (call == 0) return transaction.completed(Errc::limit_reached, {});
-  const ItemRef item = enter(pushed_to_, session, Direction::down, std::move(request), call);
-  const Errc outcome = item ? item->outcome() : Errc::limit_reached;
-  if (outcome != Errc::ok) calls_.end(call, outcome, {});
+  call_through(session, std::move(request), transaction, timeout);
 }
 
-void Framework::pass_cancel(TransparentSession& /*session*/, Transaction& transaction) noexcept {
-  calls_.cancel(transaction);
+void Framework::pass_cancel(TransparentSession& /*session*/, Transaction& transaction) noexcept { cancel(transaction); }
+
+Errc Framework::reply(const ItemRef& request, Message message) noexcept {
+  const Errc outcome = enter(pushed_to_, *request->session(), Direction::down, std::move(message), 0, request);
+  events_.raise(request_ended_, Raise::asynchronous, request);
+  return outcome;
 }
 
-void Framework::reply(const ItemRef& request, Message message) noexcept {
-  (void)enter(pushed_to_, *request->session(), Direction::down, std::move(message), 0, request);
+void Framework::let_go(RequestSession& session, const ItemRef& unanswered) noexcept {
+  if (unanswered) events_.raise(request_ended_, Raise::asynchronous, unanswered);
+  requests_.destroy(session);
 }
 
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
@@ -218,18 +263,27 @@ void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
 
 void Framework::deliver(TransparentSession& session, const ItemRef& item) noexcept {
   Message message = std::move(item->message);
-  if (item->call_ != 0) return calls_.end(item->call_, Errc::ok, std::move(message));
-  const Events::Outside outside(events_);
-  if (!call_style_) return TransparentProtocol::pass_demux(session, std::move(message));
+  if (style_ == CallStyle::none) {
+    const Events::Outside outside(events_);
+    return TransparentProtocol::pass_demux(session, std::move(message));
+  }
+  if (item->call_ != 0) {
+    calls_.end(item->call_, Errc::ok, {});
+    const Events::Outside outside(events_);
+    return TransparentProtocol::pass_demux(session, std::move(message));
+  }
   RequestSession* const made =
       item->request_ && requests_.in_use() < kMostRequests ? requests_.make(*this, item) : nullptr;
   if (made == nullptr) {
     ++counted.refused;
+    if (item->request_) events_.raise(request_ended_, Raise::asynchronous, item);
     return;
   }
   const SessionRef request(made);
   ++counted.received;
-  session.high().call_demux(*request, std::move(message));
+  const Events::Outside outside(events_);
+  if (style_ == CallStyle::call) return session.high().call_demux(*request, std::move(message));
+  session.high().demux(*request, std::move(message));
 }
 
 Errc Framework::send(TransparentSession& session, Item& item) noexcept {
@@ -253,6 +307,7 @@ Errc Framework::control(control::Request& request) noexcept {
 }
 
 Errc Framework::pass_control(TransparentSession& session, control::Request& request) noexcept {
+  if (style_ == CallStyle::call && std::holds_alternative<control::FreedByCancel>(request)) return Errc::ok;
   return with_header(TransparentProtocol::pass_control(session, request), request, attributes_.header_size());
 }
 

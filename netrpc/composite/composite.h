@@ -1,6 +1,6 @@
 // A composite protocol: to the graph a protocol like any other, inside micro-protocols in a framework of events and a
-// bag of messages (Bhatti and Schlichting §3.4). Push style: messages go through, and none waits for another. Call
-// style (with a part that says `calls`): requests and their replies do.
+// bag of messages (Bhatti and Schlichting §3.4). Messages go through, and none waits for another; or, with a part that
+// says a CallStyle, requests and their replies do.
 #pragma once
 
 #include <map>
@@ -38,6 +38,15 @@ class Framework final : public TransparentProtocol {
   [[nodiscard]] std::string describe_bag();
   [[nodiscard]] std::string describe(const Item& item) const;
 
+  [[nodiscard]] CallStyle style() const noexcept { return style_; }
+
+  /// With calls, a group's address is one to open, too: what is called through the session is asked of all members.
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  /// What enters through a session, whichever it is.
+  [[nodiscard]] Errc push_through(Session& session, Message message) noexcept;
+  void call_through(Session& session, Message request, Transaction& transaction, Duration timeout) noexcept;
+  void cancel(Transaction& transaction) noexcept { calls_.cancel(transaction); }
+
   [[nodiscard]] Errc pass_push(TransparentSession& session, Message message) noexcept override;
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override;
@@ -53,34 +62,37 @@ class Framework final : public TransparentProtocol {
   static constexpr std::size_t kMostRequests = 4096;  ///< That the protocol above has not answered.
 
   Framework(Host& host, std::string name, Protocol& below, std::size_t threads);
-  /// What has become of the message. Null: VERIFY has not inserted it.
-  [[nodiscard]] ItemRef enter(const Raisable<Entering>& event, Session& session, Direction way, Message message,
-                              CallId call = 0, ItemRef answers = {}) noexcept;
+  /// What has become of the message. limit_reached: VERIFY has not inserted it.
+  [[nodiscard]] Errc enter(const Raisable<Entering>& event, Session& session, Direction way, Message message,
+                           CallId call = 0, ItemRef answers = {}) noexcept;
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
   void leave(const ItemRef& item, Errc& outcome) noexcept;
   [[nodiscard]] Errc send(TransparentSession& session, Item& item) noexcept;
   void deliver(TransparentSession& session, const ItemRef& item) noexcept;
-  void reply(const ItemRef& request, Message message) noexcept;
-  void let_go(RequestSession& session) noexcept { requests_.destroy(session); }
+  [[nodiscard]] Errc reply(const ItemRef& request, Message message) noexcept;
+  void let_go(RequestSession& session, const ItemRef& unanswered) noexcept;
+  [[nodiscard]] ItemRef fresh_item(const Entering& entering, const SessionRef& session, Message message) noexcept;
 
   Events events_;
   const Raisable<Entering>& popped_to_;
   const Raisable<ItemRef>& popped_from_;
   const Raisable<Entering>& pushed_to_;
   const Raisable<ItemRef>& pushed_from_;
+  const Raisable<ItemRef>& request_ended_;
   AttributeTable attributes_;
   HeaderMapping mapping_;  ///< Of a part, until the attributes are sealed.
   std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
   Bag bag_;
   Calls calls_;
   Cells<RequestSession> requests_;
-  bool call_style_ = false;
+  CallStyle style_ = CallStyle::none;
   std::vector<Part> parts_;  ///< Micro-protocols refer to them.
   std::vector<std::unique_ptr<MicroProtocol>> micro_protocols_;
   std::vector<std::function<void()>> later_;
   std::vector<std::string> errors_;  ///< Of the parts, while they are made.
 };
 
-inline void RequestSession::unreferenced() noexcept { framework_.let_go(*this); }
+/// Its end is seen where sessions are let go of.
+inline void RequestSession::unreferenced() noexcept { framework_.let_go(*this, request_); }
 
 }  // namespace lrpc::netrpc::composite

@@ -10,9 +10,15 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-constexpr std::string_view kPredefined[] = {
-    kMessagePoppedToCp.name,      kMessagePoppedFromCp.name,   kMessagePushedToCp.name,    kMessagePushedFromCp.name,
-    kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kMessageReadyToBeSent.name, kCallEnded.name};
+constexpr std::string_view kPredefined[] = {kMessagePoppedToCp.name,
+                                            kMessagePoppedFromCp.name,
+                                            kMessagePushedToCp.name,
+                                            kMessagePushedFromCp.name,
+                                            kMessageInsertedIntoBag.name,
+                                            kMessageDeletedFromBag.name,
+                                            kMessageReadyToBeSent.name,
+                                            kCallEnded.name,
+                                            kRequestEnded.name};
 
 using Kinds = std::vector<const MicroKind*>;
 
@@ -42,7 +48,7 @@ std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const 
       wrong(fmt::format("{} is there twice, take one out", kind.name));
     if (kind.verifies && before([](const MicroKind* one) { return one->verifies; }))
       wrong(fmt::format("{} verifies messages, and another one does already, take one out", kind.name));
-    if (kind.calls && before([](const MicroKind* one) { return one->calls; }))
+    if (kind.style != CallStyle::none && before([](const MicroKind* one) { return one->style != CallStyle::none; }))
       wrong(fmt::format("{} carries calls, and another one does already, take one out", kind.name));
     if (kind.maps && before([](const MicroKind* one) { return one->maps; }))
       wrong(fmt::format("{} maps attributes to headers, and another one does already, take one out", kind.name));

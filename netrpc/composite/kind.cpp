@@ -10,13 +10,13 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-using Kinds = std::shared_ptr<const std::vector<MicroKind>>;
+using SharedKinds = std::shared_ptr<const std::vector<MicroKind>>;
 
-const MicroKind& kind_named(const Kinds& kinds, std::string_view name) {
+const MicroKind& kind_named(const SharedKinds& kinds, std::string_view name) {
   return *std::ranges::find_if(*kinds, [&](const MicroKind& one) { return one.name == name; });
 }
 
-std::vector<const MicroKind*> kinds_named(const Kinds& kinds, const std::vector<std::string>& names) {
+std::vector<const MicroKind*> kinds_named(const SharedKinds& kinds, const std::vector<std::string>& names) {
   std::vector<const MicroKind*> named;
   for (const std::string& name : names) named.push_back(&kind_named(kinds, name));
   return named;
@@ -42,11 +42,13 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
     return describe_composition(kinds_named(kinds, names));
   };
   kind.inside_gives = [kinds](const std::vector<std::string>& names) {
-    const auto any = [&](bool MicroKind::*says) {
-      return std::ranges::any_of(names, [&](const std::string& one) { return kind_named(kinds, one).*says; });
-    };
-    if (!any(&MicroKind::calls)) return ProtocolKind::Given{Service::datagram, false};
-    return ProtocolKind::Given{Service::transaction, !any(&MicroKind::at_most_once)};
+    ProtocolKind::Given given{Service::datagram, true};
+    for (const MicroKind* const one : kinds_named(kinds, names)) {
+      if (one->style == CallStyle::call) given.gives = Service::transaction;
+      if (one->at_most_once) given.repeats = false;
+    }
+    if (given.gives == Service::datagram) given.repeats = false;
+    return given;
   };
   kind.make = [kinds](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     std::vector<Part> inside;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,18 +21,20 @@
 namespace lrpc::netrpc::composite {
 
 class Framework;
+class GroupSession;
 
 /// A message on its way into the composite protocol (the paper's xMsg): for who verifies, while it handles the arrival.
 struct Entering {
   Message* message = nullptr;
   SessionRef session;
   Direction direction = Direction::up;
-  /// The framework's: its item, whether its header was malformed, and in call style what it asks or answers.
+  /// The framework's: its item, whether its header was malformed, and of requests and replies what they ask or answer.
   struct Entry {
     ItemRef item;
     bool malformed = false;
     CallId call = 0;
     ItemRef answers;
+    std::optional<Errc> told;  ///< What who pushes is told, where that is not the item's outcome.
   };
   Entry* entry = nullptr;
 };
@@ -45,8 +48,13 @@ inline constexpr EventName<ItemRef> kMessagePushedFromCp{"Message_Pushed_From_CP
 inline constexpr EventName<ItemRef> kMessageInsertedIntoBag{"Message_Inserted_Into_Bag"};
 inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From_Bag"};
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
-/// In call style, beyond the paper's: a call has ended, by its reply, by MicroParts::end_call() or by its caller.
+/// With calls, beyond the paper's: one has ended, by its reply, by MicroParts::end_call() or by its caller.
 inline constexpr EventName<CallId> kCallEnded{"Call_Ended"};
+/// The same at the server: the request has been answered, or the protocol above has let go of it without an answer.
+inline constexpr EventName<ItemRef> kRequestEnded{"Request_Ended"};
+
+/// Whether what comes from above are messages, or requests: of calls, or messages whose replies come up as messages.
+enum class CallStyle : std::uint8_t { none, call, push };
 
 /// A micro-protocol of one composite protocol. Destroyed when no handler is called any more and the bag is empty,
 /// before the framework is.
@@ -95,9 +103,9 @@ struct MicroKind {
   bool verifies = false;
   /// In the place of the framework's mapping from attributes to headers. What travels is as said nevertheless.
   bool maps = false;
-  /// Call style: the composite protocol carries requests and replies, and no other messages. This one marks them.
-  bool calls = false;
-  /// In call style no request is executed twice.
+  /// Other than none: the composite protocol carries requests and replies, and no other messages, and knows groups.
+  CallStyle style = CallStyle::none;
+  /// With calls: no request is executed twice.
   bool at_most_once = false;
   std::vector<OptionDescription> options{};
   std::function<Result<std::unique_ptr<MicroProtocol>>(MicroParts&)> make{};
@@ -148,13 +156,14 @@ class MicroParts {
       procedures()[std::string(name.name)] = std::make_unique<Procedure<Signature>>(std::move(call));
   }
   /// In later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the
-  /// composition has failed.
+  /// composition has failed, or the kind may_import it, and nobody exports it.
   template <class Signature>
   [[nodiscard]] const std::function<Signature>* procedure(const ProcedureName<Signature>& name) {
-    if (!may(kind_.imports, name.name, "import")) return nullptr;
+    if (!may_import(name.name)) return nullptr;
     const auto& known = procedures()[std::string(name.name)];
     if (known != nullptr && known->signature == typeid(Signature))
       return &static_cast<const Procedure<Signature>&>(*known).call;
+    if (known == nullptr && is_optional(name.name)) return nullptr;
     fail("procedure '" + std::string(name.name) + (known == nullptr ? "' is not there" : "' has another type"));
     return nullptr;
   }
@@ -190,18 +199,29 @@ class MicroParts {
     return found;
   }
 
-  // ---- call style, for a kind that says `calls` ----
+  // ---- requests and replies ----
+  [[nodiscard]] CallStyle style() const noexcept;
   /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers().
   void mark_request(const ItemRef& item) noexcept { item->request_ = true; }
-  /// A message from below is the reply of a call: this ends when it leaves. False: there is no such call to its peer.
-  [[nodiscard]] bool mark_reply(const ItemRef& item, CallId call) noexcept;
-  /// Ends a call without a reply, if it has not ended. Its caller is told `why`.
-  void end_call(CallId call, Errc why) noexcept;
-  void end_calls(const std::function<bool(const Session&)>& through, Errc why) noexcept;
+  /// In push style: a message that goes up is a reply of this call, which ends with the first one that does.
+  void mark_reply(const ItemRef& item, CallId call) noexcept { item->call_ = call; }
+  /// Ends a call, if it has not ended. Its caller is told `outcome`, and if that is ok the reply.
+  void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
+  /// What the members of a group have answered, to be told just before the call's end (Transaction::collated()).
+  using Collate = std::function<void(CallId call, Transaction& user, const Message& reply)>;
+  void collate(Collate tell);
 
+  // ---- for a kind that verifies ----
   /// The item of a message that enters, with the attributes of its header. Null: it has none such (any more), or there
   /// is no memory.
   [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
+  /// Of a request that enters: its call, and the group that it is for. Null: it is for the peer of its session.
+  [[nodiscard]] static CallId call_of(const Entering& entering) noexcept { return entering.entry->call; }
+  [[nodiscard]] static GroupSession* group_of(const Entering& entering) noexcept;
+  /// An item with the request, to go through `session`. Null: there is no memory.
+  [[nodiscard]] ItemRef item_for(const Entering& entering, const SessionRef& session) noexcept;
+  /// What who has pushed a request is told: that of items of item_for() is not.
+  static void tell(const Entering& entering, Errc outcome) noexcept { entering.entry->told = outcome; }
 
  private:
   template <class... Parameters>
@@ -210,6 +230,7 @@ class MicroParts {
     if (known == nullptr) fail("event '" + name + "' has other parameters");
     return known;
   }
+  [[nodiscard]] bool is_optional(std::string_view event) const;
   [[nodiscard]] bool may_import(std::string_view event);
   [[nodiscard]] bool may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb);
   [[nodiscard]] AttributeTable& attributes() const noexcept;

@@ -4,6 +4,8 @@
 
 namespace lrpc::netrpc {
 
+void Transaction::collated(HostAddress /*member*/, Errc /*outcome*/, Message /*reply*/) noexcept {}
+
 Errc Session::push(Message /*message*/) noexcept { return Errc::not_supported; }
 
 void Session::call(Message /*request*/, Transaction& transaction, Duration /*timeout*/) noexcept {

@@ -18,8 +18,8 @@ class ReplyLayer : public TransparentProtocol {
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
 
  protected:
-  /// A call through `session`, which began at `begun`, has ended with `outcome`. Returns the outcome that its user is
-  /// told; may change the reply.
+  /// A call through `session`, which began at `begun`, has ended with `outcome`, or is about to and a member of the
+  /// group that it goes to has answered. Returns the outcome that its user is told; may change the reply.
   [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, Time begun, Errc outcome,
                                             Message& reply) noexcept = 0;
   /// Whether the transaction waits for the end of a call through `session`.
@@ -34,6 +34,10 @@ class ReplyLayer : public TransparentProtocol {
     explicit Call(ReplyLayer& layer) noexcept : layer_(layer) {}
     void completed(Errc outcome, Message reply) noexcept override {
       layer_.completed(*this, outcome, std::move(reply));
+    }
+    void collated(HostAddress member, Errc outcome, Message reply) noexcept override {
+      outcome = layer_.pass_completed(static_cast<TransparentSession&>(*session), begun, outcome, reply);
+      user->collated(member, outcome, std::move(reply));
     }
 
     SessionRef session;

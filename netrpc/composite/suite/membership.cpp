@@ -15,11 +15,14 @@ class Membership final : public MicroProtocol {
         most_(std::clamp<std::uint64_t>(parts.options.number("members", 256), 1, kMost)),
         idle_(parts.options.duration("idle", std::chrono::seconds(60))) {
     members_.reserve(most_);
+    failed_.reserve(most_);
     parts_.exported_procedure(kGetGroup, [this] {
       std::vector<Peer> all;
       for (const Member& one : members_) all.push_back(one.peer);
       return all;
     });
+    parts_.exported_procedure(kHasFailed,
+                              [this](const Peer& peer) { return std::ranges::find(failed_, peer) != failed_.end(); });
     parts_.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { heard(Peer::of(parts_.host(), *item)); },
         [](const ItemRef& item) { return item->direction == Direction::up; });
@@ -47,18 +50,25 @@ class Membership final : public MicroProtocol {
       suspected(Peer(silent->peer));
     }
     members_.push_back({peer, now});
+    std::erase(failed_, peer);
     parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::joined);
   }
   void suspected(const Peer& peer) noexcept {
-    if (std::erase_if(members_, [&](const Member& one) { return one.peer == peer; }) != 0)
-      parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::failed);
+    const bool was_there = std::erase_if(members_, [&](const Member& one) { return one.peer == peer; }) != 0;
+    if (std::ranges::find(failed_, peer) == failed_.end()) {
+      if (failed_.size() >= most_) failed_.erase(failed_.begin());
+      failed_.push_back(peer);
+    }
+    if (was_there) parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::failed);
   }
 
   MicroParts parts_;
   const Raisable<Peer, MembershipChange>* const change_;
   const std::size_t most_;
   const Duration idle_;
-  std::vector<Member> members_;  ///< Has its memory from the beginning.
+  // These have their memory from the beginning.
+  std::vector<Member> members_;
+  std::vector<Peer> failed_;  ///< The latest, those that failed first in front.
 };
 
 }  // namespace
@@ -67,7 +77,7 @@ MicroKind membership_kind() {
   MicroKind kind;
   kind.name = "MEMBERSHIP";
   kind.summary = "knows who belongs to the group";
-  kind.exports = {kMembershipChange.name, kGetGroup.name};
+  kind.exports = {kMembershipChange.name, kGetGroup.name, kHasFailed.name};
   kind.imports = {kMessageInsertedIntoBag.name, kSuspectHostDead.name};
   kind.needs = {{"ACK"}};
   kind.options = {{"members", OptionType::number, "how many there can be, at most 4096; 256"},

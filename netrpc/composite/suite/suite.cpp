@@ -8,7 +8,9 @@ std::vector<MicroKind> datagram_kinds() {
 
 std::vector<MicroKind> suite_kinds() {
   std::vector<MicroKind> kinds = datagram_kinds();
-  for (MicroKind& kind : std::vector{call_kind(), bounded_kind()}) kinds.push_back(std::move(kind));
+  for (MicroKind& kind : std::vector{grpc_kind(), sync_kind(), async_kind(), one_accept_kind(), all_accept_kind(),
+                                     majority_kind(), bounded_kind(), unbounded_kind()})
+    kinds.push_back(std::move(kind));
   return kinds;
 }
 

@@ -1,10 +1,11 @@
-// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls (Bhatti and Schlichting §3.5 and
-// §4.2: UNIQUE, FIFO, ACK, MEMBERSHIP and BOUNDED; NUMBER and CALL are what their GRPC does for them).
+// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls to one server or to a group (Bhatti
+// and Schlichting §3.5 and §4.2; NUMBER is what their GRPC does for the others).
 // docs/COMPOSITE.md says what each promises.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "netrpc/composite/micro_protocol.h"
@@ -20,6 +21,32 @@ enum class MembershipChange : std::uint8_t { joined, failed };
 inline constexpr EventName<Peer, MembershipChange> kMembershipChange{"Membership_Change"};
 /// MEMBERSHIP's: who belongs to the group, in no order. Throws std::bad_alloc.
 inline constexpr ProcedureName<std::vector<Peer>()> kGetGroup{"GetGroup"};
+
+/// MEMBERSHIP's: whether it has failed, and has not been heard of since.
+inline constexpr ProcedureName<bool(const Peer&)> kHasFailed{"Has_Failed"};
+
+/// GRPC's, synchronously: a call begins, through this session, one to a group perhaps. No request has left yet.
+inline constexpr EventName<CallId, const Session*> kCallBegun{"Call_Begun"};
+/// How many members a call has gone to, and how many of them have answered, or have failed, until now. One that has
+/// failed may answer nevertheless.
+struct Tally {
+  std::size_t members = 0;
+  std::size_t answered = 0;
+  std::size_t failed = 0;
+};
+/// GRPC's: one more has answered or has failed.
+inline constexpr EventName<CallId, Tally> kMemberHeard{"Member_Heard"};
+/// Of who decides when enough members have answered: the call ends, with the first reply or as a failure.
+inline constexpr EventName<CallId, Errc> kCallDecided{"Call_Decided"};
+/// GRPC's public attribute, of each message: what it is.
+enum class CallType : std::uint8_t { none, request, reply };
+inline constexpr const char* kCallType = "type";
+
+/// When a call ends: a pure function. Nothing: not yet.
+using Decision = std::optional<Errc> (*)(const Tally& tally);
+[[nodiscard]] std::optional<Errc> one_accepts(const Tally& tally);
+[[nodiscard]] std::optional<Errc> all_accept(const Tally& tally);
+[[nodiscard]] std::optional<Errc> majority_accepts(const Tally& tally);
 
 /// NUMBER's public attributes. Zero: the message has no number, for a micro-protocol has made it.
 inline constexpr const char* kNumber = "number";  ///< std::uint64_t: from 1, for each peer and each stream.
@@ -51,8 +78,14 @@ class Numbers {
 [[nodiscard]] MicroKind fifo_kind();
 [[nodiscard]] MicroKind ack_kind();
 [[nodiscard]] MicroKind membership_kind();
-[[nodiscard]] MicroKind call_kind();
+[[nodiscard]] MicroKind grpc_kind();
+[[nodiscard]] MicroKind sync_kind();
+[[nodiscard]] MicroKind async_kind();
+[[nodiscard]] MicroKind one_accept_kind();
+[[nodiscard]] MicroKind all_accept_kind();
+[[nodiscard]] MicroKind majority_kind();
 [[nodiscard]] MicroKind bounded_kind();
+[[nodiscard]] MicroKind unbounded_kind();
 /// Those that have nothing to do with calls; all of these.
 [[nodiscard]] std::vector<MicroKind> datagram_kinds();
 [[nodiscard]] std::vector<MicroKind> suite_kinds();

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 std::vector<Part> parts_of(std::vector<MicroKind> kinds, const std::string& tries = "50") {
   std::vector<Part> parts;
+  for (MicroKind& kind : std::vector{grpc_kind(), sync_kind(), one_accept_kind()}) kinds.push_back(std::move(kind));
   for (MicroKind& kind : kinds) {
     Part& part = parts.emplace_back(Part{std::move(kind), {}});
     if (part.kind.name == "ACK") part.options.set("tries", tries);
@@ -26,7 +27,7 @@ std::vector<Part> parts_of(std::vector<MicroKind> kinds, const std::string& trie
   }
   return parts;
 }
-std::vector<Part> bare(std::size_t /*host*/) { return parts_of({call_kind()}); }
+std::vector<Part> bare(std::size_t /*host*/) { return parts_of({}); }
 
 void call(Two& two, std::string_view text, TestCall& call, Duration timeout = {}) {
   const Shepherd inside(two.net[0].monitor());
@@ -60,7 +61,7 @@ TEST(CompositeCalls, only_calls_go_through) {
 TEST(CompositeCalls, end_by_their_timeouts_and_by_their_bounds) {
   SimOptions options;
   options.link = {.loss = 1};
-  Two two([](std::size_t) { return parts_of({call_kind(), bounded_kind()}); }, options);
+  Two two([](std::size_t) { return parts_of({bounded_kind()}); }, options);
   TestCall calls[2];
   call(two, "short", calls[0], 10ms);
   call(two, "for ever", calls[1]);
@@ -88,7 +89,7 @@ TEST(CompositeCalls, that_are_cancelled_are_told_nothing) {
 }
 
 TEST(CompositeCalls, fail_when_their_server_is_suspected) {
-  Two two([](std::size_t) { return parts_of({call_kind(), number_kind(), ack_kind()}, "3"); });
+  Two two([](std::size_t) { return parts_of({number_kind(), ack_kind()}, "3"); });
   TestCall calls[2];
   two.net[1].crash();
   for (TestCall& one : calls) call(two, "anybody?", one);
@@ -133,11 +134,7 @@ TEST(CompositeCalls, are_executed_once_each_on_wires_that_lose_and_duplicate) {
   for (const std::size_t threads : {0U, 3U}) {
     SimOptions options;
     options.link = {.loss = 0.3, .duplicate = 0.2, .reorder = 0.3};
-    Two two(
-        [](std::size_t) {
-          return parts_of({ack_kind(), call_kind(), unique_kind(), number_kind()});
-        },
-        options, threads);
+    Two two([](std::size_t) { return parts_of({ack_kind(), unique_kind(), number_kind()}); }, options, threads);
     std::deque<TestCall> calls;
     for (int i = 0; i < 200; ++i) {
       call(two, std::to_string(i), calls.emplace_back());
@@ -201,11 +198,11 @@ TEST(CompositeCalls, a_selection_layer_stands_on_a_composition_of_the_graph) {
     return GraphDescription::parse("udp = UDP; calls = COMPOSITE { " + inside + " } over udp; top = SELECT over calls;",
                                    all_kinds());
   };
-  const auto right = parse("CALL; NUMBER; UNIQUE; ACK;");
+  const auto right = parse("GRPC; SYNC; ONE_ACCEPT; NUMBER; UNIQUE; ACK;");
   ASSERT_TRUE(right) << right.error().message();
   EXPECT_EQ(right->instances()[1].gives, Service::transaction);
   EXPECT_FALSE(right->instances()[1].repeats);
-  EXPECT_TRUE(parse("CALL; NUMBER; ACK;")->instances()[1].repeats);
+  EXPECT_TRUE(parse("GRPC; SYNC; ONE_ACCEPT; NUMBER; ACK;")->instances()[1].repeats);
   EXPECT_NE(parse("NUMBER;").error().text.find("'calls' delivers messages, but SELECT needs one that answers calls"),
             std::string::npos);
 }
@@ -213,7 +210,7 @@ TEST(CompositeCalls, a_selection_layer_stands_on_a_composition_of_the_graph) {
 TEST(CompositeCalls, select_s_commands_go_through) {
   SimOptions options;
   options.link = {.loss = 0.2};
-  Two two([](std::size_t) { return parts_of({ack_kind(), call_kind(), unique_kind(), number_kind()}); }, options);
+  Two two([](std::size_t) { return parts_of({ack_kind(), unique_kind(), number_kind()}); }, options);
   auto select = [&](std::size_t host) {
     std::shared_ptr<Protocol> made = make_select(two.net[host].host(), "select", *two.layer[host], {});
     Protocol& protocol = *made;

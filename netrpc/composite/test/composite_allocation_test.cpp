@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "netrpc/composite/composite.h"
-#include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/test/several.h"
 #include "netrpc/sim/test/counted_allocations.h"
 #include "netrpc/sim/test_hosts.h"
 
@@ -94,6 +94,46 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_the_suite) {
   std::vector<Part> parts;
   for (MicroKind& kind : datagram_kinds()) parts.push_back({std::move(kind)});
   expect_none(parts);
+}
+
+/// Counts what is answered.
+class Answered final : public Transaction {
+ public:
+  void completed(Errc outcome, Message /*reply*/) noexcept override { ok += outcome == Errc::ok ? 1 : 0; }
+  void collated(HostAddress /*member*/, Errc outcome, Message /*reply*/) noexcept override {
+    replies += outcome == Errc::ok ? 1 : 0;
+  }
+  int ok = 0;
+  int replies = 0;
+};
+
+TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_calls_to_a_group) {
+  Several group(3, [] {
+    std::vector<Part> parts = {{grpc_kind()}, {sync_kind()}, {all_accept_kind()}, {bounded_kind()}};
+    parts.back().options.set("limit", "10ms");
+    for (MicroKind& kind : datagram_kinds()) parts.push_back({std::move(kind)});
+    return parts;
+  });
+  Answered calls[3];
+  const auto call = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      for (Answered& one : calls) {
+        const Shepherd inside(group.net[0].monitor());
+        group.session->call(group.net.message(0, "x"), one, 1s);
+      }
+      group.run(100us);
+    }
+  };
+  for (std::size_t i = 1; i <= 3; ++i) group.servers[i]->notes = false;
+  call(1000);
+  const std::uint64_t before = allocations_so_far();
+  call(1000);
+  EXPECT_EQ(allocations_so_far(), before);
+  group.run(1s);
+  for (const Answered& one : calls) {
+    EXPECT_EQ(one.ok, 2000);
+    EXPECT_EQ(one.replies, 6000);
+  }
 }
 
 }  // namespace

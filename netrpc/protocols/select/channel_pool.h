@@ -49,6 +49,12 @@ class ChannelPool {
    public:
     explicit Slot(ChannelPool& pool) noexcept : pool_(pool) {}
     void completed(Errc outcome, Message reply) noexcept override { pool_.completed(*this, outcome, std::move(reply)); }
+    void collated(HostAddress member, Errc outcome, Message reply) noexcept override {
+      if (user == nullptr) return;
+      if (outcome == Errc::ok) outcome = pool_.unwrap_(reply);
+      if (outcome != Errc::ok) reply.clear();
+      user->collated(member, outcome, std::move(reply));
+    }
 
     SessionRef channel;
     bool freed_by_cancel = false;  ///< See control::FreedByCancel.

@@ -75,7 +75,7 @@ struct Statistics {
   std::size_t sessions = 0;           ///< Sessions now.
   std::size_t state = 0;              ///< Records kept for peers or for messages under way, besides sessions.
 };
-/// To a client's session that carries one call at a time. Errc::ok: once a call is cancelled, it carries the next one.
+/// To a client's session. Errc::ok: once a call is cancelled, it carries the next one, if it carries one at a time at all.
 /// Sessions that keep a cancelled call until the server has answered do not know this request.
 struct FreedByCancel {};
 /// To a session whose messages are lost only together with its connection: the number of the present one, which no
@@ -113,6 +113,12 @@ struct ClaimedUser {
   std::uint32_t gid = 0;
   std::array<char, 64> machine{};  ///< Ends with a zero; longer names are cut.
 };
+/// To the protocol above, of a message that it has pushed and that several should have answered, or one: this does not
+/// come. See Transaction::completed() for the reasons.
+struct PushFailed {
+  HostAddress peer;
+  Errc reason = Errc::call_failed;
+};
 /// To a protocol that reads keys: read them again. Peers whose key has gone or changed are cut off at once.
 struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
@@ -120,6 +126,6 @@ struct RereadKeys {
 
 using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
                              ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
-                             SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection>;
+                             SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, PushFailed>;
 
 }  // namespace lrpc::netrpc::control

@@ -13,6 +13,7 @@
 #include "lrpc/netrpc/buffer_pool.h"
 #include "lrpc/netrpc/clock.h"
 #include "lrpc/netrpc/event_manager.h"
+#include "lrpc/netrpc/groups.h"
 #include "lrpc/netrpc/map.h"
 #include "lrpc/netrpc/monitor.h"
 
@@ -156,6 +157,7 @@ class Host {
   [[nodiscard]] EventManager& events() noexcept { return events_; }
   [[nodiscard]] BufferPool& pool() noexcept { return pool_; }
   [[nodiscard]] Peers& peers() noexcept { return peers_; }
+  [[nodiscard]] Groups& groups() noexcept { return groups_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Time now() const noexcept { return events_.now(); }
   /// Tells whoever runs the host what `text()` returns (HostOptions::notice). At most kNotices at once, and one more
@@ -189,6 +191,7 @@ class Host {
   std::uint64_t state_;
   std::uint64_t hash_seed_;
   Peers peers_;
+  Groups groups_;
   std::uint64_t notices_ = kNotices;  ///< That may still be told.
   std::uint64_t left_out_ = 0;        ///< Notices, since the last one that was told.
   Time refilled_{};

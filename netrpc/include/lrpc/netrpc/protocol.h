@@ -60,6 +60,9 @@ class Transaction {
   /// message_too_long, limit_reached (not executed), and what a selection layer is told (bad_procedure; SUN_SELECT's
   /// are in docs/SUNRPC.md). May start the next call.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;
+  /// Of a call to a group: what one member has answered, or why it has not. Called for each, in no order, just before
+  /// completed(); for no member that has neither answered nor failed by then, and none twice. Must not cancel the call.
+  virtual void collated(HostAddress member, Errc outcome, Message reply) noexcept;
 
   // The protocol's that has it now: while it waits its turn.
   Transaction* next_waiting = nullptr;

@@ -1,0 +1,325 @@
+// Group RPC: one call to several servers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/composite/test/several.h"
+#include "netrpc/protocols/select/select.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Groups, are_checked_when_they_are_set) {
+  Groups groups;
+  const HostAddress a{1};
+  const HostAddress b{2};
+  EXPECT_TRUE(groups.members(kGroup).empty());
+  EXPECT_TRUE(groups.set(kGroup, {b, a}));
+  EXPECT_TRUE(std::ranges::equal(groups.members(kGroup), std::vector{a, b}));
+  EXPECT_EQ(groups.set(a, {b}).code(), Errc::invalid_argument);
+  EXPECT_EQ(groups.set({0xf0000000}, {b}).code(), Errc::invalid_argument);
+  EXPECT_EQ(groups.set(kGroup, {a, b, a}).code(), Errc::invalid_argument);
+  EXPECT_EQ(groups.set(kGroup, {{}}).code(), Errc::invalid_argument);
+  EXPECT_EQ(groups.set(kGroup, {kGroup}).code(), Errc::invalid_argument);
+  std::vector<HostAddress> many;
+  for (std::uint32_t i = 1; i <= Groups::kMostMembers; ++i) many.push_back({i});
+  EXPECT_TRUE(groups.set(kGroup, many));
+  many.push_back({1000});
+  EXPECT_EQ(groups.set(kGroup, many).code(), Errc::invalid_argument);
+  EXPECT_EQ(groups.members(kGroup).size(), Groups::kMostMembers);
+  EXPECT_TRUE(groups.set(kGroup, {}));
+  EXPECT_TRUE(groups.members(kGroup).empty());
+}
+
+/// What each policy says of each tally of up to seven members.
+TEST(Groups, policies_decide_once_and_for_all) {
+  struct Policy {
+    Decision decide;
+    std::size_t (*needs)(std::size_t members);
+  };
+  const Policy policies[] = {{one_accepts, [](std::size_t) -> std::size_t { return 1; }},
+                             {majority_accepts, [](std::size_t members) { return members / 2 + 1; }}};
+  for (std::size_t members = 1; members <= 7; ++members) {
+    for (std::size_t answered = 0; answered <= members; ++answered) {
+      for (std::size_t failed = 0; answered + failed <= members; ++failed) {
+        const Tally tally{members, answered, failed};
+        for (const Policy& policy : policies) {
+          const std::size_t needs = policy.needs(members);
+          const auto expected = answered >= needs          ? std::optional(Errc::ok)
+                                : members - failed < needs ? std::optional(Errc::call_failed)
+                                                           : std::nullopt;
+          EXPECT_EQ(policy.decide(tally), expected) << members << ", " << answered << ", " << failed;
+        }
+        const auto all = answered + failed < members ? std::nullopt
+                         : answered != 0             ? std::optional(Errc::ok)
+                                                     : std::optional(Errc::call_failed);
+        EXPECT_EQ(all_accept(tally), all);
+      }
+    }
+  }
+}
+
+/// A policy and a number of members.
+struct AcceptBy {
+  MicroKind (*kind)();
+  std::size_t members;
+};
+
+PartsOf call_of(MicroKind (*accept)()) {
+  return [accept] { return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(accept())}; };
+}
+/// The same with members that are found to have failed after three tries.
+PartsOf reliable(MicroKind (*accept)(), bool membership = false) {
+  return [accept, membership] {
+    std::vector<Part> parts = call_of(accept)();
+    parts.push_back(part(number_kind()));
+    parts.push_back(part(unique_kind()));
+    parts.push_back(part(ack_kind(), {{"tries", "3"}}));
+    if (membership) parts.push_back(part(membership_kind()));
+    return parts;
+  };
+}
+
+TEST(GroupRpc, one_accept_takes_the_first_reply) {
+  Several group(3, call_of(one_accept_kind));
+  group.servers[1]->keeps = group.servers[2]->keeps = true;
+  GroupCall one;
+  group.call("who?", one);
+  group.run();
+  EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_EQ(one.completions, 1);
+  EXPECT_EQ(one.reply, "10.0.0.4: who?");
+  EXPECT_EQ(one.said, (std::map<std::string, std::string>{{"10.0.0.4", "10.0.0.4: who?"}}));
+  EXPECT_EQ(group.state(0), 0U);
+  group.answer(1);
+  group.run();
+  EXPECT_EQ(one.completions, 1);
+  for (std::size_t i = 1; i <= 3; ++i) EXPECT_EQ(group.servers[i]->executed, std::vector<std::string>{"who?"});
+}
+
+TEST(GroupRpc, all_accept_waits_for_all_and_says_who_said_what) {
+  Several group(3, call_of(all_accept_kind));
+  group.servers[2]->keeps = true;
+  GroupCall one;
+  group.call("all", one);
+  group.run();
+  EXPECT_FALSE(one.done());
+  group.answer(2);
+  group.run();
+  EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_NE(one.reply, "10.0.0.3: late");  // the first one is the reply
+  EXPECT_EQ(one.said,
+            (std::map<std::string, std::string>{
+                {"10.0.0.2", "10.0.0.2: all"}, {"10.0.0.3", "10.0.0.3: late"}, {"10.0.0.4", "10.0.0.4: all"}}));
+  for (std::size_t i = 0; i <= 3; ++i) EXPECT_EQ(group.state(i), 0U);
+}
+
+TEST(GroupRpc, majority_does_without_the_rest) {
+  Several group(5, call_of(majority_kind));
+  for (std::size_t i = 1; i <= 3; ++i) group.servers[i]->keeps = true;
+  GroupCall one;
+  group.call("most", one);
+  group.run();
+  EXPECT_FALSE(one.done());
+  group.answer(3);
+  group.run();
+  EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_EQ(one.said.size(), 3U);
+  EXPECT_EQ(group.state(0), 0U);
+}
+
+TEST(GroupRpc, nobody_waits_for_who_is_found_to_have_failed) {
+  Several group(3, reliable(all_accept_kind));
+  group.net[2].crash();
+  GroupCall one;
+  group.call("all", one);
+  group.run(10s);
+  EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_EQ(one.said, (std::map<std::string, std::string>{{"10.0.0.2", "10.0.0.2: all"},
+                                                          {"10.0.0.3", failure(Errc::call_failed)},
+                                                          {"10.0.0.4", "10.0.0.4: all"}}));
+}
+
+TEST(GroupRpc, fails_when_too_few_are_left) {
+  for (const auto& [accept, left] :
+       {AcceptBy{one_accept_kind, 0}, AcceptBy{all_accept_kind, 0}, AcceptBy{majority_kind, 2}}) {
+    Several group(5, reliable(accept));
+    for (std::size_t i = 1; i <= 5 - left; ++i) group.net[i].crash();
+    GroupCall one;
+    group.call("anybody?", one);
+    group.run(10s);
+    EXPECT_EQ(one.outcome, Errc::call_failed);
+    EXPECT_EQ(one.completions, 1);
+    EXPECT_EQ(one.said.size(), 5U);
+    EXPECT_EQ(group.state(0), 0U);
+  }
+}
+
+TEST(GroupRpc, members_that_have_failed_are_asked_but_not_waited_for) {
+  Several group(3, reliable(all_accept_kind, true));
+  GroupCall calls[4];
+  group.call("before", calls[0]);
+  group.run();
+  EXPECT_EQ(calls[0].said.size(), 3U);
+  group.net[2].crash();
+  group.call("finds out", calls[1]);
+  group.run(10s);
+  ASSERT_TRUE(calls[1].done());
+  group.call("knows", calls[2]);
+  group.run(10ms);
+  ASSERT_TRUE(calls[2].done());
+  EXPECT_EQ(calls[2].said["10.0.0.3"], failure(Errc::call_failed));
+  group.net[2].boot();
+  group.run(1s);  // a request of before may reach it: then it belongs to the group again
+  GroupCall again;
+  group.call("welcome", again);
+  group.run(1s);
+  group.call("back", calls[3]);
+  group.run(10ms);
+  ASSERT_TRUE(calls[3].done());
+  EXPECT_EQ(calls[3].said["10.0.0.3"], "10.0.0.3: back");
+}
+
+TEST(GroupRpc, when_all_have_failed_all_are_waited_for) {
+  Several group(2, reliable(one_accept_kind, true));
+  for (std::size_t i = 1; i <= 2; ++i) group.net[i].crash();
+  GroupCall calls[2];
+  group.call("nobody", calls[0]);
+  group.run(10s);
+  EXPECT_EQ(calls[0].outcome, Errc::call_failed);
+  for (std::size_t i = 1; i <= 2; ++i) group.net[i].boot();
+  group.call("somebody", calls[1]);
+  group.run(1s);
+  EXPECT_EQ(calls[1].outcome, Errc::ok);
+}
+
+TEST(GroupRpc, ends_by_its_bound_with_what_has_come) {
+  Several group(2, [] {
+    std::vector<Part> parts = call_of(all_accept_kind)();
+    parts.push_back(part(bounded_kind(), {{"limit", "1s"}}));
+    return parts;
+  });
+  group.servers[1]->keeps = true;
+  GroupCall one;
+  group.call("slow", one);
+  group.run(2s);
+  EXPECT_EQ(one.outcome, Errc::call_aborted);
+  EXPECT_EQ(one.said, (std::map<std::string, std::string>{{"10.0.0.3", "10.0.0.3: slow"}}));
+  EXPECT_EQ(group.state(0), 0U);
+  group.answer(1);
+  group.run();
+  EXPECT_EQ(one.completions, 1);
+  EXPECT_EQ(group.layers[0]->bag().count(), 0U);
+}
+
+PartsOf push_of(MicroKind (*accept)()) {
+  return [accept] {
+    return std::vector<Part>{part(grpc_kind()), part(async_kind()), part(accept()),
+                             part(bounded_kind(), {{"limit", "1s"}})};
+  };
+}
+
+TEST(GroupRpc, in_push_style_replies_come_up_through_who_has_sent_them) {
+  for (const auto& [accept, replies] :
+       {AcceptBy{one_accept_kind, 1}, AcceptBy{majority_kind, 2}, AcceptBy{all_accept_kind, 3}}) {
+    Several group(3, push_of(accept));
+    EXPECT_EQ(group.push("push"), Errc::ok);
+    GroupCall no;
+    group.call("no call", no);
+    EXPECT_EQ(no.outcome, Errc::not_supported);
+    group.run();
+    EXPECT_EQ(group.client->received.size(), replies);
+    for (std::size_t i = 0; i < group.client->received.size(); ++i)
+      EXPECT_EQ(group.client->received[i], to_string(group.client->from[i]) + ": push");
+    EXPECT_EQ(group.servers[1]->pushed, Errc::ok);
+    EXPECT_EQ(group.servers[1]->pushed_again, Errc::not_supported);
+    EXPECT_TRUE(group.client->failed.empty());
+    for (std::size_t i = 0; i <= 3; ++i) {
+      EXPECT_EQ(group.state(i), 0U);
+      EXPECT_EQ(group.layers[i]->events().timers(), i == 0 ? 1U : 0U);  // its bound, which will find nothing
+    }
+  }
+}
+
+TEST(GroupRpc, in_push_style_who_pushes_is_told_that_no_reply_comes) {
+  Several group(2, push_of(all_accept_kind));
+  group.net[2].crash();
+  EXPECT_EQ(group.push("push"), Errc::ok);
+  group.run(2s);
+  EXPECT_EQ(group.client->failed, std::vector<Errc>{Errc::call_aborted});
+  EXPECT_TRUE(group.client->received.empty());
+  EXPECT_EQ(group.layers[0]->bag().count(), 0U);
+}
+
+TEST(GroupRpc, a_group_that_is_not_known_is_not_opened) {
+  Several group(2, call_of(one_accept_kind));
+  const Shepherd inside(group.net[0].monitor());
+  ParticipantSet participants = Several::to_group();
+  ++participants.remote.host.value;
+  const auto none = group.layers[0]->open(*group.client, participants);
+  EXPECT_EQ(none.code(), Errc::host_unreachable);
+  EXPECT_NE(none.error().text.find("knows nobody in the group 239.0.0.2"), std::string::npos) << none.error().text;
+}
+
+TEST(GroupRpc, a_session_says_what_all_members_can_take) {
+  Several group(2, call_of(one_accept_kind));
+  const Shepherd inside(group.net[0].monitor());
+  ParticipantSet one = group.net.to(1);
+  const SessionRef single = *group.layers[0]->open(*group.client, one);
+  control::MaximumMessage of_group;
+  control::MaximumMessage of_one;
+  EXPECT_EQ(control::ask(*group.session, of_group), Errc::ok);
+  EXPECT_EQ(control::ask(*single, of_one), Errc::ok);
+  EXPECT_EQ(of_group.size, of_one.size);
+  control::Authenticated who;
+  EXPECT_EQ(control::ask(*group.session, who), Errc::ok);
+  EXPECT_FALSE(who.authenticated);
+  control::RoundTrip trip;
+  EXPECT_EQ(control::ask(*group.session, trip), Errc::not_supported);
+  control::FreedByCancel freed;
+  EXPECT_EQ(control::ask(*group.session, freed), Errc::ok);
+  control::PeerHost peer;
+  EXPECT_EQ(control::ask(*group.session, peer), Errc::ok);
+  EXPECT_EQ(peer.host, kGroup);
+}
+
+TEST(GroupRpc, select_takes_its_header_off_every_reply) {
+  Several group(3, reliable(all_accept_kind));
+  const auto select = [&](std::size_t host) {
+    std::shared_ptr<Protocol> made = make_select(group.net[host].host(), "select", *group.layers[host], {});
+    Protocol& protocol = *made;
+    group.net[host].own(std::move(made));
+    return &protocol;
+  };
+  for (std::size_t i = 1; i <= 3; ++i) {
+    Protocol* const server = select(i);
+    ParticipantSet command;
+    command.local.command = i < 3 ? 7 : 8;
+    const Shepherd inside(group.net[i].monitor());
+    EXPECT_TRUE(server->open_enable(*group.servers[i], command));
+  }
+  GroupCall one;
+  {
+    Protocol* const client = select(0);
+    const Shepherd inside(group.net[0].monitor());
+    ParticipantSet participants = Several::to_group();
+    participants.remote.command = 7;
+    const SessionRef session = *client->open(*group.client, participants);
+    session->call(group.net.message(0, "seven"), one, {});
+    group.session = session;
+  }
+  group.run(1s);
+  EXPECT_EQ(one.completions, 1);
+  EXPECT_EQ(one.said, (std::map<std::string, std::string>{{"10.0.0.2", "10.0.0.2: seven"},
+                                                          {"10.0.0.3", "10.0.0.3: seven"},
+                                                          {"10.0.0.4", failure(Errc::bad_procedure)}}));
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,163 @@
+// Tests of group RPC in a few lines: a client, and a group of servers that may crash and boot.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "netrpc/composite/composite.h"
+#include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/test/two.h"
+
+namespace lrpc::netrpc::composite {
+
+inline constexpr HostAddress kGroup{0xef000001};  // 239.0.0.1
+
+/// Answers "host: request"; keeps requests, if it is told to.
+class Server final : public Protocol {
+ public:
+  explicit Server(Host& host) : Protocol(host, "server") {}
+  [[nodiscard]] Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override {
+    return Errc::ok;
+  }
+  void call_demux(Session& lower, Message request) noexcept override {
+    if (!notes) return lower.reply(std::move(request));
+    executed.push_back(text_of(request));
+    if (keeps) {
+      kept.emplace_back(&lower);
+    } else {
+      lower.reply(answer(executed.back()));
+    }
+  }
+  void demux(Session& lower, Message request) noexcept override {
+    executed.push_back(text_of(request));
+    pushed = lower.push(answer(executed.back()));
+    pushed_again = lower.push(answer("again"));
+  }
+  [[nodiscard]] Message answer(const std::string& text) {
+    const std::string whole = to_string(host().address()) + ": " + text;
+    return Message::copy_of(host().pool(), std::as_bytes(std::span(whole)));
+  }
+  std::vector<std::string> executed;
+  bool notes = true;
+  bool keeps = false;
+  std::vector<SessionRef> kept;
+  Errc pushed = Errc::ok;
+  Errc pushed_again = Errc::ok;
+};
+
+/// Counts what a push has failed with.
+class Client final : public Protocol {
+ public:
+  explicit Client(Host& host) : Protocol(host, "client") {}
+  [[nodiscard]] Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override {
+    return Errc::ok;
+  }
+  void demux(Session& lower, Message reply) noexcept override {
+    from.push_back(lower.peer());
+    received.push_back(text_of(reply));
+  }
+  [[nodiscard]] Errc control(control::Request& request) noexcept override {
+    if (auto* const one = std::get_if<control::PushFailed>(&request)) {
+      failed.push_back(one->reason);
+      return Errc::ok;
+    }
+    return Protocol::control(request);
+  }
+  std::vector<HostAddress> from;
+  std::vector<std::string> received;
+  std::vector<Errc> failed;
+};
+
+inline std::string failure(Errc why) { return std::string(describe(why)); }
+
+class GroupCall final : public Transaction {
+ public:
+  void completed(Errc errc, Message answer) noexcept override {
+    ++completions;
+    outcome = errc;
+    reply = text_of(answer);
+  }
+  void collated(HostAddress member, Errc errc, Message answer) noexcept override {
+    EXPECT_EQ(completions, 0);
+    EXPECT_TRUE(said.emplace(to_string(member), errc == Errc::ok ? text_of(answer) : failure(errc)).second);
+  }
+  [[nodiscard]] bool done() const noexcept { return completions > 0; }
+  int completions = 0;
+  Errc outcome = Errc::ok;
+  std::string reply;
+  std::map<std::string, std::string> said;
+};
+
+using PartsOf = std::function<std::vector<Part>()>;
+
+/// A client, 10.0.0.1, and as many servers as one likes. Servers that have crashed may boot.
+struct Several {
+  Several(std::size_t count, PartsOf parts, SimOptions options = {}, std::size_t handler_threads = 0)
+      : net(count + 1, 1, options), parts_of(std::move(parts)), threads(handler_threads) {
+    layers.resize(count + 1);
+    servers.resize(count + 1);
+    for (std::size_t i = 1; i <= count; ++i) net[i].on_boot([this, i](SimHost& host) { boot(i, host); });
+    compose(0, net[0]);
+    client = &net[0].add<Client>();
+    std::vector<HostAddress> members;
+    for (std::size_t i = 1; i <= count; ++i) members.push_back(net.address(i));
+    const Shepherd inside(net[0].monitor());
+    EXPECT_TRUE(net[0].host().groups().set(kGroup, members));
+    session = *layers[0]->open(*client, to_group());
+  }
+  ~Several() {
+    session = {};
+    for (std::size_t i = 1; i < servers.size(); ++i)
+      if (net[i].up()) servers[i]->kept.clear();
+  }
+  void compose(std::size_t at, SimHost& host) {
+    auto made = Framework::make(host.host(), "cp", host.ip(), parts_of(), threads);
+    ASSERT_TRUE(made) << made.error().message();
+    layers[at] = made->get();
+    host.own(*std::move(made));
+  }
+  void boot(std::size_t at, SimHost& host) {
+    compose(at, host);
+    servers[at] = &host.add<Server>();
+    EXPECT_TRUE(layers[at]->open_enable(*servers[at], SimHosts::anyone()));
+  }
+  [[nodiscard]] static ParticipantSet to_group() {
+    ParticipantSet participants = SimHosts::anyone();
+    participants.remote.host = kGroup;
+    return participants;
+  }
+  void call(std::string_view text, GroupCall& one, Duration timeout = {}) {
+    const Shepherd inside(net[0].monitor());
+    session->call(net.message(0, text), one, timeout);
+  }
+  Errc push(std::string_view text) {
+    const Shepherd inside(net[0].monitor());
+    return session->push(net.message(0, text));
+  }
+  void run(Duration how_long = std::chrono::milliseconds(100)) { net.world.run_for(how_long); }
+  void answer(std::size_t server) {
+    const Shepherd inside(net[server].monitor());
+    for (const SessionRef& one : std::exchange(servers[server]->kept, {})) one->reply(servers[server]->answer("late"));
+  }
+  [[nodiscard]] std::size_t state(std::size_t host) {
+    const Shepherd inside(net[host].monitor());
+    control::Request request = control::Statistics{};
+    EXPECT_EQ(layers[host]->control(request), Errc::ok);
+    return std::get<control::Statistics>(request).state;
+  }
+
+  SimHosts net;
+  const PartsOf parts_of;
+  const std::size_t threads;
+  std::vector<Framework*> layers;
+  std::vector<Server*> servers;
+  Client* client = nullptr;
+  SessionRef session;
+};
+
+}  // namespace lrpc::netrpc::composite
