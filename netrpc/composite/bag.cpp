@@ -131,6 +131,14 @@ SendBit Bag::add_send_bit() noexcept {
   return {next};
 }
 
+SendBit Bag::add_last_send_bit(std::function<void(const ItemRef&)> asked) {
+  if (last_ != 0) return {};
+  ask_last_ = std::move(asked);
+  const SendBit bit = add_send_bit();
+  last_ = bit.mask;
+  return bit;
+}
+
 ItemRef Bag::new_item(const SessionRef& session, Direction direction, Message&& message) noexcept {
   return ItemRef(items_.make(*this, session, direction, std::move(message), needed_));
 }
@@ -165,6 +173,7 @@ void Bag::set_send_bit(SendBit bit, const ItemRef& item) noexcept {
 }
 
 void Bag::leave_if_ready(const ItemRef& item) noexcept {
+  if (item->missing_ == last_ && last_ != 0 && item->state_ == Item::State::inserted) return ask_last_(item);
   if (item->missing_ != 0 || item->state_ != Item::State::inserted) return;
   item->state_ = Item::State::ready;
   events_.raise(ready_, Raise::synchronous, item);

@@ -69,6 +69,8 @@ class Item {
   [[nodiscard]] CallId call() const noexcept { return call_; }
   /// Down: the reply to this request. Null: it is none.
   [[nodiscard]] const ItemRef& answers() const noexcept { return answers_; }
+  /// Of a request: nobody waits for its answer (MicroParts::mark_orphan()).
+  [[nodiscard]] bool is_orphan() const noexcept { return orphan_; }
   /// It has come from above or below; else a micro-protocol has made it.
   [[nodiscard]] bool has_entered() const noexcept { return entered_; }
   [[nodiscard]] bool was_inserted() const noexcept { return state_ != State::outside; }
@@ -105,6 +107,7 @@ class Item {
   State state_ = State::outside;
   bool entered_ = false;
   bool request_ = false;  ///< Up: it leaves as a request.
+  bool orphan_ = false;
   CallId call_ = 0;
   ItemRef answers_;
   Errc outcome_ = Errc::ok;
@@ -244,6 +247,9 @@ class Bag {
 
   /// A bit that each message needs from now on. Nothing: 63 are given out already.
   [[nodiscard]] SendBit add_send_bit() noexcept;
+  /// The same for one who has the last word: `asked` is called when all other bits of a message are set. Nothing: there
+  /// is such a bit already.
+  [[nodiscard]] SendBit add_last_send_bit(std::function<void(const ItemRef&)> asked);
 
   /// newItem. Null, which the others take and do nothing with: there is no memory.
   [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept;
@@ -299,6 +305,8 @@ class Bag {
   Visiting* visiting_ = nullptr;
   std::size_t count_ = 0;
   std::uint64_t needed_ = kInsertion;
+  std::uint64_t last_ = 0;
+  std::function<void(const ItemRef&)> ask_last_;
 };
 
 }  // namespace lrpc::netrpc::composite

@@ -24,7 +24,13 @@ Errc RequestSession::push(Message message) noexcept {
   return framework_.reply(std::exchange(request_, {}), std::move(message));
 }
 
-Errc RequestSession::control(control::Request& request) noexcept { return lower_->control(request); }
+Errc RequestSession::control(control::Request& request) noexcept {
+  if (auto* const ask = std::get_if<control::Wanted>(&request)) {
+    ask->wanted = request_ && !request_->is_orphan();
+    return Errc::ok;
+  }
+  return lower_->control(request);
+}
 
 // ---- the client's side ----
 
@@ -66,9 +72,8 @@ Calls::Call Calls::take(CallId call) noexcept {
 void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
   const Call ended = take(call);
   if (!ended.session) return;
-  if (ended.user != nullptr && collate) collate(call, *ended.user, reply);
-  events_.raise(ended_, Raise::asynchronous, call);
   if (ended.user != nullptr) {
+    if (collate) collate(call, *ended.user, reply);
     const Events::Outside outside(events_);
     ended.user->completed(outcome, std::move(reply));
   } else if (outcome != Errc::ok) {
@@ -76,6 +81,7 @@ void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
     control::Request failed = control::PushFailed{ended.session->peer(), outcome};
     (void)ended.session->high().control(failed);
   }
+  events_.raise(ended_, Raise::asynchronous, call);  // last: who hears of it may end others, which come later
 }
 
 void Calls::drop(CallId call) noexcept {

@@ -38,6 +38,7 @@ class Calls {
   /// Begins one; `user` null: of a message that was pushed. `timeout`: after which it ends with call_aborted; zero:
   /// never. 0: there is no memory.
   [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
+  [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve({call}) != nullptr; }
   /// No effect if it has ended. The user is told, and may begin the next; who has pushed is told of a failure alone.
   void end(CallId call, Errc outcome, Message reply) noexcept;
   /// Nobody is told.

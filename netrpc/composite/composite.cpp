@@ -70,6 +70,7 @@ CallStyle MicroParts::style() const noexcept { return framework_.style(); }
 void MicroParts::end_call(CallId call, Errc outcome, Message reply) noexcept {
   framework_.calls_.end(call, outcome, std::move(reply));
 }
+bool MicroParts::is_open(CallId call) noexcept { return framework_.calls_.has(call); }
 void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(tell); }
 
 GroupSession* MicroParts::group_of(const Entering& entering) noexcept {
@@ -92,6 +93,13 @@ bool MicroParts::may(const std::vector<std::string_view>& declared, std::string_
 SendBit MicroParts::send_bit() {
   const SendBit bit = bag().add_send_bit();
   if (bit.mask == 0) fail("more than 63 micro-protocols have a say in when messages leave");
+  return bit;
+}
+
+SendBit MicroParts::last_send_bit(std::function<void(const ItemRef&)> asked) {
+  const SendBit bit = bag().add_last_send_bit(std::move(asked));
+  if (bit.mask == 0)
+    fail("another micro-protocol has the last word, or more than 63 have a say in when messages leave");
   return bit;
 }
 

@@ -177,6 +177,9 @@ class MicroParts {
   }
   /// From now on no message leaves before this micro-protocol has set the bit.
   [[nodiscard]] SendBit send_bit();
+  /// The same for one who has to know that nobody else holds the message up: `asked` is called when all other bits are
+  /// set, and sets this one, now or later. One in a composition may.
+  [[nodiscard]] SendBit last_send_bit(std::function<void(const ItemRef&)> asked);
   /// Runs `look` when all micro-protocols have been made: for what others declare.
   void later(std::function<void(MicroParts&)> look);
   /// In later(): another one's attribute.
@@ -203,8 +206,11 @@ class MicroParts {
   [[nodiscard]] CallStyle style() const noexcept;
   /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers().
   void mark_request(const ItemRef& item) noexcept { item->request_ = true; }
+  /// Nobody waits for the answer to this request any more: control::Wanted tells the protocol above.
+  static void mark_orphan(const ItemRef& item) noexcept { item->orphan_ = true; }
   /// In push style: a message that goes up is a reply of this call, which ends with the first one that does.
   void mark_reply(const ItemRef& item, CallId call) noexcept { item->call_ = call; }
+  [[nodiscard]] bool is_open(CallId call) noexcept;  ///< It has not ended.
   /// Ends a call, if it has not ended. Its caller is told `outcome`, and if that is ok the reply.
   void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
   /// What the members of a group have answered, to be told just before the call's end (Transaction::collated()).

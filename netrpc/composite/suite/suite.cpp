@@ -8,8 +8,10 @@ std::vector<MicroKind> datagram_kinds() {
 
 std::vector<MicroKind> suite_kinds() {
   std::vector<MicroKind> kinds = datagram_kinds();
-  for (MicroKind& kind : std::vector{grpc_kind(), sync_kind(), async_kind(), one_accept_kind(), all_accept_kind(),
-                                     majority_kind(), bounded_kind(), unbounded_kind()})
+  for (MicroKind& kind :
+       std::vector{grpc_kind(), sync_kind(), async_kind(), one_accept_kind(), all_accept_kind(), majority_kind(),
+                   bounded_kind(), unbounded_kind(), still_working_kind(), reply_order_kind(),
+                   avoid_interference_kind(), terminate_orphans_kind(), atomic_kind()})
     kinds.push_back(std::move(kind));
   return kinds;
 }

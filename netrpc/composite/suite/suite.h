@@ -38,6 +38,11 @@ struct Tally {
 inline constexpr EventName<CallId, Tally> kMemberHeard{"Member_Heard"};
 /// Of who decides when enough members have answered: the call ends, with the first reply or as a failure.
 inline constexpr EventName<CallId, Errc> kCallDecided{"Call_Decided"};
+/// STILL_WORKING's: nothing has been heard of a call from the server that this session leads to.
+inline constexpr EventName<CallId, const Session*> kServerSilent{"Server_Silent"};
+/// REPLY_ORDER's: whether a call that has been decided may end; if not, when it may.
+inline constexpr ProcedureName<bool(CallId)> kMayEnd{"May_End"};
+inline constexpr EventName<CallId> kCallMayEnd{"Call_May_End"};
 /// GRPC's public attribute, of each message: what it is.
 enum class CallType : std::uint8_t { none, request, reply };
 inline constexpr const char* kCallType = "type";
@@ -86,6 +91,11 @@ class Numbers {
 [[nodiscard]] MicroKind majority_kind();
 [[nodiscard]] MicroKind bounded_kind();
 [[nodiscard]] MicroKind unbounded_kind();
+[[nodiscard]] MicroKind still_working_kind();
+[[nodiscard]] MicroKind reply_order_kind();
+[[nodiscard]] MicroKind avoid_interference_kind();
+[[nodiscard]] MicroKind terminate_orphans_kind();
+[[nodiscard]] MicroKind atomic_kind();
 /// Those that have nothing to do with calls; all of these.
 [[nodiscard]] std::vector<MicroKind> datagram_kinds();
 [[nodiscard]] std::vector<MicroKind> suite_kinds();

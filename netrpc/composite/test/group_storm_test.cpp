@@ -27,6 +27,10 @@ struct Drawn {
   bool fifo = false;
   bool ack = false;
   bool membership = false;
+  bool still_working = false;
+  bool reply_order = false;
+  int orphans = 0;  ///< No policy, AVOID_INTERFERENCE, TERMINATE_ORPHANS.
+  bool atomic = false;
   bool crashes = false;
 
   explicit Drawn(std::mt19937_64& random) {
@@ -39,6 +43,10 @@ struct Drawn {
     fifo = number && coin();
     ack = number && coin();
     membership = ack && coin();
+    still_working = coin();
+    reply_order = coin();
+    orphans = static_cast<int>(random() % 3);
+    atomic = coin();
     crashes = coin();
   }
   [[nodiscard]] std::vector<Part> parts() const {
@@ -51,6 +59,11 @@ struct Drawn {
     if (unique) all.push_back(part(unique_kind()));
     if (fifo) all.push_back(part(fifo_kind(), {{"patience", ack ? "30s" : "50ms"}}));
     if (ack) all.push_back(part(ack_kind(), {{"tries", "50"}}));
+    if (still_working) all.push_back(part(still_working_kind()));
+    if (reply_order) all.push_back(part(reply_order_kind()));
+    if (orphans == 1) all.push_back(part(avoid_interference_kind()));
+    if (orphans == 2) all.push_back(part(terminate_orphans_kind()));
+    if (atomic) all.push_back(part(atomic_kind()));
     if (membership) all.push_back(part(membership_kind()));
     return all;
   }
@@ -133,11 +146,13 @@ class Storm {
       }
     }
     int succeeded = 0;
+    std::vector<int> order;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const GroupCall& one = calls_[i];
       EXPECT_EQ(one.completions, 1) << i;
       if (one.outcome != Errc::ok) continue;
       ++succeeded;
+      order.push_back(one.when);
       EXPECT_TRUE(one.reply.ends_with(": " + std::to_string(i)));
       std::size_t answers = 0;
       for (const auto& [member, said] : one.said) answers += said == member + ": " + std::to_string(i) ? 1U : 0U;
@@ -147,6 +162,9 @@ class Storm {
         EXPECT_EQ(one.said.size(), drawn_.members);
       }
       EXPECT_GE(executed[std::to_string(i)], static_cast<int>(answers));
+    }
+    if (drawn_.reply_order) {
+      EXPECT_TRUE(std::ranges::is_sorted(order));
     }
     // Nothing that comes twice.
     std::map<std::pair<std::string, std::uint32_t>, int> replies;

@@ -38,6 +38,15 @@ class Server final : public Protocol {
     pushed = lower.push(answer(executed.back()));
     pushed_again = lower.push(answer("again"));
   }
+  [[nodiscard]] Errc control(control::Request& request) noexcept override {
+    if (std::holds_alternative<control::Commit>(request)) {
+      if (commits) ++committed;
+      return commits ? Errc::ok : Errc::system_error;
+    }
+    if (!std::holds_alternative<control::Rollback>(request)) return Protocol::control(request);
+    ++rolled_back;
+    return Errc::ok;
+  }
   [[nodiscard]] Message answer(const std::string& text) {
     const std::string whole = to_string(host().address()) + ": " + text;
     return Message::copy_of(host().pool(), std::as_bytes(std::span(whole)));
@@ -46,6 +55,9 @@ class Server final : public Protocol {
   bool notes = true;
   bool keeps = false;
   std::vector<SessionRef> kept;
+  bool commits = true;
+  int committed = 0;
+  int rolled_back = 0;
   Errc pushed = Errc::ok;
   Errc pushed_again = Errc::ok;
 };
@@ -81,6 +93,8 @@ class GroupCall final : public Transaction {
     ++completions;
     outcome = errc;
     reply = text_of(answer);
+    static int ends = 0;
+    when = ++ends;
   }
   void collated(HostAddress member, Errc errc, Message answer) noexcept override {
     EXPECT_EQ(completions, 0);
@@ -88,6 +102,7 @@ class GroupCall final : public Transaction {
   }
   [[nodiscard]] bool done() const noexcept { return completions > 0; }
   int completions = 0;
+  int when = 0;  ///< One that ends later has a higher number.
   Errc outcome = Errc::ok;
   std::string reply;
   std::map<std::string, std::string> said;
@@ -102,13 +117,7 @@ struct Several {
     layers.resize(count + 1);
     servers.resize(count + 1);
     for (std::size_t i = 1; i <= count; ++i) net[i].on_boot([this, i](SimHost& host) { boot(i, host); });
-    compose(0, net[0]);
-    client = &net[0].add<Client>();
-    std::vector<HostAddress> members;
-    for (std::size_t i = 1; i <= count; ++i) members.push_back(net.address(i));
-    const Shepherd inside(net[0].monitor());
-    EXPECT_TRUE(net[0].host().groups().set(kGroup, members));
-    session = *layers[0]->open(*client, to_group());
+    net[0].on_boot([this](SimHost& host) { boot_client(host); });
   }
   ~Several() {
     session = {};
@@ -125,6 +134,20 @@ struct Several {
     compose(at, host);
     servers[at] = &host.add<Server>();
     EXPECT_TRUE(layers[at]->open_enable(*servers[at], SimHosts::anyone()));
+  }
+  void boot_client(SimHost& host) {
+    compose(0, host);
+    client = &host.add<Client>();
+    std::vector<HostAddress> members;
+    for (std::size_t i = 1; i < servers.size(); ++i) members.push_back(net.address(i));
+    EXPECT_TRUE(host.host().groups().set(kGroup, members));
+    session = *layers[0]->open(*client, to_group());
+  }
+  /// The client crashes, and begins again.
+  void next_life() {
+    session = {};
+    net[0].crash();
+    net[0].boot();
   }
   [[nodiscard]] static ParticipantSet to_group() {
     ParticipantSet participants = SimHosts::anyone();
@@ -144,12 +167,18 @@ struct Several {
     const Shepherd inside(net[server].monitor());
     for (const SessionRef& one : std::exchange(servers[server]->kept, {})) one->reply(servers[server]->answer("late"));
   }
-  [[nodiscard]] std::size_t state(std::size_t host) {
+  /// Without an answer. Then others may begin.
+  void let_go(std::size_t server) {
+    const Shepherd inside(net[server].monitor());
+    std::exchange(servers[server]->kept, {}).clear();
+  }
+  [[nodiscard]] control::Statistics statistics(std::size_t host) {
     const Shepherd inside(net[host].monitor());
     control::Request request = control::Statistics{};
     EXPECT_EQ(layers[host]->control(request), Errc::ok);
-    return std::get<control::Statistics>(request).state;
+    return std::get<control::Statistics>(request);
   }
+  [[nodiscard]] std::size_t state(std::size_t host) { return statistics(host).state; }
 
   SimHosts net;
   const PartsOf parts_of;

@@ -107,6 +107,17 @@ struct Refuse {
   Errc reason = Errc::bad_procedure;
   std::uint32_t detail = 0;
 };
+/// To a server's session: does anybody still wait for the answer? False once its client has failed or has begun again,
+/// as far as that is known. Sessions that never know do not know this request.
+struct Wanted {
+  bool wanted = true;
+};
+/// To the protocol above, at a server whose requests are executed atomically, one at a time: it has answered one. Errc::ok:
+/// all that this request has changed is permanent from now on, also after a crash. Else, and until this has returned,
+/// nothing of it is, and its client is told nothing.
+struct Commit {};
+/// The same, when it has let go of one without an answer: nothing of it is to remain.
+struct Rollback {};
 /// To a server's session: as whom the client presents itself (AUTH_SYS). Nothing proves it.
 struct ClaimedUser {
   std::uint32_t uid = 0;
@@ -124,8 +135,9 @@ struct RereadKeys {
   std::size_t keys = 0;  ///< How many there are now.
 };
 
-using Request = std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve,
-                             ResolveReverse, SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated,
-                             SharesKey, RereadKeys, Refuse, ClaimedUser, FreedByCancel, Connection, PushFailed>;
+using Request =
+    std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve, ResolveReverse,
+                 SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, SharesKey, RereadKeys, Refuse,
+                 ClaimedUser, FreedByCancel, Connection, PushFailed, Wanted, Commit, Rollback>;
 
 }  // namespace lrpc::netrpc::control

@@ -1,0 +1,101 @@
+// ATOMIC: requests are executed one at a time, each entirely or not at all (§4.2: atomic execution).
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+
+namespace lrpc::netrpc::composite {
+
+namespace {
+
+class Atomic final : public MicroProtocol {
+ public:
+  explicit Atomic(MicroParts& parts)
+      : parts_(parts),
+        bit_(parts.last_send_bit([this](const ItemRef& item) { asked(item); })),
+        hold_(std::clamp<std::uint64_t>(parts.options.number("hold", 1024), 1, 65536)) {
+    waiting_.reserve(hold_);
+    parts_.handle(kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); });
+    parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
+    parts_.handle(
+        kMessageDeletedFromBag, [this](const ItemRef& item) { ended(item); },
+        [](const ItemRef& item) { return item->direction == Direction::up && !item->has_left(); });
+    parts_.later([this](MicroParts& all) { type_.emplace(all.public_attribute<CallType>(kCallType)); });
+  }
+
+ private:
+  struct Request {
+    ItemRef item;
+    bool asked = false;  ///< Nobody else holds it up.
+  };
+
+  void inserted(const ItemRef& item) noexcept {
+    if (!item->in_bag()) return;
+    if (item->answers() && item->answers() == running_ && !commit(item)) parts_.bag().erase(item);
+    if (item->direction == Direction::down || (*type_)(*item) != CallType::request) return;
+    if (waiting_.size() >= hold_) return parts_.bag().erase(item, Errc::limit_reached);
+    waiting_.push_back({item});  // has its memory from the beginning
+  }
+
+  void asked(const ItemRef& item) noexcept {
+    const auto known = std::ranges::find(waiting_, item, &Request::item);
+    if (known == waiting_.end()) return parts_.bag().set_send_bit(bit_, item);
+    known->asked = true;
+    next();
+  }
+
+  /// The protocol above has executed the running request. Its reply leaves only when that holds for good.
+  [[nodiscard]] bool commit(const ItemRef& reply) noexcept {
+    settled_ = true;
+    control::Request done = control::Commit{};
+    return reply->session()->high().control(done) == Errc::ok;
+  }
+
+  void ended(const ItemRef& item) noexcept {
+    if (item != running_) {
+      std::erase_if(waiting_, [&](const Request& one) { return one.item == item; });
+      return;
+    }
+    const ItemRef gone = std::exchange(running_, {});
+    if (!std::exchange(settled_, false) && gone->has_left()) {  // let go of without an answer
+      control::Request undone = control::Rollback{};
+      (void)gone->session()->high().control(undone);
+    }
+    next();
+  }
+
+  void next() noexcept {
+    if (running_) return;
+    const auto first = std::ranges::find(waiting_, true, &Request::asked);
+    if (first == waiting_.end()) return;
+    running_ = std::move(first->item);
+    waiting_.erase(first);
+    settled_ = false;
+    parts_.bag().set_send_bit(bit_, ItemRef(running_));
+  }
+
+  MicroParts parts_;
+  const SendBit bit_;
+  const std::size_t hold_;
+  std::optional<PublicAttribute<CallType>> type_;
+  ItemRef running_;
+  bool settled_ = false;  ///< What the running one has done is permanent, or was refused.
+  std::vector<Request> waiting_;
+};
+
+}  // namespace
+
+MicroKind atomic_kind() {
+  MicroKind kind;
+  kind.name = "ATOMIC";
+  kind.summary = "requests one at a time, each entirely or not at all";
+  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kRequestEnded.name};
+  kind.needs = {{"GRPC"}};
+  kind.options = {{"hold", OptionType::number, "how many requests wait, at most 65536; 1024"}};
+  kind.make = make_micro<Atomic>;
+  return kind;
+}
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,70 @@
+// REPLY_ORDER: calls end in the order in which they have begun (§4.2: reply ordering).
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+
+namespace lrpc::netrpc::composite {
+
+namespace {
+
+class ReplyOrder final : public MicroProtocol {
+ public:
+  explicit ReplyOrder(MicroParts& parts) : parts_(parts), may_end_(parts.exported(kCallMayEnd)) {
+    parts_.handle(kCallBegun, [this](CallId call, const Session* session) { begun(call, session); });
+    parts_.handle(kCallEnded, [this](CallId call) { ended(call); });
+    parts_.exported_procedure(kMayEnd, [this](CallId call) { return may_end(call); });
+  }
+
+ private:
+  struct Begun {
+    CallId call;
+    const Session* session;  ///< Lives as long as one of its calls.
+    bool decided = false;
+  };
+
+  void begun(CallId call, const Session* session) noexcept {
+    try {
+      begun_.push_back({call, session});
+    } catch (const std::bad_alloc&) {
+      parts_.end_call(call, Errc::limit_reached);
+    }
+  }
+
+  [[nodiscard]] bool may_end(CallId call) noexcept {
+    const auto known = std::ranges::find(begun_, call, &Begun::call);
+    if (known == begun_.end()) return true;
+    known->decided = true;
+    return std::ranges::find(begun_.begin(), known, known->session, &Begun::session) == known;
+  }
+
+  /// A failure does not wait, and nobody waits for it any more.
+  void ended(CallId call) noexcept {
+    const auto known = std::ranges::find(begun_, call, &Begun::call);
+    if (known == begun_.end()) return;
+    const Session* const session = known->session;
+    const auto behind = begun_.erase(known);
+    const auto next = std::ranges::find(begun_, session, &Begun::session);
+    if (next != begun_.end() && next >= behind && next->decided)
+      parts_.events().raise(*may_end_, Raise::asynchronous, next->call);
+  }
+
+  MicroParts parts_;
+  const Raisable<CallId>* const may_end_;
+  std::vector<Begun> begun_;  ///< In that order.
+};
+
+}  // namespace
+
+MicroKind reply_order_kind() {
+  MicroKind kind;
+  kind.name = "REPLY_ORDER";
+  kind.summary = "calls end in the order in which they have begun";
+  kind.exports = {kCallMayEnd.name, kMayEnd.name};
+  kind.imports = {kCallBegun.name, kCallEnded.name};
+  kind.make = make_micro<ReplyOrder>;
+  return kind;
+}
+
+}  // namespace lrpc::netrpc::composite

@@ -1,0 +1,135 @@
+// STILL_WORKING: servers say which requests they are at work on; who does not has failed (§3.5: ACK's "still working").
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "netrpc/composite/suite/suite.h"
+
+namespace lrpc::netrpc::composite {
+
+namespace {
+
+constexpr EventName<> kTick{"Tick"};
+
+class StillWorking final : public MicroProtocol {
+ public:
+  explicit StillWorking(MicroParts& parts)
+      : parts_(parts),
+        interval_(std::clamp<Duration>(parts.options.duration("interval", std::chrono::seconds(1)),
+                                       std::chrono::milliseconds(1), std::chrono::hours(1))),
+        silences_(std::max<std::uint64_t>(1, parts.options.number("silences", 4))),
+        call_(parts.attribute<CallId>("call", Visibility::of_owner, InHeader::yes)),
+        tick_(parts.own(kTick, [this] { ticked(); })),
+        silent_(parts.exported(kServerSilent)) {
+    parts_.later([this](MicroParts& all) { handle(all); });
+  }
+
+ private:
+  /// A request whose reply has not come.
+  struct Watched {
+    CallId call;
+    const Session* session;  ///< Lives as long as its call.
+    std::uint64_t silences = 0;
+  };
+
+  void handle(MicroParts& all) {
+    const auto type = all.public_attribute<CallType>(kCallType);
+    const auto is = [type](Direction way, CallType what) {
+      return [=](const ItemRef& item) { return item->direction == way && type(*item) == what; };
+    };
+    // The client's side. What is still worked on has the name of its call, and is no reply.
+    all.handle(
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { watch(*item); }, is(Direction::down, CallType::request));
+    all.handle(
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { heard(item); },
+        [this, none = is(Direction::up, CallType::none)](const ItemRef& item) {
+          return none(item) && call_(*item) != 0;
+        });
+    all.handle(kCallEnded,
+               [this](CallId call) { std::erase_if(watched_, [&](const Watched& one) { return one.call == call; }); });
+    // The server's side.
+    const auto no_longer = [this](const ItemRef& item) { std::erase(at_work_, item); };
+    all.handle(
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { works(item); }, is(Direction::up, CallType::request));
+    all.handle(kRequestEnded, no_longer);
+    all.handle(kMessageDeletedFromBag, no_longer,
+               [](const ItemRef& item) { return item->direction == Direction::up && !item->has_left(); });
+  }
+
+  void watch(Item& item) noexcept {
+    call_.set(item, item.call());
+    try {
+      watched_.push_back({item.call(), item.session().get()});
+    } catch (const std::bad_alloc&) {  // its call ends by its bound
+    }
+    tick();
+  }
+
+  void heard(const ItemRef& item) noexcept {
+    for (Watched& one : watched_)
+      if (one.call == call_(*item) && one.session == item->session().get()) one.silences = 0;
+    parts_.bag().erase(item);
+  }
+
+  void works(const ItemRef& item) noexcept {
+    if (!item->in_bag()) return;
+    try {
+      at_work_.push_back(item);
+    } catch (const std::bad_alloc&) {  // its client takes it for lost
+    }
+    tick();
+  }
+
+  /// Only while there is something to say or to hear.
+  void tick() noexcept {
+    if (timer_ == 0) timer_ = parts_.events().set_timer(*tick_, interval_, Repeat::once);
+  }
+
+  void ticked() noexcept {
+    timer_ = 0;
+    for (std::size_t i = 0; i < at_work_.size(); ++i) {
+      const ItemRef item =
+          parts_.bag().new_item(at_work_[i]->session(), Direction::down, Message(parts_.host().pool()));
+      if (!item) continue;
+      call_.set(*item, call_(*at_work_[i]));
+      parts_.bag().insert(item);
+    }
+    for (std::size_t i = 0; i < watched_.size();) {
+      if (++watched_[i].silences < silences_) {
+        ++i;
+        continue;
+      }
+      const Watched silent = watched_[i];
+      watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
+      parts_.events().raise(*silent_, Raise::asynchronous, silent.call, silent.session);
+    }
+    if (!watched_.empty() || !at_work_.empty()) tick();
+  }
+
+  MicroParts parts_;
+  const Duration interval_;
+  const std::uint64_t silences_;
+  Attribute<CallId> call_;
+  const Raisable<>* const tick_;
+  const Raisable<CallId, const Session*>* const silent_;
+  Events::TimerId timer_ = 0;
+  std::vector<Watched> watched_;
+  std::vector<ItemRef> at_work_;
+};
+
+}  // namespace
+
+MicroKind still_working_kind() {
+  MicroKind kind;
+  kind.name = "STILL_WORKING";
+  kind.summary = "tells calls that take long from those whose server has failed";
+  kind.exports = {kServerSilent.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kRequestEnded.name, kCallEnded.name};
+  kind.needs = {{"GRPC"}};
+  kind.options = {{"interval", OptionType::duration, "between two messages about a request; 1s"},
+                  {"silences", OptionType::number, "how many intervals without one until its server has failed; 4"}};
+  kind.make = make_micro<StillWorking>;
+  return kind;
+}
+
+}  // namespace lrpc::netrpc::composite

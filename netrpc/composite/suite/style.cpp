@@ -1,0 +1,31 @@
+// SYNC and ASYNC: what the protocols above do with a composite protocol that has GRPC (§4.2).
+#include "netrpc/composite/suite/suite.h"
+
+namespace lrpc::netrpc::composite {
+
+namespace {
+
+class Style final : public MicroProtocol {
+ public:
+  explicit Style(MicroParts& /*parts*/) noexcept {}
+};
+
+MicroKind style_kind(std::string name, std::string summary, CallStyle style, std::string_view other) {
+  MicroKind kind;
+  kind.name = std::move(name);
+  kind.summary = std::move(summary);
+  kind.style = style;
+  kind.needs = {{"GRPC"}};
+  kind.excludes = {other};
+  kind.make = make_micro<Style>;
+  return kind;
+}
+
+}  // namespace
+
+MicroKind sync_kind() { return style_kind("SYNC", "a call, which ends with a reply", CallStyle::call, "ASYNC"); }
+MicroKind async_kind() {
+  return style_kind("ASYNC", "a push, whose replies come up as messages", CallStyle::push, "SYNC");
+}
+
+}  // namespace lrpc::netrpc::composite

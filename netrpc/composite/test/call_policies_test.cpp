@@ -1,0 +1,244 @@
+// What becomes of calls that take long, of their order, and of requests whose client has crashed.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/composite/test/several.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+using namespace std::chrono_literals;
+
+PartsOf with(MicroKind (*kind)(), const std::vector<std::pair<std::string, std::string>>& options = {}) {
+  return [kind, options] {
+    return std::vector<Part>{part(grpc_kind()), part(sync_kind()), part(one_accept_kind()), part(kind(), options)};
+  };
+}
+
+TEST(CallPolicies, reply_order_ends_calls_in_the_order_of_their_beginning) {
+  Several one(1, with(reply_order_kind));
+  GroupCall calls[4];
+  one.servers[1]->keeps = true;
+  one.call("0", calls[0]);
+  one.call("1", calls[1], 1s);
+  one.run();
+  one.servers[1]->keeps = false;
+  one.call("2", calls[2]);
+  one.run();
+  one.call("3", calls[3], 500ms);
+  one.run();
+  for (const GroupCall& each : calls) EXPECT_FALSE(each.done());
+  one.run(500ms);
+  EXPECT_EQ(calls[3].outcome, Errc::call_aborted);  // a failure waits for nobody
+  one.answer(1);
+  one.run();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(calls[i].outcome, Errc::ok);
+  EXPECT_EQ(one.state(0), 0U);
+}
+
+TEST(CallPolicies, reply_order_does_not_wait_for_calls_that_have_failed) {
+  Several one(1, with(reply_order_kind));
+  GroupCall calls[3];
+  one.servers[1]->keeps = true;
+  one.call("0", calls[0], 1s);
+  one.call("1", calls[1]);
+  one.run();
+  one.servers[1]->keeps = false;
+  one.call("2", calls[2]);
+  one.run();
+  {
+    const Shepherd inside(one.net[0].monitor());
+    one.session->cancel(calls[1]);
+  }
+  one.run();
+  EXPECT_FALSE(calls[2].done());
+  one.run(1s);
+  EXPECT_EQ(calls[0].outcome, Errc::call_aborted);
+  EXPECT_EQ(calls[2].outcome, Errc::ok);
+}
+
+bool wanted(Session& request) {
+  control::Wanted asked;
+  EXPECT_EQ(control::ask(request, asked), Errc::ok);
+  return asked.wanted;
+}
+
+TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_first) {
+  Several one(1, with(avoid_interference_kind));
+  GroupCall calls[5];
+  one.servers[1]->keeps = true;
+  for (std::size_t i = 0; i < 2; ++i) one.call("before", calls[i]);
+  one.run();
+  EXPECT_EQ(one.servers[1]->executed.size(), 2U);  // those of one life do not wait for each other
+  one.next_life();
+  one.call("after", calls[2]);
+  one.run();
+  EXPECT_EQ(one.servers[1]->executed.size(), 2U);
+  EXPECT_TRUE(wanted(*one.servers[1]->kept.front()));
+  {
+    const Shepherd inside(one.net[1].monitor());
+    one.servers[1]->kept.front()->reply(one.servers[1]->answer("late"));
+    one.servers[1]->kept.erase(one.servers[1]->kept.begin());
+  }
+  one.run();
+  EXPECT_EQ(one.servers[1]->executed.size(), 2U);
+  one.next_life();  // what has not begun of the life before does not any more
+  one.call("at last", calls[3]);
+  one.run();
+  one.servers[1]->keeps = false;
+  one.let_go(1);
+  one.run();
+  EXPECT_EQ(one.servers[1]->executed, (std::vector<std::string>{"before", "before", "at last"}));
+  EXPECT_EQ(calls[3].outcome, Errc::ok);
+  EXPECT_TRUE(calls[3].done());
+  one.call("and on", calls[4]);
+  one.run();
+  EXPECT_TRUE(calls[4].done());
+  EXPECT_EQ(one.layers[1]->bag().count(), 0U);
+}
+
+TEST(CallPolicies, terminate_orphans_gives_up_the_requests_of_the_life_before) {
+  Several one(1, with(terminate_orphans_kind));
+  GroupCall calls[2];
+  one.servers[1]->keeps = true;
+  one.call("before", calls[0]);
+  one.run();
+  ASSERT_EQ(one.servers[1]->kept.size(), 1U);
+  EXPECT_TRUE(wanted(*one.servers[1]->kept.front()));
+  one.next_life();
+  one.servers[1]->keeps = false;
+  one.call("after", calls[1]);
+  one.run();
+  EXPECT_EQ(calls[1].outcome, Errc::ok);
+  EXPECT_TRUE(calls[1].done());
+  EXPECT_FALSE(wanted(*one.servers[1]->kept.front()));
+  const std::uint64_t sent = one.statistics(1).sent;
+  one.answer(1);
+  one.run();
+  EXPECT_EQ(one.statistics(1).sent, sent);
+  EXPECT_EQ(one.state(1), 0U);
+}
+
+TEST(CallPolicies, terminate_orphans_gives_up_the_requests_of_who_is_suspected) {
+  Several one(1, [] {
+    std::vector<Part> parts = with(terminate_orphans_kind)();
+    parts.push_back(part(number_kind()));
+    parts.push_back(part(ack_kind(), {{"tries", "3"}}));
+    return parts;
+  });
+  GroupCall calls[2];
+  one.servers[1]->keeps = true;
+  for (GroupCall& each : calls) one.call("before", each);
+  one.run();
+  one.session = {};
+  one.net[0].crash();
+  {
+    const Shepherd inside(one.net[1].monitor());
+    one.servers[1]->kept.front()->reply(one.servers[1]->answer("too late"));  // which nobody acknowledges
+  }
+  one.run(1s);
+  EXPECT_FALSE(wanted(*one.servers[1]->kept.back()));
+}
+
+/// Of both policies: what has been under way for long comes after a request of the next life.
+TEST(CallPolicies, requests_of_lives_that_are_over_do_not_begin) {
+  for (const auto kind : {avoid_interference_kind, terminate_orphans_kind}) {
+    Several one(1, with(kind));
+    GroupCall calls[3];
+    one.call("first", calls[0]);
+    one.run();
+    one.net.world.set_links({.latency = 1s});
+    one.call("slow", calls[1]);
+    one.run(1ms);
+    one.net.world.set_links({});
+    one.next_life();
+    one.call("quick", calls[2]);
+    one.run(2s);
+    EXPECT_EQ(one.servers[1]->executed, (std::vector<std::string>{"first", "quick"}));
+    EXPECT_EQ(one.layers[1]->bag().count(), 0U);
+  }
+}
+
+TEST(CallPolicies, atomic_executes_one_request_at_a_time) {
+  Several one(1, with(atomic_kind, {{"hold", "2"}}));
+  GroupCall calls[4];
+  Server& server = *one.servers[1];
+  server.keeps = true;
+  for (std::size_t i = 0; i < 4; ++i) one.call(std::to_string(i), calls[i], 10s);
+  one.run();
+  EXPECT_EQ(server.executed, std::vector<std::string>{"0"});
+  EXPECT_EQ(server.committed, 0);
+  one.answer(1);
+  one.run();
+  EXPECT_EQ(server.executed, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(server.committed, 1);
+  EXPECT_TRUE(calls[0].done());
+  one.let_go(1);
+  one.run();
+  EXPECT_EQ(server.rolled_back, 1);
+  EXPECT_EQ(server.executed, (std::vector<std::string>{"0", "1", "2"}));
+  server.commits = false;
+  one.answer(1);
+  one.run(20s);
+  EXPECT_EQ(server.committed, 1);
+  EXPECT_EQ(server.rolled_back, 1);
+  EXPECT_EQ(server.executed.size(), 3U);  // there was no room for the last one
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(calls[i].outcome, Errc::call_aborted) << i;
+  EXPECT_EQ(one.layers[1]->bag().count(), 0U);
+  EXPECT_EQ(one.state(1), 0U);
+}
+
+PartsOf watched() { return with(still_working_kind, {{"interval", "100ms"}, {"silences", "3"}}); }
+
+TEST(CallPolicies, calls_that_take_long_go_on_while_their_server_works) {
+  Several one(1, watched());
+  GroupCall call;
+  one.servers[1]->keeps = true;
+  one.call("long", call);
+  one.run(60s);
+  EXPECT_FALSE(call.done());
+  one.answer(1);
+  one.run();
+  EXPECT_EQ(call.outcome, Errc::ok);
+  EXPECT_TRUE(call.done());
+  one.run(1s);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(one.layers[i]->events().timers(), 0U);
+    EXPECT_EQ(one.layers[i]->bag().count(), 0U);
+    EXPECT_EQ(one.statistics(i).refused, 0U);
+  }
+}
+
+TEST(CallPolicies, calls_fail_when_their_server_has_begun_again) {
+  Several one(2, [] {
+    std::vector<Part> parts = watched()();
+    parts[2] = part(all_accept_kind());
+    return parts;
+  });
+  GroupCall call;
+  one.servers[1]->keeps = one.servers[2]->keeps = true;
+  one.call("long", call);
+  one.run(1s);
+  one.servers[2]->kept.clear();
+  one.net[2].crash();
+  one.net[2].boot();
+  one.run(1s);
+  EXPECT_FALSE(call.done());
+  one.answer(1);
+  one.run();
+  EXPECT_EQ(call.outcome, Errc::ok);
+  EXPECT_EQ(call.said["10.0.0.3"], failure(Errc::call_failed));
+  GroupCall alone;
+  one.net[1].crash();
+  one.net[2].crash();
+  one.call("anybody?", alone);
+  one.run(1s);
+  EXPECT_EQ(alone.outcome, Errc::call_failed);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
