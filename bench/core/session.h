@@ -94,6 +94,7 @@ void idle(Session& session);
 void bpf_cost(Session& session);
 void layers(Session& session);
 void composite(Session& session);
+void group(Session& session);
 void components(Session& session);
 void network(Session& session);
 void paired(Session& session);

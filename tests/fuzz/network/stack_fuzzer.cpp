@@ -45,9 +45,15 @@ constexpr FuzzedStack kStacks[] = {
      "wire = FUZZ; top = COMPOSITE { NUMBER(peers = 3); UNIQUE(peers = 3); FIFO(hold = 4); ACK(most = 4); MEMBERSHIP; }"
      " over wire;",
      false},
+    {"group",
+     "wire = FUZZ; top = COMPOSITE { GRPC; SYNC; MAJORITY; BOUNDED(limit = 1s); STILL_WORKING; REPLY_ORDER; MEMBERSHIP;"
+     " TERMINATE_ORPHANS(peers = 3, hold = 3); ATOMIC(hold = 4); NUMBER(peers = 3); UNIQUE(peers = 3); FIFO(hold = 4);"
+     " ACK(most = 4); } over wire;",
+     true},
     {"layers",
      "wire = FUZZ; fragment = FRAGMENT over wire; channel = CHANNEL over fragment; top = SELECT over channel;", true},
 };
+constexpr HostAddress kGroup{0xef000001U};
 const FuzzedStack kStack = *std::ranges::find(kStacks, std::string_view(fuzzed_stack), &FuzzedStack::name);
 
 /// Who uses the stack: answers requests, at once or later, refuses them or lets them go; asks now and then.
@@ -85,6 +91,7 @@ class User final : public Protocol {
       most->size = 16384;
       return Errc::ok;
     }
+    if (std::holds_alternative<control::Commit>(request)) return answer_later_ ? Errc::system_error : Errc::ok;
     return Protocol::control(request);
   }
 
@@ -130,6 +137,8 @@ void run(Input program) {
     local.local.host = host.address();
     local.local.command = 7;
     require(bool(top.open_enable(user, local)), "the top can be enabled");
+    const bool is_group = kStack.name == "group";
+    require(bool(host.groups().set(kGroup, {{0x0a000002U}, {0x0a000003U}, {0x0a000004U}})), "the group can be set");
     const auto device = [](std::uint8_t peer) { return devices[(peer >> 2) % devices.size()]; };
     SessionRef session;
     while (program.more()) {
@@ -160,7 +169,9 @@ void run(Input program) {
           }
           ParticipantSet remote{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
           remote.local.host = host.address();
-          remote.remote.host = {0x0a000002U + (program.byte() & 3U)};
+          const std::uint8_t peer = program.byte();
+          remote.remote.host = {0x0a000002U + (peer & 3U)};
+          if (is_group && (peer & 4U) != 0) remote.remote.host = kGroup;
           remote.remote.command = 7;
           if (auto opened = top.open(user, remote)) session = *opened;
           break;

@@ -1,0 +1,175 @@
+// What calls to a group cost: Table 1 of Bhatti and Schlichting, "A System for Constructing Configurable High-Level
+// Protocols" (SIGCOMM 1995), on the simulated wire.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "alternate.h"
+#include "core/interrupt.h"
+#include "core/session.h"
+#include "lrpc/netrpc/all_kinds.h"
+#include "netrpc/sim/devices.h"
+#include "netrpc/sim/world.h"
+#include "stack_client.h"
+
+namespace lrpc::bench {
+namespace {
+
+using namespace netrpc;
+using namespace std::chrono_literals;
+
+constexpr HostAddress kGroup{0xef000001};  // 239.0.0.1
+constexpr std::size_t kInteger = 4;        ///< Bytes of a request, and of a reply.
+
+struct Configuration {
+  const char* name;
+  const char* graph;  ///< `top` is called.
+  Service service = Service::transaction;
+  std::size_t most_servers = 5;
+  std::vector<const char*> paper_ms{};  ///< With one server, two, ...
+};
+const Configuration kConfigurations[] = {
+    {"Sun RPC",
+     "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs;"
+     "top = SUN_SELECT(program = 0x20000001) over call;",
+     Service::transaction,
+     1,
+     {"4.38"}},
+    {"GRPC, SYNC, ONE_ACCEPT, MEMBERSHIP",
+     "udp = UDP; top = COMPOSITE { GRPC; SYNC; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
+     Service::transaction,
+     5,
+     {"6.82", "8.90"}},
+    {"GRPC, SYNC, ALL_ACCEPT, MEMBERSHIP",
+     "udp = UDP; top = COMPOSITE { GRPC; SYNC; ALL_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
+     Service::transaction,
+     5,
+     {"", "8.45"}},
+    {"GRPC, SYNC, MAJORITY, MEMBERSHIP",
+     "udp = UDP; top = COMPOSITE { GRPC; SYNC; MAJORITY; MEMBERSHIP; ACK; NUMBER; } over udp;"},
+    {"GRPC, ASYNC, FIFO, ONE_ACCEPT, MEMBERSHIP",
+     "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
+     Service::datagram,
+     1,
+     {"6.22"}},
+    {"the same, BOUNDED",
+     "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; BOUNDED; } over udp;",
+     Service::datagram,
+     1,
+     {"6.45"}}};
+
+/// A client and some servers on a wire that costs no virtual time.
+class Servers {
+ public:
+  static Result<std::unique_ptr<Servers>> make(const Configuration& configuration, std::size_t servers) {
+    std::unique_ptr<Servers> made(new Servers);
+    ProtocolKinds kinds = layer_kinds();
+    kinds.add(sim_udp_kind("UDP"));
+    auto graph = GraphDescription::parse(configuration.graph, kinds);
+    if (!graph) return graph.error();
+    std::vector<HostAddress> members;
+    for (std::size_t i = 0; i <= servers; ++i) {
+      auto machine = std::make_unique<Machine>(made->world_.add_host(), i != 0);
+      const Shepherd inside(machine->host.monitor());
+      auto composed = Graph::compose(machine->host.host(), *graph, kinds);
+      if (!composed) return composed.error();
+      machine->graph.emplace(std::move(*composed));
+      machine->user.answer_with(kInteger);
+      made->machines_.push_back(std::move(machine));
+      if (i == 0) continue;
+      Machine& server = *made->machines_.back();
+      const ParticipantSet anyone = bench_participants(server.host.address(), {});
+      if (auto enabled = server.graph->find("top")->open_enable(server.user, anyone); !enabled) return enabled.error();
+      members.push_back(server.host.address());
+    }
+    Machine& client = *made->machines_.front();
+    {
+      const Shepherd inside(client.host.monitor());
+      if (auto set = client.host.host().groups().set(kGroup, members); !set) return set.error();
+    }
+    const bool group = configuration.paper_ms != kConfigurations[0].paper_ms;
+    auto trips = StackClient::open(client.user, *client.graph->find("top"), configuration.service,
+                                   group ? kGroup : members.front());
+    if (!trips) return trips.error();
+    made->trips_.emplace(std::move(*trips));
+    return made;
+  }
+  Servers(const Servers&) = delete;
+  Servers& operator=(const Servers&) = delete;
+  ~Servers() {
+    trips_.reset();
+    for (const auto& machine : machines_) {
+      const Shepherd inside(machine->host.monitor());
+      machine->graph.reset();
+    }
+  }
+  bool once() { return trips_->once(kInteger) == Errc::ok; }
+
+ private:
+  struct Machine {
+    Machine(SimHost& simulated, bool serves) : host(simulated), user(simulated.host(), serves) {}
+    SimHost& host;
+    StackUser user;
+    std::optional<Graph> graph;
+  };
+  Servers() = default;
+  SimWorld world_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  std::optional<StackClient> trips_;
+};
+
+struct Measured {
+  const Configuration& configuration;
+  std::size_t servers;
+  std::unique_ptr<Servers> made;
+};
+
+Status measure(Session& session) {
+  std::vector<Measured> all;
+  std::vector<Subject> subjects;
+  for (const Configuration& one : kConfigurations) {
+    for (std::size_t servers = 1; servers <= one.most_servers; ++servers) {
+      auto made = Servers::make(one, servers);
+      if (!made) return made.error();
+      Servers& calls = **made;
+      all.push_back({one, servers, *std::move(made)});
+      subjects.push_back({fmt::format("{}, {}", one.name, servers), [&calls] { return calls.once(); }});
+    }
+  }
+  const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 50 : 500, 1ms);
+  if (interrupted()) return {};
+  const Table table(
+      {{"configuration", -42}, {"servers", 7}, {"ns", 9}, {"to Sun RPC", 10}, {"paper: ms", 9}, {"to Sun RPC", 10}});
+  table.print_head();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [configuration, servers, made] = all[i];
+    if (measured.blocks[i].empty()) return Error{Errc::call_failed, subjects[i].name + ": a call has failed"};
+    const std::string paper = servers <= configuration.paper_ms.size() ? configuration.paper_ms[servers - 1] : "";
+    table.print(
+        {configuration.name, fmt::format("{}", servers), number(measured.median_of(i)),
+         fmt::format("{:.2f}", measured.ratio(i, 0)), paper,
+         paper.empty() ? "" : fmt::format("{:.2f}", std::stod(paper) / std::stod(kConfigurations[0].paper_ms[0]))});
+    Row row{.bench = "group", .system = "lrpc", .gate = "none", .test = subjects[i].name};
+    row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
+    row.figures.floor = measured.median_of(0);
+    row.figures.ratio = measured.ratio(i, 0);
+    session.emit_json(row);
+  }
+  return {};
+}
+
+}  // namespace
+
+void group(Session& session) {
+  print_title("Group RPC: a call of four bytes and its reply, ns");
+  print_note(
+      "One client and one to five servers on a simulated wire, in one thread: the time is the work of all hosts "
+      "together. A call to a group makes a request and a reply for each server, whatever it waits for, and an "
+      "acknowledgement of each (the paper's configurations are its Table 1).");
+  fmt::print("\n");
+  if (const Status status = measure(session); !status) session.fail(status.error().message());
+}
+
+}  // namespace lrpc::bench
