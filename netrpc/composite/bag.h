@@ -108,6 +108,8 @@ class Item {
   bool entered_ = false;
   bool request_ = false;  ///< Up: it leaves as a request.
   bool orphan_ = false;
+  bool given_ = false;  ///< A request: the protocol above is being given it.
+  bool over_ = false;   ///< It has been answered or let go of.
   CallId call_ = 0;
   ItemRef answers_;
   Errc outcome_ = Errc::ok;

@@ -21,7 +21,10 @@ void RequestSession::reply(Message message) noexcept {
 
 Errc RequestSession::push(Message message) noexcept {
   if (framework_.style() != CallStyle::push || !request_) return Errc::not_supported;
-  return framework_.reply(std::exchange(request_, {}), std::move(message));
+  const ItemRef request = std::exchange(request_, {});
+  const Errc outcome = framework_.reply(request, std::move(message));
+  if (outcome == Errc::limit_reached) request_ = request;
+  return outcome;
 }
 
 Errc RequestSession::control(control::Request& request) noexcept {
@@ -34,8 +37,12 @@ Errc RequestSession::control(control::Request& request) noexcept {
 
 // ---- the client's side ----
 
-Calls::Calls(Events& events, CallId first) noexcept
-    : events_(events), ended_(*events.find(kCallEnded)), timed_out_(*events.find<CallId>(".Timeout")), last_(first) {
+Calls::Calls(Host& host, Events& events, CallId first) noexcept
+    : host_(host),
+      events_(events),
+      ended_(*events.find(kCallEnded)),
+      timed_out_(*events.find<CallId>(".Timeout")),
+      last_(first) {
   events.find<CallId>(".Timeout")->add([this](CallId call) { end(call, Errc::call_aborted, {}); }, nullptr);
 }
 
@@ -44,19 +51,26 @@ CallId Calls::begin(Session& session, Transaction* user, Duration timeout) noexc
   const CallId call = last_;
   try {
     if (user != nullptr) by_user_.bind({user}, call);
-    calls_.bind({call}, {user, SessionRef(&session), 0});
+    calls_.bind({call}, {user, SessionRef(&session)});
   } catch (const std::bad_alloc&) {
     by_user_.unbind({user});
     return 0;
   }
-  if (timeout <= Duration::zero()) return call;
-  const Events::TimerId timer = events_.set_timer(timed_out_, timeout, Repeat::once, call);
-  if (timer == 0) {
-    (void)take(call);
-    return 0;
-  }
-  calls_.resolve({call})->timer = timer;
-  return call;
+  if (timeout <= Duration::zero() || bound(call, timeout)) return call;
+  (void)take(call);
+  return 0;
+}
+
+bool Calls::bound(CallId call, Duration limit) noexcept {
+  Call* const known = calls_.resolve({call});
+  const Time now = host_.now();
+  const Time due = limit < Time::max() - now ? now + limit : Time::max();
+  if (known == nullptr || known->due <= due) return true;
+  const Events::TimerId timer = events_.set_timer(timed_out_, limit, Repeat::once, call);
+  if (timer == 0) return false;
+  events_.cancel_timer(std::exchange(known->timer, timer));
+  known->due = due;
+  return true;
 }
 
 Calls::Call Calls::take(CallId call) noexcept {
@@ -73,8 +87,8 @@ void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
   const Call ended = take(call);
   if (!ended.session) return;
   if (ended.user != nullptr) {
-    if (collate) collate(call, *ended.user, reply);
     const Events::Outside outside(events_);
+    if (collate) collate(call, *ended.user, reply);
     ended.user->completed(outcome, std::move(reply));
   } else if (outcome != Errc::ok) {
     const Events::Outside outside(events_);

@@ -25,7 +25,7 @@ class RequestSession final : public Session {
 
  private:
   Framework& framework_;
-  ItemRef request_;  ///< Null: it has been answered.
+  ItemRef request_;  ///< Null: it has been answered. A push for which there is no room may be tried again.
   const SessionRef lower_;
 };
 
@@ -33,11 +33,13 @@ class RequestSession final : public Session {
 class Calls {
  public:
   /// `first`: of the names, which a peer is not to guess.
-  Calls(Events& events, CallId first) noexcept;
+  Calls(Host& host, Events& events, CallId first) noexcept;
 
   /// Begins one; `user` null: of a message that was pushed. `timeout`: after which it ends with call_aborted; zero:
   /// never. 0: there is no memory.
   [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
+  /// It ends with call_aborted `limit` from now, if not before. False: there is no memory for that.
+  [[nodiscard]] bool bound(CallId call, Duration limit) noexcept;
   [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve({call}) != nullptr; }
   /// No effect if it has ended. The user is told, and may begin the next; who has pushed is told of a failure alone.
   void end(CallId call, Errc outcome, Message reply) noexcept;
@@ -53,6 +55,7 @@ class Calls {
     Transaction* user = nullptr;
     SessionRef session;
     Events::TimerId timer = 0;
+    Time due = Time::max();
   };
   struct CallKey {
     CallId id = 0;
@@ -67,6 +70,7 @@ class Calls {
   /// The call, which has ended. Null session: there was none.
   [[nodiscard]] Call take(CallId call) noexcept;
 
+  Host& host_;
   Events& events_;
   const Raisable<CallId>& ended_;
   const Raisable<CallId>& timed_out_;

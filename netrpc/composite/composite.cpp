@@ -70,6 +70,7 @@ CallStyle MicroParts::style() const noexcept { return framework_.style(); }
 void MicroParts::end_call(CallId call, Errc outcome, Message reply) noexcept {
   framework_.calls_.end(call, outcome, std::move(reply));
 }
+bool MicroParts::bound_call(CallId call, Duration limit) noexcept { return framework_.calls_.bound(call, limit); }
 bool MicroParts::is_open(CallId call) noexcept { return framework_.calls_.has(call); }
 void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(tell); }
 
@@ -119,7 +120,12 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
       request_ended_(*events_.find(kRequestEnded)),
       bag_(events_, *events_.find(kMessageInsertedIntoBag), *events_.find(kMessageDeletedFromBag),
            *events_.find(kMessageReadyToBeSent), [this](const ItemRef& item, Errc& outcome) { leave(item, outcome); }),
-      calls_(events_, host.random()) {}
+      calls_(host, events_, host.random()) {
+  // What was to be a request for the protocol above is over, too, when it is deleted before.
+  events_.find(kMessageDeletedFromBag)
+      ->add([this](const ItemRef& item) { over(item); },
+            [](const ItemRef& item) { return item->request_ && !item->has_left(); });
+}
 
 /// Handlers go first: they are not to hear of what ends with the rest, and may hold items.
 Framework::~Framework() {
@@ -167,6 +173,7 @@ ItemRef Framework::item_of(const Entering& entering) noexcept {
   std::byte scratch[Item::kAttributeBytes];
   const std::byte* const header = message.pop(size, scratch);
   if (header == nullptr && size != 0) return {};
+  if (MicroParts::group_of(entering) != nullptr) return {};  // who verifies makes one for each member
   ItemRef item = fresh_item(entering, entering.session, Message());
   if (!item) return {};
   if (size != 0 && !attributes_.read_header(*item, header)) {
@@ -241,13 +248,20 @@ void Framework::pass_cancel(TransparentSession& /*session*/, Transaction& transa
 
 Errc Framework::reply(const ItemRef& request, Message message) noexcept {
   const Errc outcome = enter(pushed_to_, *request->session(), Direction::down, std::move(message), 0, request);
-  events_.raise(request_ended_, Raise::asynchronous, request);
+  if (style_ == CallStyle::call || outcome != Errc::limit_reached) over(request);
   return outcome;
 }
 
 void Framework::let_go(RequestSession& session, const ItemRef& unanswered) noexcept {
-  if (unanswered) events_.raise(request_ended_, Raise::asynchronous, unanswered);
+  if (unanswered) over(unanswered);
   requests_.destroy(session);
+}
+
+/// While the protocol above is being given the request, that is not told yet: the next one is not to come to it inside
+/// of this one, and so on.
+void Framework::over(const ItemRef& request) noexcept {
+  request->over_ = true;
+  if (!request->given_) events_.raise(request_ended_, Raise::asynchronous, request);
 }
 
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
@@ -276,22 +290,23 @@ void Framework::deliver(TransparentSession& session, const ItemRef& item) noexce
     return TransparentProtocol::pass_demux(session, std::move(message));
   }
   if (item->call_ != 0) {
-    calls_.end(item->call_, Errc::ok, {});
     const Events::Outside outside(events_);
     return TransparentProtocol::pass_demux(session, std::move(message));
   }
-  RequestSession* const made =
-      item->request_ && requests_.in_use() < kMostRequests ? requests_.make(*this, item) : nullptr;
-  if (made == nullptr) {
+  if (RequestSession* const made =
+          item->request_ && requests_.in_use() < kMostRequests ? requests_.make(*this, item) : nullptr) {
+    ++counted.received;
+    item->given_ = true;
+    const SessionRef request(made);
+    const Events::Outside outside(events_);
+    style_ == CallStyle::call ? session.high().call_demux(*request, std::move(message))
+                              : session.high().demux(*request, std::move(message));
+  } else {
     ++counted.refused;
-    if (item->request_) events_.raise(request_ended_, Raise::asynchronous, item);
-    return;
+    item->over_ = item->request_;
   }
-  const SessionRef request(made);
-  ++counted.received;
-  const Events::Outside outside(events_);
-  if (style_ == CallStyle::call) return session.high().call_demux(*request, std::move(message));
-  session.high().demux(*request, std::move(message));
+  item->given_ = false;
+  if (item->over_) events_.raise(request_ended_, Raise::asynchronous, item);
 }
 
 Errc Framework::send(TransparentSession& session, Item& item) noexcept {

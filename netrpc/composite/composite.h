@@ -71,6 +71,7 @@ class Framework final : public TransparentProtocol {
   void deliver(TransparentSession& session, const ItemRef& item) noexcept;
   [[nodiscard]] Errc reply(const ItemRef& request, Message message) noexcept;
   void let_go(RequestSession& session, const ItemRef& unanswered) noexcept;
+  void over(const ItemRef& request) noexcept;
   [[nodiscard]] ItemRef fresh_item(const Entering& entering, const SessionRef& session, Message message) noexcept;
 
   Events events_;

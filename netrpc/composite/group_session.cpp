@@ -1,6 +1,7 @@
 #include "netrpc/composite/group_session.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/session_cache.h"
@@ -37,8 +38,11 @@ std::span<const SessionRef> GroupSession::members() noexcept {
     if (members_[i]) continue;
     ParticipantSet one = participants();
     one.remote.host = hosts_[i];
-    Result<SessionRef> opened = framework_.TransparentProtocol::open(high(), one);
-    if (opened) members_[i] = *std::move(opened);
+    try {
+      Result<SessionRef> opened = framework_.TransparentProtocol::open(high(), one);
+      if (opened) members_[i] = *std::move(opened);
+    } catch (const std::bad_alloc&) {  // the next call tries again
+    }
   }
   return members_;
 }

@@ -50,7 +50,8 @@ inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
 /// With calls, beyond the paper's: one has ended, by its reply, by MicroParts::end_call() or by its caller.
 inline constexpr EventName<CallId> kCallEnded{"Call_Ended"};
-/// The same at the server: the request has been answered, or the protocol above has let go of it without an answer.
+/// The same at the server: a request has been answered, the protocol above has let go of it without an answer, or it was
+/// deleted before it has left. Not while the protocol above is being given it.
 inline constexpr EventName<ItemRef> kRequestEnded{"Request_Ended"};
 
 /// Whether what comes from above are messages, or requests: of calls, or messages whose replies come up as messages.
@@ -204,13 +205,17 @@ class MicroParts {
 
   // ---- requests and replies ----
   [[nodiscard]] CallStyle style() const noexcept;
-  /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers().
+  /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers(). Before it
+  /// is inserted.
   void mark_request(const ItemRef& item) noexcept { item->request_ = true; }
-  /// Nobody waits for the answer to this request any more: control::Wanted tells the protocol above.
-  static void mark_orphan(const ItemRef& item) noexcept { item->orphan_ = true; }
-  /// In push style: a message that goes up is a reply of this call, which ends with the first one that does.
+  /// Nobody waits for the answer to this request any more, or somebody does again: control::Wanted tells the protocol
+  /// above.
+  static void mark_orphan(const ItemRef& item, bool orphan) noexcept { item->orphan_ = orphan; }
+  /// In push style: a message that goes up is a reply of this call.
   void mark_reply(const ItemRef& item, CallId call) noexcept { item->call_ = call; }
   [[nodiscard]] bool is_open(CallId call) noexcept;  ///< It has not ended.
+  /// It ends with call_aborted `limit` from now, if not before. False: there is no memory for that.
+  [[nodiscard]] bool bound_call(CallId call, Duration limit) noexcept;
   /// Ends a call, if it has not ended. Its caller is told `outcome`, and if that is ok the reply.
   void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
   /// What the members of a group have answered, to be told just before the call's end (Transaction::collated()).

@@ -37,6 +37,7 @@ class ReplyLayer : public TransparentProtocol {
     }
     void collated(HostAddress member, Errc outcome, Message reply) noexcept override {
       outcome = layer_.pass_completed(static_cast<TransparentSession&>(*session), begun, outcome, reply);
+      if (outcome != Errc::ok) reply.clear();
       user->collated(member, outcome, std::move(reply));
     }
 

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "netrpc/composite/suite/suite.h"
+#include "netrpc/composite/suite/window.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -97,8 +98,11 @@ class Ack final : public MicroProtocol {
   void keep(const ItemRef& item, const Sent& sent) noexcept {
     if (!item->in_bag()) return;
     Flight* const flight = flights_.find_or_make(sent.flow);
-    const bool room = flight != nullptr && (!flight->busy() || sent.number - flight->lowest < window_) &&
-                      kept_.size() < (flight->answered ? most_ : most_ / 2);
+    // A reply that is refused is lost. There are no more of them than requests that the protocol above works on.
+    const std::uint64_t window = item->answers() ? std::max(window_, Window::kSize / 2) : window_;
+    const std::uint64_t most = item->answers() ? 4 * most_ : flight != nullptr && flight->answered ? most_ : most_ / 2;
+    const bool room =
+        flight != nullptr && (!flight->busy() || sent.number - flight->lowest < window) && kept_.size() < most;
     Kept kept{room ? parts_.bag().copy_of(item) : ItemRef(), 1, 0};
     try {
       if (kept.item) kept.timer = parts_.events().set_timer(*timeout_, interval_, Repeat::once, sent);

@@ -17,25 +17,38 @@ class Atomic final : public MicroProtocol {
         bit_(parts.last_send_bit([this](const ItemRef& item) { asked(item); })),
         hold_(std::clamp<std::uint64_t>(parts.options.number("hold", 1024), 1, 65536)) {
     waiting_.reserve(hold_);
-    parts_.handle(kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); });
-    parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
     parts_.handle(
-        kMessageDeletedFromBag, [this](const ItemRef& item) { ended(item); },
-        [](const ItemRef& item) { return item->direction == Direction::up && !item->has_left(); });
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); },
+        [this](const ItemRef& item) {
+          return item->direction == Direction::up && (*type_)(*item) == CallType::request && item->in_bag();
+        });
+    parts_.handle(
+        kMessageReadyToBeSent,
+        [this](const ItemRef& item) {
+          if (!commit(item)) parts_.bag().erase(item);
+        },
+        [this](const ItemRef& item) { return item->answers() && item->answers() == running_ && item->in_bag(); });
+    parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
     parts_.later([this](MicroParts& all) { type_.emplace(all.public_attribute<CallType>(kCallType)); });
   }
 
  private:
+  static constexpr std::size_t kShare = 8;  ///< At most an eighth of the host's buffers waits.
   struct Request {
     ItemRef item;
     bool asked = false;  ///< Nobody else holds it up.
   };
 
+  /// No client takes the place of all others, and what waits leaves room in the host's buffers.
   void inserted(const ItemRef& item) noexcept {
-    if (!item->in_bag()) return;
-    if (item->answers() && item->answers() == running_ && !commit(item)) parts_.bag().erase(item);
-    if (item->direction == Direction::down || (*type_)(*item) != CallType::request) return;
-    if (waiting_.size() >= hold_) return parts_.bag().erase(item, Errc::limit_reached);
+    std::size_t of_client = 0;
+    std::size_t bytes = item->message.footprint();
+    for (const Request& one : waiting_) {
+      of_client += one.item->session() == item->session() ? 1U : 0U;
+      bytes += one.item->message.footprint();
+    }
+    if (waiting_.size() >= hold_ || of_client > hold_ / 2 || bytes > parts_.host().pool().limit() / kShare)
+      return parts_.bag().erase(item, Errc::limit_reached);
     waiting_.push_back({item});  // has its memory from the beginning
   }
 
@@ -49,6 +62,7 @@ class Atomic final : public MicroProtocol {
   /// The protocol above has executed the running request. Its reply leaves only when that holds for good.
   [[nodiscard]] bool commit(const ItemRef& reply) noexcept {
     settled_ = true;
+    const Events::Outside outside(parts_.events());
     control::Request done = control::Commit{};
     return reply->session()->high().control(done) == Errc::ok;
   }
@@ -60,6 +74,7 @@ class Atomic final : public MicroProtocol {
     }
     const ItemRef gone = std::exchange(running_, {});
     if (!std::exchange(settled_, false) && gone->has_left()) {  // let go of without an answer
+      const Events::Outside outside(parts_.events());
       control::Request undone = control::Rollback{};
       (void)gone->session()->high().control(undone);
     }
@@ -91,7 +106,7 @@ MicroKind atomic_kind() {
   MicroKind kind;
   kind.name = "ATOMIC";
   kind.summary = "requests one at a time, each entirely or not at all";
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kRequestEnded.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kRequestEnded.name};
   kind.needs = {{"GRPC"}};
   kind.options = {{"hold", OptionType::number, "how many requests wait, at most 65536; 1024"}};
   kind.make = make_micro<Atomic>;

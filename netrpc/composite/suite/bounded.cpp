@@ -5,16 +5,12 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-constexpr EventName<CallId> kBound{"Bound"};
-
 class Bounded final : public MicroProtocol {
  public:
   explicit Bounded(MicroParts& parts)
       : parts_(parts), limit_(parts.options.duration("limit", std::chrono::seconds(10))) {
-    const auto* const bound = parts_.own(kBound, [this](CallId call) { parts_.end_call(call, Errc::call_aborted); });
-    parts_.handle(kCallBegun, [this, bound](CallId call, const Session* /*session*/) {
-      if (parts_.events().set_timer(*bound, limit_, Repeat::once, call) == 0)
-        parts_.end_call(call, Errc::limit_reached);
+    parts_.handle(kCallBegun, [this](CallId call, const Session* /*session*/) {
+      if (!parts_.bound_call(call, limit_)) parts_.end_call(call, Errc::limit_reached);
     });
   }
 

@@ -52,6 +52,17 @@ struct GroupCall {
   }
 };
 
+/// What its members have said, and who has failed. `reply`: the first one's message, if that has ended the call.
+inline void collate(const GroupCall& call, Transaction& user, const Message& reply) noexcept {
+  for (const GroupMember& one : call.members) {
+    if (!one.reply && one.failed == Errc::ok) continue;
+    const Message& said = call.concluded && one.reply == call.first ? reply : one.reply ? one.reply->message : reply;
+    Message copy = one.reply ? said.share() : Message();
+    const bool lost = one.reply && said.allocated() && !copy.allocated();
+    user.collated(one.host, lost ? Errc::limit_reached : one.failed, std::move(copy));
+  }
+}
+
 /// Calls by their names. Their memory is used again. Under the monitor.
 class GroupCalls {
  public:

@@ -18,20 +18,19 @@ class GroupRpc final : public MicroProtocol {
         call_(parts.attribute<CallId>("call", Visibility::of_owner, InHeader::yes)),
         begun_(parts.exported(kCallBegun)),
         heard_(parts.exported(kMemberHeard)) {
-    const auto came = [this](CallType type) {
-      return [this, type](const ItemRef& item) {
-        return item->direction == Direction::up && item->has_entered() && type_(*item) == type;
-      };
-    };
     parts_.handle(kMessagePushedToCp, [this](const Entering& entering) {
       MicroParts::call_of(entering) != 0 ? request(entering) : reply(entering);
     });
-    parts_.handle(kMessagePoppedToCp,
-                  [this](const Entering& entering) { parts_.bag().insert(parts_.item_of(entering)); });
+    parts_.handle(kMessagePoppedToCp, [this](const Entering& entering) {
+      const ItemRef item = parts_.item_of(entering);
+      if (item && type_(*item) == CallType::request) parts_.mark_request(item);
+      parts_.bag().insert(item);
+    });
     parts_.handle(
-        kMessageInsertedIntoBag, [this](const ItemRef& item) { parts_.mark_request(item); }, came(CallType::request));
-    parts_.handle(
-        kMessageReadyToBeSent, [this](const ItemRef& item) { replied(item); }, came(CallType::reply));
+        kMessageReadyToBeSent, [this](const ItemRef& item) { replied(item); },
+        [this](const ItemRef& item) {
+          return item->direction == Direction::up && item->has_entered() && type_(*item) == CallType::reply;
+        });
     parts_.handle(kCallDecided, [this](CallId call, Errc outcome) { decided(call, outcome); });
     parts_.handle(kCallMayEnd, [this](CallId call) { conclude(call); });
     parts_.handle(kCallEnded, [this](CallId call) { ended(call); });
@@ -40,7 +39,10 @@ class GroupRpc final : public MicroProtocol {
       if (known != nullptr && known->fails(known->find(session), Errc::call_failed)) heard(call);
     });
     parts_.handle(kSuspectHostDead, [this](const Peer& peer) { failed(peer); });
-    parts_.collate([this](CallId call, Transaction& user, const Message& reply) { collate(call, user, reply); });
+    parts_.collate([this](CallId call, Transaction& user, const Message& reply) {
+      const GroupCall* const known = calls_.find(call);
+      if (known != nullptr && known->to_group) collate(*known, user, reply);
+    });
     parts_.later([this](MicroParts& all) {
       has_failed_ = all.procedure(kHasFailed);
       may_end_ = all.procedure(kMayEnd);
@@ -63,11 +65,9 @@ class GroupRpc final : public MicroProtocol {
     GroupSession* const group = MicroParts::group_of(entering);
     const std::span<const SessionRef> members = group != nullptr ? group->members() : std::span(&entering.session, 1);
     MicroParts::tell(entering, Errc::limit_reached);
-    GroupCall* const made = calls_.begin(call, group, members);
-    if (made == nullptr) return;
-    leave_out_failed(*made);
+    if (!parts_.is_open(call) || !calls_.begin(call, group, members)) return;
     parts_.events().raise(*begun_, Raise::synchronous, call, entering.session.get());
-    if (!parts_.is_open(call)) return;
+    if (!parts_.is_open(call)) return ended(call);
     std::size_t sent = 0;
     Errc why = Errc::host_unreachable;
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -80,7 +80,9 @@ class GroupRpc final : public MicroProtocol {
       if (GroupCall* const known = calls_.find(call)) known->fails(&known->members[i], outcome);
     }
     MicroParts::tell(entering, sent != 0 ? Errc::ok : why);
-    if (sent != 0 && sent < members.size()) heard(call);
+    if (sent == 0) return;
+    if (GroupCall* const known = calls_.find(call)) leave_out_failed(*known);
+    heard(call);
   }
 
   [[nodiscard]] Errc send(const Entering& entering, const SessionRef& member, CallId call) noexcept {
@@ -92,14 +94,15 @@ class GroupRpc final : public MicroProtocol {
     return item->outcome();
   }
 
-  /// Nobody waits for those that are known to have failed, where somebody else is left. They are asked nevertheless.
+  /// Nobody waits for those that are known to have failed, where somebody else is left. They have been asked
+  /// nevertheless.
   void leave_out_failed(GroupCall& call) const noexcept {
-    const auto has_failed = [this](const GroupMember& one) {
-      return one.session && (*has_failed_)(Peer::of(parts_.host(), *one.session));
+    const auto left = [this](const GroupMember& one) {
+      return one.failed == Errc::ok && !(*has_failed_)(Peer::of(parts_.host(), *one.session));
     };
-    if (has_failed_ == nullptr || std::ranges::all_of(call.members, has_failed)) return;
+    if (has_failed_ == nullptr || std::ranges::none_of(call.members, left)) return;
     for (GroupMember& member : call.members)
-      if (has_failed(member)) call.fails(&member, Errc::call_failed);
+      if (member.failed == Errc::ok && !left(member)) call.fails(&member, Errc::call_failed);
   }
 
   // ---- who answers, and who does not ----
@@ -132,7 +135,9 @@ class GroupRpc final : public MicroProtocol {
 
   void heard(CallId call) noexcept {
     const GroupCall* const known = calls_.find(call);
-    if (known != nullptr && !known->decided) parts_.events().raise(*heard_, Raise::synchronous, call, known->tally);
+    if (known == nullptr || known->decided) return;
+    if (known->tally.answered != 0 || known->tally.failed != 0)
+      parts_.events().raise(*heard_, Raise::synchronous, call, known->tally);
   }
 
   // ---- how a call ends ----
@@ -146,38 +151,22 @@ class GroupRpc final : public MicroProtocol {
 
   /// In call style the first reply ends the call. In push style all go up, each through its own session.
   void conclude(CallId call) noexcept {
-    GroupCall* known = calls_.find(call);
+    GroupCall* const known = calls_.find(call);
     if (known == nullptr || std::exchange(known->concluded, true)) return;
     if (parts_.style() == CallStyle::call) return parts_.end_call(call, Errc::ok, std::move(known->first->message));
-    for (std::size_t i = 0; known != nullptr && i < known->members.size(); known = calls_.find(call), ++i)
-      go_up(call, std::exchange(known->members[i].reply, {}));
-  }
-
-  void go_up(CallId call, const ItemRef& reply) noexcept {
-    if (!reply) return;
-    const ItemRef item = parts_.bag().new_item(reply->session(), Direction::up, std::move(reply->message));
-    if (!item) return;
-    parts_.mark_reply(item, call);
-    parts_.bag().insert(item);
+    std::unique_ptr<GroupCall> done = calls_.take(call);
+    parts_.end_call(call, Errc::ok);
+    for (const GroupMember& one : done->members) {
+      if (!one.reply) continue;
+      const ItemRef item = parts_.bag().new_item(one.session, Direction::up, std::move(one.reply->message));
+      if (item) parts_.mark_reply(item, call);
+      parts_.bag().insert(item);
+    }
+    calls_.give(std::move(done));
   }
 
   void ended(CallId call) noexcept {
-    std::unique_ptr<GroupCall> gone = calls_.take(call);
-    if (gone == nullptr) return;
-    if (gone->concluded && parts_.style() == CallStyle::push)  // with the first of its replies
-      for (GroupMember& member : gone->members) go_up(call, std::exchange(member.reply, {}));
-    calls_.give(std::move(gone));
-  }
-
-  /// `reply`: the first one's message, if the call has been concluded.
-  void collate(CallId call, Transaction& user, const Message& reply) noexcept {
-    const GroupCall* const known = calls_.find(call);
-    if (known == nullptr || !known->to_group) return;
-    for (const GroupMember& one : known->members) {
-      if (!one.reply && one.failed == Errc::ok) continue;
-      const bool ends = known->concluded && one.reply == known->first;
-      user.collated(one.host, one.failed, !one.reply ? Message() : ends ? reply.share() : one.reply->message.share());
-    }
+    if (std::unique_ptr<GroupCall> gone = calls_.take(call)) calls_.give(std::move(gone));
   }
 
   MicroParts parts_;
@@ -197,8 +186,8 @@ MicroKind grpc_kind() {
   kind.name = "GRPC";
   kind.summary = "requests to a server or to a group, and their replies";
   kind.exports = {kCallBegun.name, kMemberHeard.name};
-  kind.imports = {kMessagePushedToCp.name,    kMessagePoppedToCp.name, kMessageInsertedIntoBag.name,
-                  kMessageReadyToBeSent.name, kCallEnded.name,         kCallDecided.name};
+  kind.imports = {kMessagePushedToCp.name, kMessagePoppedToCp.name, kMessageReadyToBeSent.name, kCallEnded.name,
+                  kCallDecided.name};
   kind.may_import = {kSuspectHostDead.name, kServerSilent.name, kHasFailed.name, kCallMayEnd.name, kMayEnd.name};
   kind.needs = {{"SYNC", "ASYNC"}, {"ONE_ACCEPT", "ALL_ACCEPT", "MAJORITY"}};
   kind.verifies = true;

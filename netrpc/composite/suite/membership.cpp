@@ -38,6 +38,7 @@ class Membership final : public MicroProtocol {
 
   /// A new one takes the place of one that has been silent, where there is no other.
   void heard(const Peer& peer) noexcept {
+    std::erase(failed_, peer);
     const Time now = parts_.host().now();
     const auto known = std::ranges::find(members_, peer, &Member::peer);
     if (known != members_.end()) {
@@ -47,19 +48,21 @@ class Membership final : public MicroProtocol {
     if (members_.size() >= most_) {
       const auto silent = std::ranges::min_element(members_, {}, &Member::heard);
       if (now - silent->heard < idle_) return;
-      suspected(Peer(silent->peer));
+      remove(Peer(silent->peer));
     }
     members_.push_back({peer, now});
-    std::erase(failed_, peer);
     parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::joined);
   }
   void suspected(const Peer& peer) noexcept {
-    const bool was_there = std::erase_if(members_, [&](const Member& one) { return one.peer == peer; }) != 0;
     if (std::ranges::find(failed_, peer) == failed_.end()) {
       if (failed_.size() >= most_) failed_.erase(failed_.begin());
       failed_.push_back(peer);
     }
-    if (was_there) parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::failed);
+    remove(peer);
+  }
+  void remove(const Peer& peer) noexcept {
+    if (std::erase_if(members_, [&](const Member& one) { return one.peer == peer; }) != 0)
+      parts_.events().raise(*change_, Raise::asynchronous, peer, MembershipChange::failed);
   }
 
   MicroParts parts_;

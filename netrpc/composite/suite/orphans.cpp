@@ -1,7 +1,6 @@
 // AVOID_INTERFERENCE and TERMINATE_ORPHANS: what becomes of the requests of a client that has crashed (§4.2: orphan
 // computations).
 #include <algorithm>
-#include <array>
 #include <new>
 #include <optional>
 #include <utility>
@@ -13,73 +12,88 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
+/// When a client has begun, by its clock, in nanoseconds: its lives follow each other.
+using Life = std::uint64_t;
+
+Life now() noexcept {
+  using std::chrono::duration_cast;
+  return static_cast<Life>(
+      duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
 enum class Policy : std::uint8_t { avoid, terminate };
 
-/// A client's lives are told apart by its host's boot identifiers, which its requests carry.
 class Orphans final : public MicroProtocol {
  public:
   Orphans(MicroParts& parts, Policy policy)
       : parts_(parts),
         policy_(policy),
         bit_(parts.send_bit()),
-        hold_(parts.options.number("hold", 256)),
-        life_(parts.attribute<BootId>("life", Visibility::of_owner, InHeader::yes)),
+        hold_(std::max<std::uint64_t>(1, parts.options.number("hold", 256))),
+        life_(parts.attribute<Life>("life", Visibility::of_owner, InHeader::yes)),
         clients_(peer_table<Peer, Client>(parts, kReceiversRemember)) {
     parts_.handle(kMessageInsertedIntoBag, [this](const ItemRef& item) { inserted(item); });
     parts_.handle(kRequestEnded, [this](const ItemRef& item) { ended(item); });
-    parts_.handle(
-        kMessageDeletedFromBag, [this](const ItemRef& item) { ended(item); },
-        [](const ItemRef& item) { return item->direction == Direction::up && !item->has_left(); });
     if (policy_ == Policy::terminate)
-      parts_.handle(kSuspectHostDead, [this](const Peer& peer) { end_others(peer, 0); });
+      parts_.handle(kSuspectHostDead, [this](const Peer& peer) { wanted(peer, false); });
     parts_.later([this](MicroParts& all) { type_.emplace(all.public_attribute<CallType>(kCallType)); });
   }
 
  private:
   /// Of one client: its requests that have come and have not ended.
   struct Client {
-    BootId life = 0;
-    std::array<BootId, 4> before{};  ///< Lives that are over.
+    Life life = 0;
+    std::size_t present = 0;  ///< Requests of this life.
     std::vector<ItemRef> requests{};
     [[nodiscard]] bool busy() const noexcept { return !requests.empty(); }
+    [[nodiscard]] bool has_orphans() const noexcept { return present != requests.size(); }
   };
 
   void inserted(const ItemRef& item) noexcept {
     const CallType type = (*type_)(*item);
-    if (item->direction == Direction::down && type == CallType::request) life_.set(*item, parts_.host().boot_id());
-    if (item->answers() && item->answers()->is_orphan()) parts_.bag().erase(item);
+    if (item->direction == Direction::down && type == CallType::request) life_.set(*item, life_here_);
+    if (policy_ == Policy::terminate && item->answers() && is_over(*item->answers())) parts_.bag().erase(item);
     if (item->direction == Direction::up && type == CallType::request) return request(item);
     parts_.bag().set_send_bit(bit_, item);
+  }
+
+  [[nodiscard]] bool is_over(const Item& request) noexcept {
+    const Client* const client = clients_.find(Peer::of(parts_.host(), request));
+    return client != nullptr && life_(request) != client->life;
   }
 
   void request(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
     const Peer peer = Peer::of(parts_.host(), *item);
-    const BootId life = life_(*item);
+    const Life life = life_(*item);
     Client* client = clients_.find_or_make(peer);
-    if (client == nullptr || client->requests.size() >= hold_) return parts_.bag().erase(item, Errc::limit_reached);
-    if (life == 0 || std::ranges::find(client->before, life) != client->before.end()) return parts_.bag().erase(item);
+    if (client == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
+    if (life < client->life) return parts_.bag().erase(item);
+    if (life > client->life) {
+      client->life = life;
+      client->present = 0;
+      end_others(peer, life);
+      client = clients_.find(peer);
+    }
+    if (client == nullptr || client->present >= hold_) return parts_.bag().erase(item, Errc::limit_reached);
     try {
       client->requests.push_back(item);
     } catch (const std::bad_alloc&) {
       return parts_.bag().erase(item, Errc::limit_reached);
     }
-    if (life != client->life) {
-      std::ranges::rotate(client->before, client->before.end() - 1);
-      client->before.front() = std::exchange(client->life, life);
-      end_others(peer, life);
-    }
-    go_on(peer);
+    ++client->present;
+    if (policy_ == Policy::terminate) wanted(peer, true);
+    if (policy_ == Policy::terminate || !client->has_orphans()) parts_.bag().set_send_bit(bit_, item);
   }
 
-  /// Of other lives, what has not begun does not. Nobody waits for the rest.
-  void end_others(const Peer& peer, BootId life) noexcept {
+  /// Of lives before, what has not begun does not. Nobody waits for the rest.
+  void end_others(const Peer& peer, Life life) noexcept {
     for (std::size_t i = 0;;) {
       Client* const client = clients_.find(peer);
       if (client == nullptr || i >= client->requests.size()) return;
       const ItemRef item(client->requests[i].get());
       if (life_(*item) == life || item->has_left()) {
-        if (life_(*item) != life && policy_ == Policy::terminate) MicroParts::mark_orphan(item);
+        if (life_(*item) != life && policy_ == Policy::terminate) MicroParts::mark_orphan(item, true);
         ++i;
       } else {
         std::erase(client->requests, item);
@@ -88,29 +102,32 @@ class Orphans final : public MicroProtocol {
     }
   }
 
-  /// Requests of the present life begin, if they may.
-  void go_on(const Peer& peer) noexcept {
-    for (std::size_t i = 0;; ++i) {
-      Client* const client = clients_.find(peer);
-      if (client == nullptr || i >= client->requests.size()) return;
-      const BootId life = client->life;
-      const auto others = [&](const ItemRef& one) { return life_(*one) != life; };
-      if (policy_ == Policy::avoid && std::ranges::any_of(client->requests, others)) return;
-      parts_.bag().set_send_bit(bit_, ItemRef(client->requests[i]));
-    }
+  /// The requests of its present life, as far as is known: it may have been suspected in vain.
+  void wanted(const Peer& peer, bool are) noexcept {
+    Client* const client = clients_.find(peer);
+    if (client == nullptr) return;
+    for (const ItemRef& one : client->requests)
+      if (life_(*one) == client->life) MicroParts::mark_orphan(one, !are);
   }
 
   void ended(const ItemRef& item) noexcept {
     const Peer peer = Peer::of(parts_.host(), *item);
-    Client* const client = clients_.find(peer);
-    if (client != nullptr && std::erase(client->requests, item) != 0 && policy_ == Policy::avoid) go_on(peer);
+    Client* client = clients_.find(peer);
+    if (client == nullptr || std::erase(client->requests, item) == 0) return;
+    if (life_(*item) == client->life) --client->present;
+    // The last orphan has ended: now those of the present life begin.
+    for (std::size_t i = 0; client != nullptr && !client->has_orphans() && i < client->requests.size(); ++i) {
+      parts_.bag().set_send_bit(bit_, ItemRef(client->requests[i]));
+      client = clients_.find(peer);
+    }
   }
 
   MicroParts parts_;
   const Policy policy_;
   const SendBit bit_;
   const std::size_t hold_;
-  Attribute<BootId> life_;
+  const Life life_here_ = now();
+  Attribute<Life> life_;
   std::optional<PublicAttribute<CallType>> type_;
   PeerTable<Peer, Client> clients_;
 };
@@ -119,7 +136,7 @@ MicroKind orphans_kind(std::string name, std::string summary, Policy policy) {
   MicroKind kind;
   kind.name = std::move(name);
   kind.summary = std::move(summary);
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kRequestEnded.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name};
   if (policy == Policy::terminate) kind.may_import = {kSuspectHostDead.name};
   kind.needs = {{"GRPC"}};
   kind.options =

@@ -20,11 +20,12 @@ class ReplyOrder final : public MicroProtocol {
  private:
   struct Begun {
     CallId call;
-    const Session* session;  ///< Lives as long as one of its calls.
+    const Session* session;  ///< Only compared.
     bool decided = false;
   };
 
   void begun(CallId call, const Session* session) noexcept {
+    if (!parts_.is_open(call)) return;
     try {
       begun_.push_back({call, session});
     } catch (const std::bad_alloc&) {

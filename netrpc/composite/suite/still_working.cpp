@@ -17,7 +17,7 @@ class StillWorking final : public MicroProtocol {
       : parts_(parts),
         interval_(std::clamp<Duration>(parts.options.duration("interval", std::chrono::seconds(1)),
                                        std::chrono::milliseconds(1), std::chrono::hours(1))),
-        silences_(std::max<std::uint64_t>(1, parts.options.number("silences", 4))),
+        silences_(std::max<std::uint64_t>(2, parts.options.number("silences", 4))),
         call_(parts.attribute<CallId>("call", Visibility::of_owner, InHeader::yes)),
         tick_(parts.own(kTick, [this] { ticked(); })),
         silent_(parts.exported(kServerSilent)) {
@@ -28,7 +28,7 @@ class StillWorking final : public MicroProtocol {
   /// A request whose reply has not come.
   struct Watched {
     CallId call;
-    const Session* session;  ///< Lives as long as its call.
+    const Session* session;  ///< Only compared.
     std::uint64_t silences = 0;
   };
 
@@ -38,8 +38,12 @@ class StillWorking final : public MicroProtocol {
       return [=](const ItemRef& item) { return item->direction == way && type(*item) == what; };
     };
     // The client's side. What is still worked on has the name of its call, and is no reply.
+    // What ACK sends again has entered once already.
     all.handle(
-        kMessageInsertedIntoBag, [this](const ItemRef& item) { watch(*item); }, is(Direction::down, CallType::request));
+        kMessageInsertedIntoBag, [this](const ItemRef& item) { watch(*item); },
+        [request = is(Direction::down, CallType::request)](const ItemRef& item) {
+          return request(item) && item->has_entered();
+        });
     all.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { heard(item); },
         [this, none = is(Direction::up, CallType::none)](const ItemRef& item) {
@@ -48,12 +52,9 @@ class StillWorking final : public MicroProtocol {
     all.handle(kCallEnded,
                [this](CallId call) { std::erase_if(watched_, [&](const Watched& one) { return one.call == call; }); });
     // The server's side.
-    const auto no_longer = [this](const ItemRef& item) { std::erase(at_work_, item); };
     all.handle(
         kMessageInsertedIntoBag, [this](const ItemRef& item) { works(item); }, is(Direction::up, CallType::request));
-    all.handle(kRequestEnded, no_longer);
-    all.handle(kMessageDeletedFromBag, no_longer,
-               [](const ItemRef& item) { return item->direction == Direction::up && !item->has_left(); });
+    all.handle(kRequestEnded, [this](const ItemRef& item) { std::erase(at_work_, item); });
   }
 
   void watch(Item& item) noexcept {
@@ -95,7 +96,7 @@ class StillWorking final : public MicroProtocol {
       parts_.bag().insert(item);
     }
     for (std::size_t i = 0; i < watched_.size();) {
-      if (++watched_[i].silences < silences_) {
+      if (++watched_[i].silences <= silences_) {
         ++i;
         continue;
       }
@@ -124,10 +125,11 @@ MicroKind still_working_kind() {
   kind.name = "STILL_WORKING";
   kind.summary = "tells calls that take long from those whose server has failed";
   kind.exports = {kServerSilent.name};
-  kind.imports = {kMessageInsertedIntoBag.name, kMessageDeletedFromBag.name, kRequestEnded.name, kCallEnded.name};
+  kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name, kCallEnded.name};
   kind.needs = {{"GRPC"}};
-  kind.options = {{"interval", OptionType::duration, "between two messages about a request; 1s"},
-                  {"silences", OptionType::number, "how many intervals without one until its server has failed; 4"}};
+  kind.options = {
+      {"interval", OptionType::duration, "between two messages about a request; 1s"},
+      {"silences", OptionType::number, "after how many intervals without one its server has failed, at least 2; 4"}};
   kind.make = make_micro<StillWorking>;
   return kind;
 }

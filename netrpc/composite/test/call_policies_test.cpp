@@ -1,12 +1,14 @@
 // What becomes of calls that take long, of their order, and of requests whose client has crashed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/composite/test/several.h"
+#include "netrpc/protocols/select/select.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -21,7 +23,7 @@ PartsOf with(MicroKind (*kind)(), const std::vector<std::pair<std::string, std::
 
 TEST(CallPolicies, reply_order_ends_calls_in_the_order_of_their_beginning) {
   Several one(1, with(reply_order_kind));
-  GroupCall calls[4];
+  GroupOutcome calls[4];
   one.servers[1]->keeps = true;
   one.call("0", calls[0]);
   one.call("1", calls[1], 1s);
@@ -31,18 +33,20 @@ TEST(CallPolicies, reply_order_ends_calls_in_the_order_of_their_beginning) {
   one.run();
   one.call("3", calls[3], 500ms);
   one.run();
-  for (const GroupCall& each : calls) EXPECT_FALSE(each.done());
+  for (const GroupOutcome& each : calls) EXPECT_FALSE(each.done());
   one.run(500ms);
   EXPECT_EQ(calls[3].outcome, Errc::call_aborted);  // a failure waits for nobody
   one.answer(1);
   one.run();
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(calls[i].outcome, Errc::ok);
+  EXPECT_EQ(calls[1].when, calls[0].when + 1);
+  EXPECT_EQ(calls[2].when, calls[1].when + 1);
   EXPECT_EQ(one.state(0), 0U);
 }
 
 TEST(CallPolicies, reply_order_does_not_wait_for_calls_that_have_failed) {
   Several one(1, with(reply_order_kind));
-  GroupCall calls[3];
+  GroupOutcome calls[3];
   one.servers[1]->keeps = true;
   one.call("0", calls[0], 1s);
   one.call("1", calls[1]);
@@ -50,6 +54,7 @@ TEST(CallPolicies, reply_order_does_not_wait_for_calls_that_have_failed) {
   one.servers[1]->keeps = false;
   one.call("2", calls[2]);
   one.run();
+  EXPECT_FALSE(calls[2].done());
   {
     const Shepherd inside(one.net[0].monitor());
     one.session->cancel(calls[1]);
@@ -69,7 +74,7 @@ bool wanted(Session& request) {
 
 TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_first) {
   Several one(1, with(avoid_interference_kind));
-  GroupCall calls[5];
+  GroupOutcome calls[5];
   one.servers[1]->keeps = true;
   for (std::size_t i = 0; i < 2; ++i) one.call("before", calls[i]);
   one.run();
@@ -78,10 +83,10 @@ TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_f
   one.call("after", calls[2]);
   one.run();
   EXPECT_EQ(one.servers[1]->executed.size(), 2U);
-  EXPECT_TRUE(wanted(*one.servers[1]->kept.front()));
+  EXPECT_TRUE(wanted(*one.servers[1]->kept.front().session));
   {
     const Shepherd inside(one.net[1].monitor());
-    one.servers[1]->kept.front()->reply(one.servers[1]->answer("late"));
+    one.servers[1]->kept.front().session->reply(one.servers[1]->answer("late"));
     one.servers[1]->kept.erase(one.servers[1]->kept.begin());
   }
   one.run();
@@ -103,24 +108,45 @@ TEST(CallPolicies, avoid_interference_lets_the_requests_of_the_life_before_end_f
 
 TEST(CallPolicies, terminate_orphans_gives_up_the_requests_of_the_life_before) {
   Several one(1, with(terminate_orphans_kind));
-  GroupCall calls[2];
+  GroupOutcome calls[2];
   one.servers[1]->keeps = true;
   one.call("before", calls[0]);
   one.run();
   ASSERT_EQ(one.servers[1]->kept.size(), 1U);
-  EXPECT_TRUE(wanted(*one.servers[1]->kept.front()));
+  EXPECT_TRUE(wanted(*one.servers[1]->kept.front().session));
   one.next_life();
   one.servers[1]->keeps = false;
   one.call("after", calls[1]);
   one.run();
   EXPECT_EQ(calls[1].outcome, Errc::ok);
   EXPECT_TRUE(calls[1].done());
-  EXPECT_FALSE(wanted(*one.servers[1]->kept.front()));
+  EXPECT_FALSE(wanted(*one.servers[1]->kept.front().session));
   const std::uint64_t sent = one.statistics(1).sent;
   one.answer(1);
   one.run();
   EXPECT_EQ(one.statistics(1).sent, sent);
   EXPECT_EQ(one.state(1), 0U);
+}
+
+TEST(CallPolicies, a_client_whose_life_before_fills_the_server_can_call_again) {
+  for (const auto kind : {avoid_interference_kind, terminate_orphans_kind}) {
+    Several one(1, with(kind, {{"hold", "3"}}));
+    GroupOutcome calls[5];
+    one.servers[1]->keeps = true;
+    for (std::size_t i = 0; i < 4; ++i) one.call("before", calls[i]);
+    one.run();
+    EXPECT_EQ(one.servers[1]->kept.size(), 3U);
+    one.next_life();
+    one.servers[1]->keeps = false;
+    one.call("after", calls[4]);
+    one.run();
+    EXPECT_EQ(calls[4].done(), kind == terminate_orphans_kind);
+    for (const Server::Kept& each : one.servers[1]->kept)
+      EXPECT_EQ(wanted(*each.session), kind == avoid_interference_kind);
+    one.answer(1);
+    one.run();
+    EXPECT_EQ(calls[4].outcome, Errc::ok);
+  }
 }
 
 TEST(CallPolicies, terminate_orphans_gives_up_the_requests_of_who_is_suspected) {
@@ -130,27 +156,25 @@ TEST(CallPolicies, terminate_orphans_gives_up_the_requests_of_who_is_suspected) 
     parts.push_back(part(ack_kind(), {{"tries", "3"}}));
     return parts;
   });
-  GroupCall calls[2];
+  GroupOutcome calls[2];
   one.servers[1]->keeps = true;
-  for (GroupCall& each : calls) one.call("before", each);
+  for (GroupOutcome& each : calls) one.call("before", each);
   one.run();
   one.session = {};
   one.net[0].crash();
   {
     const Shepherd inside(one.net[1].monitor());
-    one.servers[1]->kept.front()->reply(one.servers[1]->answer("too late"));  // which nobody acknowledges
+    one.servers[1]->kept.front().session->reply(one.servers[1]->answer("too late"));  // which nobody acknowledges
   }
   one.run(1s);
-  EXPECT_FALSE(wanted(*one.servers[1]->kept.back()));
+  EXPECT_FALSE(wanted(*one.servers[1]->kept.back().session));
 }
 
 /// Of both policies: what has been under way for long comes after a request of the next life.
 TEST(CallPolicies, requests_of_lives_that_are_over_do_not_begin) {
   for (const auto kind : {avoid_interference_kind, terminate_orphans_kind}) {
     Several one(1, with(kind));
-    GroupCall calls[3];
-    one.call("first", calls[0]);
-    one.run();
+    GroupOutcome calls[3];
     one.net.world.set_links({.latency = 1s});
     one.call("slow", calls[1]);
     one.run(1ms);
@@ -158,14 +182,84 @@ TEST(CallPolicies, requests_of_lives_that_are_over_do_not_begin) {
     one.next_life();
     one.call("quick", calls[2]);
     one.run(2s);
-    EXPECT_EQ(one.servers[1]->executed, (std::vector<std::string>{"first", "quick"}));
+    EXPECT_EQ(one.servers[1]->executed, std::vector<std::string>{"quick"});
     EXPECT_EQ(one.layers[1]->bag().count(), 0U);
+  }
+}
+
+/// Stands on top of SELECT, at the server.
+Server& select_server(Several& one, std::size_t host) {
+  std::shared_ptr<Protocol> made = make_select(one.net[host].host(), "select", *one.layers[host], {});
+  Protocol& select = *made;
+  one.net[host].own(std::move(made));
+  auto& server = one.net[host].add<Server>();
+  const Shepherd inside(one.net[host].monitor());
+  ParticipantSet command;
+  command.local.command = 7;
+  EXPECT_TRUE(select.open_enable(server, command));
+  return server;
+}
+SessionRef select_client(Several& one) {
+  std::shared_ptr<Protocol> made = make_select(one.net[0].host(), "select", *one.layers[0], {});
+  Protocol& select = *made;
+  one.net[0].own(std::move(made));
+  const Shepherd inside(one.net[0].monitor());
+  ParticipantSet participants = one.net.to(1);
+  participants.remote.command = 7;
+  return *select.open(*one.client, participants);
+}
+
+TEST(CallPolicies, atomic_asks_the_server_above_a_selection_layer) {
+  Several one(1, with(atomic_kind));
+  Server& server = select_server(one, 1);
+  one.session = select_client(one);
+  GroupOutcome calls[3];
+  one.call("done", calls[0], 10s);
+  one.run();
+  EXPECT_EQ(calls[0].outcome, Errc::ok);
+  EXPECT_EQ(server.committed, 1);
+  server.keeps = true;
+  one.call("let go", calls[1], 10s);
+  one.run();
+  {
+    const Shepherd inside(one.net[1].monitor());
+    std::exchange(server.kept, {}).clear();
+  }
+  one.run();
+  EXPECT_EQ(calls[1].outcome, Errc::call_failed);
+  EXPECT_EQ(server.rolled_back, 1);
+  EXPECT_EQ(server.committed, 1);
+  server.keeps = false;
+  server.commits = false;
+  one.call("cannot", calls[2], 10s);
+  one.run(20s);
+  EXPECT_EQ(calls[2].outcome, Errc::call_aborted);
+}
+
+/// Each is answered when its turn comes, not inside of the one before.
+TEST(CallPolicies, thousands_that_wait_are_executed_one_after_the_other) {
+  for (const auto kind : {atomic_kind, avoid_interference_kind}) {
+    constexpr int kMany = 5000;
+    Several one(1, with(kind, {{"hold", "20000"}}));
+    std::deque<GroupOutcome> calls;
+    one.servers[1]->keeps = true;
+    one.call("first", calls.emplace_back());
+    one.run();
+    one.next_life();
+    calls.clear();
+    for (int i = 0; i < kMany; ++i) one.call(std::to_string(i), calls.emplace_back());
+    one.run();
+    one.servers[1]->keeps = false;
+    one.answer(1);
+    one.run(1s);
+    EXPECT_EQ(one.servers[1]->deepest, 1);
+    EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), kMany);
   }
 }
 
 TEST(CallPolicies, atomic_executes_one_request_at_a_time) {
   Several one(1, with(atomic_kind, {{"hold", "2"}}));
-  GroupCall calls[4];
+  GroupOutcome calls[4];
   Server& server = *one.servers[1];
   server.keeps = true;
   for (std::size_t i = 0; i < 4; ++i) one.call(std::to_string(i), calls[i], 10s);
@@ -177,12 +271,11 @@ TEST(CallPolicies, atomic_executes_one_request_at_a_time) {
   EXPECT_EQ(server.executed, (std::vector<std::string>{"0", "1"}));
   EXPECT_EQ(server.committed, 1);
   EXPECT_TRUE(calls[0].done());
+  server.commits = false;
   one.let_go(1);
   one.run();
   EXPECT_EQ(server.rolled_back, 1);
   EXPECT_EQ(server.executed, (std::vector<std::string>{"0", "1", "2"}));
-  server.commits = false;
-  one.answer(1);
   one.run(20s);
   EXPECT_EQ(server.committed, 1);
   EXPECT_EQ(server.rolled_back, 1);
@@ -196,7 +289,7 @@ PartsOf watched() { return with(still_working_kind, {{"interval", "100ms"}, {"si
 
 TEST(CallPolicies, calls_that_take_long_go_on_while_their_server_works) {
   Several one(1, watched());
-  GroupCall call;
+  GroupOutcome call;
   one.servers[1]->keeps = true;
   one.call("long", call);
   one.run(60s);
@@ -213,13 +306,36 @@ TEST(CallPolicies, calls_that_take_long_go_on_while_their_server_works) {
   }
 }
 
+/// What ACK sends again belongs to the same call.
+TEST(CallPolicies, calls_that_take_long_go_on_although_a_request_was_lost) {
+  Several one(1, [] {
+    std::vector<Part> parts = watched()();
+    parts.push_back(part(number_kind()));
+    parts.push_back(part(unique_kind()));
+    parts.push_back(part(ack_kind()));
+    return parts;
+  });
+  GroupOutcome call;
+  one.servers[1]->keeps = true;
+  one.net.world.set_links({.loss = 1});
+  one.call("long", call);
+  one.run(10ms);
+  one.net.world.set_links({});
+  one.run(60s);
+  EXPECT_FALSE(call.done());
+  EXPECT_EQ(one.statistics(0).refused, 0U);
+  one.answer(1);
+  one.run();
+  EXPECT_EQ(call.outcome, Errc::ok);
+}
+
 TEST(CallPolicies, calls_fail_when_their_server_has_begun_again) {
   Several one(2, [] {
     std::vector<Part> parts = watched()();
     parts[2] = part(all_accept_kind());
     return parts;
   });
-  GroupCall call;
+  GroupOutcome call;
   one.servers[1]->keeps = one.servers[2]->keeps = true;
   one.call("long", call);
   one.run(1s);
@@ -232,7 +348,7 @@ TEST(CallPolicies, calls_fail_when_their_server_has_begun_again) {
   one.run();
   EXPECT_EQ(call.outcome, Errc::ok);
   EXPECT_EQ(call.said["10.0.0.3"], failure(Errc::call_failed));
-  GroupCall alone;
+  GroupOutcome alone;
   one.net[1].crash();
   one.net[2].crash();
   one.call("anybody?", alone);

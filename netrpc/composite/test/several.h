@@ -26,12 +26,15 @@ class Server final : public Protocol {
   }
   void call_demux(Session& lower, Message request) noexcept override {
     if (!notes) return lower.reply(std::move(request));
+    deepest = std::max(deepest, ++inside);
     executed.push_back(text_of(request));
     if (keeps) {
-      kept.emplace_back(&lower);
+      kept.push_back({SessionRef(&lower), executed.back()});
+      most_kept = std::max(most_kept, kept.size());
     } else {
       lower.reply(answer(executed.back()));
     }
+    --inside;
   }
   void demux(Session& lower, Message request) noexcept override {
     executed.push_back(text_of(request));
@@ -54,7 +57,14 @@ class Server final : public Protocol {
   std::vector<std::string> executed;
   bool notes = true;
   bool keeps = false;
-  std::vector<SessionRef> kept;
+  struct Kept {
+    SessionRef session;
+    std::string request;
+  };
+  std::vector<Kept> kept;
+  std::size_t most_kept = 0;
+  int inside = 0;   ///< Requests that it is being given,
+  int deepest = 0;  ///< and the most at a time.
   bool commits = true;
   int committed = 0;
   int rolled_back = 0;
@@ -87,7 +97,7 @@ class Client final : public Protocol {
 
 inline std::string failure(Errc why) { return std::string(describe(why)); }
 
-class GroupCall final : public Transaction {
+class GroupOutcome final : public Transaction {
  public:
   void completed(Errc errc, Message answer) noexcept override {
     ++completions;
@@ -102,8 +112,8 @@ class GroupCall final : public Transaction {
   }
   [[nodiscard]] bool done() const noexcept { return completions > 0; }
   int completions = 0;
-  int when = 0;  ///< One that ends later has a higher number.
-  Errc outcome = Errc::ok;
+  int when = 0;                      ///< One that ends later has a higher number.
+  Errc outcome = Errc::bad_message;  ///< As no call ends.
   std::string reply;
   std::map<std::string, std::string> said;
 };
@@ -122,7 +132,7 @@ struct Several {
   ~Several() {
     session = {};
     for (std::size_t i = 1; i < servers.size(); ++i)
-      if (net[i].up()) servers[i]->kept.clear();
+      if (net[i].up()) let_go(i);
   }
   void compose(std::size_t at, SimHost& host) {
     auto made = Framework::make(host.host(), "cp", host.ip(), parts_of(), threads);
@@ -154,7 +164,7 @@ struct Several {
     participants.remote.host = kGroup;
     return participants;
   }
-  void call(std::string_view text, GroupCall& one, Duration timeout = {}) {
+  void call(std::string_view text, GroupOutcome& one, Duration timeout = {}) {
     const Shepherd inside(net[0].monitor());
     session->call(net.message(0, text), one, timeout);
   }
@@ -165,11 +175,13 @@ struct Several {
   void run(Duration how_long = std::chrono::milliseconds(100)) { net.world.run_for(how_long); }
   void answer(std::size_t server) {
     const Shepherd inside(net[server].monitor());
-    for (const SessionRef& one : std::exchange(servers[server]->kept, {})) one->reply(servers[server]->answer("late"));
+    for (const Server::Kept& one : std::exchange(servers[server]->kept, {}))
+      one.session->reply(servers[server]->answer(one.request));
   }
-  /// Without an answer. Then others may begin.
+  /// Without an answer. Then others may begin, which are answered.
   void let_go(std::size_t server) {
     const Shepherd inside(net[server].monitor());
+    servers[server]->keeps = false;
     std::exchange(servers[server]->kept, {}).clear();
   }
   [[nodiscard]] control::Statistics statistics(std::size_t host) {

@@ -80,7 +80,11 @@ void SelectServerSession::finish(SelectHeader::Status status, Message&& message)
   if (std::exchange(answered_, true)) return;
   if (std::byte* const to = push_reply_header(message, protocol().host().pool(), SelectHeader::kSize)) [[likely]]
     SelectHeader{SelectHeader::kReply, command_, status}.encode(to);
+  executed_ = status == SelectHeader::kOk;
+  SelectServerSession*& finishing = static_cast<SelectProtocol&>(protocol()).finishing_;
+  SelectServerSession* const outer = std::exchange(finishing, this);
   lower_->reply(std::move(message));
+  finishing = outer;
 }
 
 Errc SelectServerSession::control(control::Request& request) noexcept {
@@ -179,7 +183,18 @@ void SelectProtocol::unserved(SelectServerSession& session, const SelectHeader& 
   session.finish(SelectHeader::kNoSuchCommand, Message(host().pool()));
 }
 
+/// A request that was not executed, or let go of without an answer, is answered nevertheless, after it was undone.
+Errc SelectProtocol::settle(control::Request& request) noexcept {
+  if (finishing_ == nullptr) return Errc::not_supported;
+  Protocol& server = finishing_->high();
+  if (finishing_->executed_) return server.control(request);
+  control::Request undo = control::Rollback{};
+  if (&server != this) (void)server.control(undo);
+  return Errc::ok;
+}
+
 Errc SelectProtocol::control(control::Request& request) noexcept {
+  if (std::holds_alternative<control::Commit>(request)) return settle(request);
   if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
     *statistics = counted;
     statistics->sessions = sessions_.size() + requests_.in_use();

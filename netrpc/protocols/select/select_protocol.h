@@ -46,6 +46,7 @@ class SelectServerSession final : public Session {
   SessionRef lower_;
   const std::uint16_t command_;
   bool answered_ = false;
+  bool executed_ = false;
 };
 
 class SelectProtocol : public Protocol {
@@ -65,6 +66,8 @@ class SelectProtocol : public Protocol {
   /// A request for a command that nobody serves here: answers that.
   virtual void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept;
   [[nodiscard]] ChannelPools& pools() noexcept { return pools_; }
+  /// The layer below asks to make permanent what a request has changed, or to undo it (control::Commit): asks its server.
+  [[nodiscard]] Errc settle(control::Request& request) noexcept;
   /// Enables the protocol at the layer below, once.
   [[nodiscard]] Status enable_below();
 
@@ -79,6 +82,7 @@ class SelectProtocol : public Protocol {
   ChannelPools pools_;
   Map<CommandKey, Protocol*> servers_;  ///< Command 0: for all others.
   Cells<SelectServerSession> requests_;
+  SelectServerSession* finishing_ = nullptr;  ///< Its answer is on its way downwards.
 };
 
 /// The status of a reply for an outcome, and the reverse. A peer may send any number.
