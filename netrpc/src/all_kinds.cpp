@@ -15,6 +15,7 @@
 #include "netrpc/protocols/mrpc/mrpc.h"
 #include "netrpc/protocols/null/null.h"
 #include "netrpc/protocols/paired/paired.h"
+#include "netrpc/protocols/psync/psync.h"
 #include "netrpc/protocols/request_reply/request_reply.h"
 #include "netrpc/protocols/select/select.h"
 #include "netrpc/protocols/sun_auth/sun_auth.h"
@@ -33,7 +34,7 @@ ProtocolKinds layer_kinds() {
   kinds.add(vip_kind()).add(vipaddr_kind()).add(vipsize_kind()).add(viphosts_kind());
   kinds.add(fragment_kind()).add(auth_kind());
   kinds.add(channel_kind()).add(select_kind()).add(forwarding_select_kind()).add(reliable_datagram_kind());
-  kinds.add(mrpc::mrpc_kind()).add(paired_kind());
+  kinds.add(mrpc::mrpc_kind()).add(paired_kind()).add(psync_kind());
   kinds.add(request_reply_kind()).add(sun_call_kind()).add(auth_none_kind()).add(auth_sys_kind());
   kinds.add(sun_select_kind());
   kinds.add(composite::composite_kind("COMPOSITE", composite::suite_kinds()));

@@ -251,9 +251,12 @@ TEST_P(TcpTest, who_does_not_read_is_not_listened_to_and_ends) {
     }));
     EXPECT_LT(most, 4 * 131'072 / 512 + 100);
     EXPECT_EQ(echo_->failed, 0U);
-    const Connection other;
-    other.send(record("well"));
-    EXPECT_EQ(other.receive(8), record("well"));
+    // A connection may be idle for too long on a busy machine: then the next one is heard.
+    EXPECT_TRUE(eventually([&] {
+      const Connection other;
+      other.send(record("well"));
+      return other.receive(8) == record("well");
+    }));
   });
   EXPECT_TRUE(eventually([&] {
     bool none = false;

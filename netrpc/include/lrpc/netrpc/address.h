@@ -52,6 +52,7 @@ inline constexpr ProtocolNumber kNetworkPath = 209;  ///< lrpc-netd's commands, 
 inline constexpr ProtocolNumber kPaired = 210;
 inline constexpr ProtocolNumber kRequestReply = 211;  ///< Sun RPC's. Over UDP(local_ports = N) its port is N + 211.
 inline constexpr ProtocolNumber kSunCall = 212;       ///< Sun RPC's calls over CHANNEL.
+inline constexpr ProtocolNumber kPsync = 213;
 inline constexpr ProtocolNumber kFirstOfTests = 240;  ///< 240 to 252: tests, benches and programs of users.
 }  // namespace protocol_numbers
 

@@ -1,0 +1,219 @@
+#include "netrpc/protocols/psync/conversation.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "netrpc/protocols/psync/protocol.h"
+
+namespace lrpc::netrpc::psync {
+
+// ---- sessions ----
+
+Speaker::Speaker(Conversation& conversation, const ParticipantSet& participants)
+    : Session(conversation.protocol(), conversation.high(), participants), conversation_(&conversation) {}
+
+Errc Speaker::push(Message message) noexcept {
+  if (conversation_ == nullptr) return Errc::not_supported;
+  const SessionRef keep(conversation_);
+  return conversation_->push(std::move(message));
+}
+
+Conversation::Conversation(Psync& protocol, Protocol& high, const ParticipantSet& participants)
+    : Session(protocol, high, participants),
+      psync_(protocol),
+      options_(protocol.options()),
+      tick_([this] { tick(); }) {}
+
+Conversation::~Conversation() {
+  psync_.ended(*this);
+  for (const Member& member : members_)
+    if (member.speaker) static_cast<Speaker&>(*member.speaker).conversation_ends();
+}
+
+void Conversation::unreferenced() noexcept { delete this; }
+
+Result<SessionRef> Conversation::open(Psync& protocol, Protocol& high, const ParticipantSet& participants) {
+  auto* const made = new Conversation(protocol, high, participants);
+  SessionRef session(made);
+  if (Status begun = made->begin(protocol.host().groups().members(participants.remote.host)); !begun)
+    return begun.error();
+  return session;
+}
+
+Status Conversation::begin(std::span<const HostAddress> hosts) {
+  const auto wrong = [&](const std::string& why) {
+    return Error{Errc::invalid_argument, protocol().name() + ": the group " + to_string(peer()) + why};
+  };
+  if (hosts.empty()) return wrong(" is not known to this host");
+  if (hosts.size() > Header::kMostMarks)
+    return wrong(" has more than " + std::to_string(Header::kMostMarks) + " members");
+  const auto self = std::ranges::find(hosts, psync_.host().address());
+  if (self == hosts.end()) return wrong(" does not have this host as a member");
+  self_ = static_cast<std::size_t>(self - hosts.begin());
+  members_.resize(hosts.size());
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    Member& member = members_[i];
+    member.host = hosts[i];
+    member.heard = psync_.host().now();
+    member.has.resize(hosts.size());
+    member.slots.resize(options_.window);
+    if (i == self_) {
+      member.life = psync_.host().boot_id();
+      continue;
+    }
+    ParticipantSet one = participants();
+    one.remote.host = hosts[i];
+    member.speaker = SessionRef(new Speaker(*this, one));
+    if (auto lower = psync_.open_below(hosts[i])) member.lower = *std::move(lower);
+  }
+  return {};
+}
+
+Errc Conversation::control(control::Request& request) noexcept {
+  if (!std::holds_alternative<control::MaximumMessage>(request) &&
+      !std::holds_alternative<control::OptimumMessage>(request))
+    return Session::control(request);
+  return psync_.control(request);
+}
+
+std::size_t Conversation::kept() const noexcept {
+  std::size_t count = 0;
+  for (const Member& member : members_)
+    for (const Slot& one : member.slots) count += one.sequence != 0 ? 1 : 0;
+  return count;
+}
+
+// ---- what is known of the members ----
+
+Conversation::Member* Conversation::find(HostAddress host) noexcept {
+  const auto known = std::ranges::find(members_, host, &Member::host);
+  return known != members_.end() ? &*known : nullptr;
+}
+
+Conversation::Slot& Conversation::slot(Member& member, std::uint32_t sequence) noexcept {
+  return member.slots[sequence % options_.window];
+}
+
+/// It has begun again: its messages count from 1, and what it had been given it has not any more.
+void Conversation::learn_life(Member& member, BootId life) noexcept {
+  if (member.life != 0) {
+    std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
+    member.before.front() = member.life;
+    for (Slot& one : member.slots) one = {};
+    for (Member& other : members_) other.has[index(member)] = 0;
+    std::ranges::fill(member.has, 0);
+    member.delivered = member.stable = 0;
+    member.leaf = false;
+  }
+  member.life = life;
+}
+
+/// Whether the message has been given to the protocol above, or is one that never will be.
+bool Conversation::precedes(const Mark& mark) noexcept {
+  const Member* const member = find(mark.host);
+  if (member == nullptr) return true;
+  if (mark.life == member->life) return mark.sequence <= member->delivered;
+  return member == &members_[self_] || std::ranges::find(member->before, mark.life) != member->before.end();
+}
+
+/// `who` has been given this message, and with it all before.
+void Conversation::note(Member& who, const Mark& mark) noexcept {
+  const Member* const of = find(mark.host);
+  if (of == nullptr || of->life != mark.life || &who == &members_[self_]) return;
+  std::uint32_t& known = who.has[index(*of)];
+  // Nobody has more of this host's messages than there are.
+  if (of == &members_[self_] && mark.sequence > of->delivered) return;
+  known = std::max(known, mark.sequence);
+}
+
+// ---- what is pushed ----
+
+Header Conversation::header_of(Type type) const noexcept {
+  Header header;
+  header.type = type;
+  header.protocol = participants().protocol;
+  header.group = peer();
+  header.id = {members_[self_].host, members_[self_].life, 0};
+  return header;
+}
+
+Errc Conversation::push(Message message) noexcept {
+  Member& self = members_[self_];
+  if (self.delivered - self.stable >= options_.window) return Errc::limit_reached;
+  Header header = header_of(Type::message);
+  header.id.sequence = self.delivered + 1;
+  for (const Member& one : members_)
+    if (one.leaf) header.add({one.host, one.life, one.delivered});
+  if (message.pool() == nullptr) message = Message(psync_.host().pool());
+  std::byte* const to = message.push(header.size());
+  if (to == nullptr) return Errc::limit_reached;
+  header.encode(to);
+  Message kept = message.share();
+  if (!kept.allocated()) return Errc::limit_reached;
+  for (Member& one : members_) one.leaf = &one == &self;
+  slot(self, header.id.sequence) = {header.id.sequence, std::move(kept)};
+  self.delivered = header.id.sequence;
+  for (Member& one : members_)
+    if (&one != &self) send(one, message.share());
+  settle();
+  keep_ticking();
+  return Errc::ok;
+}
+
+/// Of control messages and of messages that somebody lacks: that one is lost does no harm.
+void Conversation::send(Member& to, Message&& packet) noexcept {
+  if (!to.lower) {
+    auto lower = psync_.open_below(to.host);
+    if (!lower) return;
+    to.lower = *std::move(lower);
+  }
+  if (!packet.allocated()) return;
+  ++psync_.statistics().sent;
+  (void)to.lower->push(std::move(packet));
+}
+
+void Conversation::send(Member& to, const Header& header) noexcept {
+  Message packet(psync_.host().pool());
+  std::byte* const at = packet.push(header.size());
+  if (at == nullptr) return;
+  header.encode(at);
+  send(to, std::move(packet));
+}
+
+void Conversation::send_status(Member& to, bool ask) noexcept {
+  Header header = header_of(Type::status);
+  header.ask = ask;
+  for (const Member& one : members_)
+    if (one.life != 0) header.add({one.host, one.life, one.delivered});
+  send(to, header);
+}
+
+// ---- time ----
+
+/// Somebody may not have everything that is here, or lacks something itself.
+bool Conversation::unsettled() const noexcept {
+  return std::ranges::any_of(members_, [this](const Member& one) {
+    return one.delivered != one.stable ||
+           std::ranges::any_of(members_, [&](const Member& other) { return has(other, one) > one.delivered; });
+  });
+}
+
+void Conversation::keep_ticking() noexcept {
+  if (!tick_.waiting() && unsettled()) psync_.host().events().schedule(tick_, options_.interval);
+}
+
+void Conversation::tick() noexcept {
+  const SessionRef keep(this);
+  const Time now = psync_.host().now();
+  for (Member& one : members_) {
+    if (&one == &members_[self_]) continue;
+    if (now - one.heard > options_.silence) one.out = true;
+    ask_for_missing(one);
+    send_status(one, true);
+  }
+  settle();
+  keep_ticking();
+}
+
+}  // namespace lrpc::netrpc::psync

@@ -1,0 +1,111 @@
+// One conversation: what this host knows of its members and of their messages.
+#pragma once
+
+#include <vector>
+
+#include "lrpc/netrpc/protocol.h"
+#include "netrpc/protocols/psync/header.h"
+
+namespace lrpc::netrpc::psync {
+
+class Psync;
+class Conversation;
+
+struct PsyncOptions {
+  std::uint32_t window = 64;  ///< Messages of one member that not all have been given.
+  Duration interval = std::chrono::milliseconds(20);
+  Duration silence = std::chrono::seconds(5);
+};
+
+/// What a member's messages come up through. A push goes to all members, as that of the conversation does.
+class Speaker final : public Session {
+ public:
+  Speaker(Conversation& conversation, const ParticipantSet& participants);
+  [[nodiscard]] Errc push(Message message) noexcept override;
+  void conversation_ends() noexcept { conversation_ = nullptr; }
+
+ private:
+  Conversation* conversation_;
+};
+
+/// Lives as long as somebody refers to it: then this host takes part.
+class Conversation final : public Session {
+ public:
+  /// Errors: invalid_argument (this host is no member; too many members).
+  static Result<SessionRef> open(Psync& protocol, Protocol& high, const ParticipantSet& participants);
+  ~Conversation() override;
+
+  /// To all other members. limit_reached: `window` messages of this host have not been given to all yet.
+  [[nodiscard]] Errc push(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  /// From `host`. The packet has its header still.
+  void arrived(HostAddress host, const Header& header, const Message& packet) noexcept;
+  /// Messages that are kept, or wait for others.
+  [[nodiscard]] std::size_t kept() const noexcept;
+
+ protected:
+  void unreferenced() noexcept override;
+
+ private:
+  struct Slot {
+    std::uint32_t sequence = 0;  ///< 0: it is empty.
+    Message packet;
+  };
+  struct Member {
+    HostAddress host;
+    SessionRef lower{};  ///< Null: it is this host, or was not to be reached yet.
+    SessionRef speaker{};
+    BootId life = 0;  ///< 0: nothing has been heard of it.
+    std::array<BootId, 4> before{};
+    std::uint32_t delivered = 0;  ///< Up to here its messages have been given to the protocol above, or were lost.
+    std::uint32_t stable = 0;     ///< Up to here all members have them.
+    bool leaf = false;            ///< Nothing that is here follows its last one.
+    bool out = false;             ///< It is silent: nobody waits for it.
+    Time heard{};
+    Time asked{};
+    std::vector<std::uint32_t> has{};  ///< Up to which it has been given those of each member, as far as is known.
+    std::vector<Slot> slots{};
+  };
+
+  Conversation(Psync& protocol, Protocol& high, const ParticipantSet& participants);
+  [[nodiscard]] Status begin(std::span<const HostAddress> hosts);
+  [[nodiscard]] Member* find(HostAddress host) noexcept;
+  [[nodiscard]] std::size_t index(const Member& member) const noexcept {
+    return static_cast<std::size_t>(&member - members_.data());
+  }
+  [[nodiscard]] std::uint32_t has(const Member& who, const Member& of) const noexcept {
+    return &who == &members_[self_] ? of.delivered : who.has[index(of)];
+  }
+  [[nodiscard]] Slot& slot(Member& member, std::uint32_t sequence) noexcept;
+  [[nodiscard]] bool holds(Member& member, std::uint32_t sequence) noexcept {
+    return slot(member, sequence).sequence == sequence;
+  }
+  void learn_life(Member& member, BootId life) noexcept;
+  [[nodiscard]] bool precedes(const Mark& mark) noexcept;
+  void note(Member& who, const Mark& mark) noexcept;
+
+  void message(Member& from, const Header& header, const Message& packet) noexcept;
+  void request(Member& from, const Header& header) noexcept;
+  void gone(const Header& header) noexcept;
+  [[nodiscard]] bool deliver_next(Member& member) noexcept;
+  void advance() noexcept;
+  void settle() noexcept;
+
+  void ask_for_missing(Member& from) noexcept;
+  void send_status(Member& to, bool ask) noexcept;
+  void send(Member& to, const Header& header) noexcept;
+  void send(Member& to, Message&& packet) noexcept;
+  [[nodiscard]] Header header_of(Type type) const noexcept;
+  [[nodiscard]] bool unsettled() const noexcept;
+  void tick() noexcept;
+  void keep_ticking() noexcept;
+
+  Psync& psync_;
+  const PsyncOptions& options_;
+  std::vector<Member> members_;
+  std::size_t self_ = 0;
+  bool advancing_ = false;
+  Event tick_;
+};
+
+}  // namespace lrpc::netrpc::psync

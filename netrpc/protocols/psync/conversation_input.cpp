@@ -1,0 +1,160 @@
+// A conversation's packets, which any member may have made up: what each does.
+#include <algorithm>
+#include <utility>
+
+#include "netrpc/protocols/psync/protocol.h"
+
+namespace lrpc::netrpc::psync {
+
+void Conversation::arrived(HostAddress host, const Header& header, const Message& packet) noexcept {
+  const SessionRef keep(this);
+  Member* const from = find(host);
+  if (from == nullptr || from == &members_[self_]) {
+    ++psync_.statistics().refused;
+    return;
+  }
+  from->heard = psync_.host().now();
+  from->out = false;
+  // Others tell of a member's life only where it has not been heard itself.
+  Member* const origin = find(header.id.host);
+  if (origin == nullptr || header.id.life == 0 || (header.type != Type::message && origin != from)) {
+    ++psync_.statistics().malformed;
+    return;
+  }
+  if (std::ranges::find(origin->before, header.id.life) != origin->before.end()) {
+    ++psync_.statistics().duplicates;
+    return;
+  }
+  if (origin != &members_[self_] && origin->life != header.id.life) {
+    if (origin->life != 0 && origin != from) return;
+    learn_life(*origin, header.id.life);
+  }
+  switch (header.type) {
+    case Type::message: message(*from, header, packet); break;
+    case Type::status:
+      for (const Mark& mark : header.all()) note(*from, mark);
+      if (header.ask) send_status(*from, false);
+      ask_for_missing(*from);
+      break;
+    case Type::request: request(*from, header); break;
+    case Type::gone: gone(header); break;
+  }
+  settle();
+  keep_ticking();
+}
+
+void Conversation::message(Member& from, const Header& header, const Message& packet) noexcept {
+  Member& origin = *find(header.id.host);
+  const std::uint32_t sequence = header.id.sequence;
+  if (&origin == &members_[self_]) return;
+  // Who sends a message has been given it, and what precedes it.
+  for (const Mark& mark : header.all()) note(origin, mark);
+  note(origin, header.id);
+  note(from, header.id);
+  if (sequence <= origin.delivered || holds(origin, sequence)) {
+    ++psync_.statistics().duplicates;
+    return;
+  }
+  if (sequence - origin.stable > options_.window) {
+    ++psync_.statistics().refused;
+    return;
+  }
+  Message kept = packet.share();
+  if (!kept.allocated()) return;
+  slot(origin, sequence) = {sequence, std::move(kept)};
+  advance();
+  if (!holds(origin, sequence) || sequence > origin.delivered) ask_for_missing(from);
+}
+
+/// What it lacks, if it is kept here; else up to where nothing is kept any more.
+void Conversation::request(Member& from, const Header& header) noexcept {
+  Header lost = header_of(Type::gone);
+  for (const Mark& mark : header.all()) {
+    Member* const of = find(mark.host);
+    if (of == nullptr || of->life != mark.life || mark.sequence == 0) continue;
+    if (holds(*of, mark.sequence)) {
+      ++psync_.statistics().retransmissions;
+      send(from, slot(*of, mark.sequence).packet.share());
+    } else if (mark.sequence <= of->stable) {
+      lost.add({of->host, of->life, of->stable});
+    }
+  }
+  if (lost.count != 0) send(from, lost);
+}
+
+void Conversation::gone(const Header& header) noexcept {
+  for (const Mark& mark : header.all()) {
+    Member* const of = find(mark.host);
+    if (of == nullptr || of == &members_[self_] || of->life != mark.life || mark.sequence <= of->delivered) continue;
+    // Only what nobody has any more is given up: not what waits here already.
+    for (Slot& one : of->slots)
+      if (one.sequence != 0 && one.sequence <= mark.sequence) one = {};
+    psync_.statistics().failed += mark.sequence - of->delivered;
+    of->delivered = of->stable = mark.sequence;
+    of->leaf = false;
+  }
+  advance();
+}
+
+/// Gives the member's next message to the protocol above, if it is there and all that precedes it has been given.
+bool Conversation::deliver_next(Member& member) noexcept {
+  const std::uint32_t sequence = member.delivered + 1;
+  if (&member == &members_[self_] || !holds(member, sequence)) return false;
+  Message message = slot(member, sequence).packet.share();
+  if (!message.allocated()) return false;  // there is no memory: the next tick tries again
+  std::array<std::byte, Header::kMost> bytes;
+  const auto header = Header::decode(std::span(bytes).first(message.copy_to(bytes)));
+  if (!std::ranges::all_of(header->all(), [this](const Mark& mark) { return precedes(mark); })) return false;
+  (void)message.pop(header->size(), bytes.data());
+  for (const Mark& mark : header->all()) {
+    Member* const before = find(mark.host);
+    if (before != nullptr && before->life == mark.life && before->delivered == mark.sequence) before->leaf = false;
+  }
+  member.delivered = sequence;
+  member.leaf = true;
+  const SessionRef speaker = member.speaker;
+  high().demux(*speaker, std::move(message));  // which may push
+  return true;
+}
+
+void Conversation::advance() noexcept {
+  if (std::exchange(advancing_, true)) return;  // who does it goes on
+  for (bool any = true; any;) {
+    any = false;
+    for (Member& member : members_)
+      while (deliver_next(member)) any = true;
+  }
+  advancing_ = false;
+}
+
+/// What all have is no longer kept. Nobody waits for members that are silent.
+void Conversation::settle() noexcept {
+  for (Member& of : members_) {
+    std::uint32_t all = of.delivered;
+    for (const Member& one : members_)
+      if (!one.out) all = std::min(all, has(one, of));
+    while (of.stable < all) slot(of, ++of.stable) = {};
+  }
+}
+
+/// What it has, and this host has not, as far as is known.
+void Conversation::ask_for_missing(Member& from) noexcept {
+  const Time now = psync_.host().now();
+  if (from.asked != Time{} && now - from.asked < options_.interval / 2) return;
+  Header wanted = header_of(Type::request);
+  for (Member& of : members_) {
+    const std::uint32_t last = std::min(has(from, of), of.stable + options_.window);
+    std::uint32_t each = 0;
+    for (std::uint32_t next = of.delivered + 1; next <= last && each < 4; ++next) {
+      if (holds(of, next)) continue;
+      if (wanted.count == Header::kMostMarks) break;
+      wanted.add({of.host, of.life, next});
+      ++each;
+    }
+  }
+  if (wanted.count == 0) return;
+  from.asked = now;
+  send(from, wanted);
+}
+
+}  // namespace lrpc::netrpc::psync

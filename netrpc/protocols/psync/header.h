@@ -1,0 +1,81 @@
+// What PSYNC writes in front of its messages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/wire.h"
+
+namespace lrpc::netrpc::psync {
+
+/// A message of a conversation: who has pushed it, in which of its host's lives, and which one it was in that, from 1.
+struct Mark {
+  HostAddress host;
+  BootId life = 0;
+  std::uint32_t sequence = 0;
+};
+
+enum class Type : std::uint8_t {
+  message = 1,  ///< Marks: what directly precedes it.
+  status = 2,   ///< Marks: up to which messages its sender has been given those of each member.
+  request = 3,  ///< Marks: messages that its sender lacks.
+  gone = 4,     ///< Marks: up to these nobody keeps them any more.
+};
+
+///     0        1        2        3                         | 12 bytes for each mark:
+///     type     ask      marks    0                         |   host, life, sequence
+///     protocol, group, origin, life, sequence: 4 bytes each|
+struct Header {
+  static constexpr std::size_t kFixed = 24;
+  static constexpr std::size_t kMark = 12;
+  static constexpr std::size_t kMostMarks = 16;
+  static constexpr std::size_t kMost = kFixed + kMostMarks * kMark;
+
+  Type type = Type::message;
+  bool ask = false;  ///< A status is to be answered with one.
+  ProtocolNumber protocol = 0;
+  HostAddress group;
+  Mark id{};  ///< Of a message; else its host alone.
+  std::array<Mark, kMostMarks> marks{};
+  std::size_t count = 0;
+
+  [[nodiscard]] std::size_t size() const noexcept { return kFixed + count * kMark; }
+  /// Precondition: count < kMostMarks.
+  void add(const Mark& mark) noexcept { marks[count++] = mark; }
+  [[nodiscard]] std::span<const Mark> all() const noexcept { return std::span(marks).first(count); }
+
+  /// `to`: size() bytes.
+  void encode(std::byte* to) const noexcept {
+    WireWriter writer(to);
+    writer.put(static_cast<std::uint8_t>(type)).put(static_cast<std::uint8_t>(ask ? 1 : 0));
+    writer.put(static_cast<std::uint8_t>(count)).put(std::uint8_t{0}).put(protocol).put(group);
+    writer.put(id.host).put(id.life).put(id.sequence);
+    for (const Mark& mark : all()) writer.put(mark.host).put(mark.life).put(mark.sequence);
+  }
+  /// Nothing: it is malformed.
+  [[nodiscard]] static std::optional<Header> decode(std::span<const std::byte> from) noexcept {
+    if (from.size() < kFixed) return {};
+    WireReader reader(from.data());
+    Header header;
+    const auto type = reader.get<std::uint8_t>();
+    const auto ask = reader.get<std::uint8_t>();
+    header.count = reader.get<std::uint8_t>();
+    const auto zero = reader.get<std::uint8_t>();
+    if (type < 1 || type > 4 || ask > 1 || zero != 0 || header.count > kMostMarks || from.size() < header.size())
+      return {};
+    header.type = static_cast<Type>(type);
+    header.ask = ask == 1;
+    header.protocol = reader.get<std::uint32_t>();
+    header.group = reader.get_host();
+    const auto mark = [&] { return Mark{reader.get_host(), reader.get<std::uint32_t>(), reader.get<std::uint32_t>()}; };
+    header.id = mark();
+    for (Mark& one : std::span(header.marks).first(header.count)) one = mark();
+    return header;
+  }
+};
+
+}  // namespace lrpc::netrpc::psync

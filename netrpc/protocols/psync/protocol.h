@@ -1,0 +1,42 @@
+// PSYNC's protocol object: finds the conversation that a packet belongs to.
+#pragma once
+
+#include "lrpc/netrpc/map.h"
+#include "netrpc/protocols/psync/conversation.h"
+
+namespace lrpc::netrpc::psync {
+
+class Psync final : public Protocol {
+ public:
+  Psync(Host& host, std::string name, Protocol& below, const PsyncOptions& options)
+      : Protocol(host, std::move(name)), options_(options), below_(below) {}
+  ~Psync() override;
+  /// Messages may arrive from now on.
+  [[nodiscard]] Status start();
+
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
+  [[nodiscard]] Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
+  void demux(Session& lower, Message packet) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+
+  [[nodiscard]] const PsyncOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Result<SessionRef> open_below(HostAddress member);
+  void ended(const Conversation& conversation) noexcept;
+  [[nodiscard]] control::Statistics& statistics() noexcept { return counted; }
+
+ private:
+  struct Key {
+    ProtocolNumber protocol = 0;
+    HostAddress group;
+    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, std::uint64_t{group.value} << 32 | protocol); }
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  [[nodiscard]] ParticipantSet below_participants(HostAddress remote) const noexcept;
+
+  const PsyncOptions options_;
+  Protocol& below_;
+  bool enabled_ = false;
+  Map<Key, Conversation*> conversations_;
+};
+
+}  // namespace lrpc::netrpc::psync

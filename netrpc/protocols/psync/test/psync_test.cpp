@@ -1,0 +1,287 @@
+// PSYNC: what each host is given comes after everything that its sender knew.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "length.h"
+#include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/protocols/psync/protocol.h"
+#include "netrpc/protocols/psync/psync.h"
+#include "netrpc/sim/devices.h"
+#include "netrpc/sim/test_hosts.h"
+
+namespace lrpc::netrpc::psync {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr HostAddress kGroup{0xef000001};
+
+/// Says in each message how many of each host's it has seen, its own included: by that the others check the order.
+class Talker final : public Protocol {
+ public:
+  Talker(Host& host, std::size_t all) : Protocol(host, "talker"), seen(all) {}
+  void demux(Session& lower, Message message) noexcept override {
+    const std::size_t from = lower.peer().value - 0x0a000001;
+    std::istringstream text(text_of(message));
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      int said = 0;
+      text >> said;
+      EXPECT_TRUE(i == from ? lossy || said == seen[from] + 1 : lossy || seen[i] >= said)
+          << host().name() << ": " << text_of(message);
+    }
+    ++seen[from];
+    ++received;
+    if (answers && received % 5 == 0) (void)push(lower);
+  }
+  /// Refused messages do not count.
+  Errc push(Session& session) noexcept {
+    const std::size_t self = host().address().value - 0x0a000001;
+    ++seen[self];
+    std::string text;
+    for (const int one : seen) text += std::to_string(one) + " ";
+    const Errc outcome = session.push(Message::copy_of(host().pool(), std::as_bytes(std::span(text))));
+    if (outcome != Errc::ok) --seen[self];
+    return outcome;
+  }
+  std::vector<int> seen;
+  int received = 0;
+  bool answers = false;
+  bool lossy = false;  ///< It has begun late, or others have: then only what it sees itself is in order.
+};
+
+struct Group {
+  /// `without`: members that do not run PSYNC, the last ones.
+  explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0)
+      : net(count, 1, options) {
+    members.resize(count);
+    for (std::size_t i = 0; i + without < count; ++i)
+      net[i].on_boot([this, i, count, psync](SimHost& host) { boot(i, count, psync, host); });
+  }
+  ~Group() {
+    for (Member& one : members) one.session = {};
+  }
+  struct Member {
+    Psync* protocol = nullptr;
+    Talker* talker = nullptr;
+    SessionRef session;
+  };
+  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host) {
+    Member& one = members[at];
+    one.protocol = &host.add<Psync>("psync", host.ip(), options);
+    EXPECT_TRUE(one.protocol->start());
+    one.talker = &host.add<Talker>(count);
+    std::vector<HostAddress> hosts;
+    for (std::size_t i = 0; i < count; ++i) hosts.push_back(net.address(i));
+    EXPECT_TRUE(host.host().groups().set(kGroup, hosts));
+    auto session = one.protocol->open(*one.talker, to_group());
+    ASSERT_TRUE(session) << session.error().message();
+    one.session = *session;
+  }
+  [[nodiscard]] static ParticipantSet to_group() {
+    ParticipantSet participants = SimHosts::anyone();
+    participants.remote.host = kGroup;
+    return participants;
+  }
+  Errc push(std::size_t who) {
+    const Shepherd inside(net[who].monitor());
+    return members[who].talker->push(*members[who].session);
+  }
+  void crash(std::size_t who) {
+    members[who].session = {};
+    net[who].crash();
+  }
+  [[nodiscard]] control::Statistics statistics(std::size_t who) {
+    control::Statistics asked;
+    EXPECT_EQ(control::ask(*members[who].protocol, asked), Errc::ok);
+    return asked;
+  }
+  void expect_all_have(const std::vector<int>& pushed) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!net[i].up()) continue;
+      EXPECT_EQ(members[i].talker->seen, pushed) << i;
+      EXPECT_EQ(statistics(i).state, 0U) << i;
+    }
+    const std::uint64_t sent = statistics(0).sent;
+    net.world.run_for(std::chrono::seconds(10));
+    EXPECT_EQ(statistics(0).sent, sent);  // when all have all, nobody says anything
+  }
+  SimHosts net;
+  std::vector<Member> members;
+};
+
+TEST(Psync, messages_reach_all_other_members) {
+  Group group(3);
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1ms);
+  EXPECT_EQ(group.members[1].talker->received, 1);
+  EXPECT_EQ(group.members[2].talker->received, 1);
+  EXPECT_EQ(group.members[0].talker->received, 0);
+  EXPECT_EQ(group.statistics(0).state, 1U);  // until it knows that all have it
+  group.net.world.run_for(1s);
+  group.expect_all_have({1, 0, 0});
+}
+
+TEST(Psync, who_is_no_member_takes_no_part) {
+  Group group(2);
+  const Shepherd inside(group.net[0].monitor());
+  Talker& talker = *group.members[0].talker;
+  ParticipantSet participants = Group::to_group();
+  participants.remote.host.value += 1;
+  EXPECT_EQ(group.members[0].protocol->open(talker, participants).code(), Errc::invalid_argument);
+  EXPECT_TRUE(group.net[0].host().groups().set(participants.remote.host, {group.net.address(1)}));
+  const auto no_member = group.members[0].protocol->open(talker, participants);
+  EXPECT_NE(no_member.error().text.find("does not have this host as a member"), std::string::npos);
+  std::vector<HostAddress> many;
+  for (std::uint32_t i = 0; i < 17; ++i) many.push_back({0x0a000001 + i});
+  EXPECT_TRUE(group.net[0].host().groups().set(participants.remote.host, many));
+  EXPECT_EQ(group.members[0].protocol->open(talker, participants).code(), Errc::invalid_argument);
+}
+
+TEST(Psync, refuses_more_than_a_window_that_not_all_have) {
+  Group group(2, {}, {.window = 4, .interval = 20ms, .silence = 1s});
+  group.crash(1);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(group.push(0), Errc::ok);
+  EXPECT_EQ(group.push(0), Errc::limit_reached);
+  group.net.world.run_for(2s);  // nobody waits for who is silent
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(2s);
+  EXPECT_EQ(group.statistics(0).state, 0U);
+}
+
+TEST(Psync, order_holds_on_wires_that_lose_duplicate_and_reorder) {
+  std::mt19937_64 seeds(testing_lrpc::test_seed());
+  for (int round = 0; round < testing_lrpc::rounds(20) && !testing::Test::HasFailure(); ++round) {
+    std::mt19937_64 random(seeds());
+    const auto rate = [&](double most) { return most * static_cast<double>(random() % 100) / 100; };
+    const SimOptions options{
+        .seed = random(), .link = {.loss = rate(0.3), .duplicate = rate(0.2), .reorder = rate(0.5)}, .routers = {}};
+    const std::size_t count = 2 + random() % 5;
+    Group group(count, options);
+    std::vector<int> pushed(count);
+    for (Group::Member& one : group.members) one.talker->answers = random() % 2 == 0;
+    for (int i = 0; i < 200; ++i) {
+      (void)group.push(random() % count);
+      group.net.world.run_for(Duration(random() % 3'000'000));
+    }
+    group.net.world.run_for(60s);
+    for (std::size_t i = 0; i < count; ++i) pushed[i] = group.members[i].talker->seen[i];
+    group.expect_all_have(pushed);
+    EXPECT_GE(std::accumulate(pushed.begin(), pushed.end(), 0), 100);
+  }
+}
+
+/// Those that are left go on, with each other's messages in order; who begins again takes part from then on.
+TEST(Psync, members_may_crash_and_begin_again) {
+  std::mt19937_64 seeds(testing_lrpc::test_seed());
+  for (int round = 0; round < testing_lrpc::rounds(20) && !testing::Test::HasFailure(); ++round) {
+    std::mt19937_64 random(seeds());
+    const SimOptions options{.seed = random(), .link = {.loss = 0.1, .reorder = 0.3}, .routers = {}};
+    Group group(4, options, {.window = 64, .interval = 20ms, .silence = 300ms});
+    const auto talk = [&](int messages, std::size_t of) {
+      for (int i = 0; i < messages; ++i) {
+        (void)group.push(random() % of);
+        group.net.world.run_for(Duration(random() % 3'000'000));
+      }
+      group.net.world.run_for(10s);
+    };
+    for (Group::Member& one : group.members) one.talker->lossy = true;
+    talk(20, 4);
+    group.crash(3);
+    talk(50, 3);
+    const int before = group.members[0].talker->seen[1];
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(group.statistics(i).state, 0U);
+      for (std::size_t j = 0; j < 3; ++j)
+        EXPECT_EQ(group.members[i].talker->seen[j], group.members[j].talker->seen[j]) << i << j;
+    }
+    group.net[3].boot();
+    group.members[3].talker->lossy = true;
+    talk(50, 4);
+    EXPECT_GT(group.members[0].talker->seen[1], before);
+    EXPECT_GT(group.members[3].talker->seen[1], 0);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(group.statistics(i).state, 0U);
+      for (std::size_t j = 0; j < 3; ++j)
+        EXPECT_EQ(group.members[i].talker->seen[j], group.members[j].talker->seen[j]) << i << j;
+    }
+  }
+}
+
+TEST(Psync, stands_on_fragment_in_a_graph) {
+  ProtocolKinds kinds = layer_kinds();
+  kinds.add(sim_ip_kind("IP"));
+  const auto description =
+      GraphDescription::parse("ip = IP; fragment = FRAGMENT over ip; psync = PSYNC(window = 8) over fragment;", kinds);
+  ASSERT_TRUE(description) << description.error().message();
+  SimHosts net(2);
+  std::vector<Graph> graphs;
+  SinkProtocol* sinks[2];
+  SessionRef sessions[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    sinks[i] = &net[i].add<SinkProtocol>();
+    const Shepherd inside(net[i].monitor());
+    EXPECT_TRUE(net[i].host().groups().set(kGroup, {net.address(0), net.address(1)}));
+    auto graph = Graph::compose(net[i].host(), *description, kinds);
+    ASSERT_TRUE(graph);
+    graphs.push_back(std::move(*graph));
+    sessions[i] = *graphs.back().find("psync")->open(*sinks[i], Group::to_group());
+  }
+  const std::string large(10'000, 'x');
+  {
+    const Shepherd inside(net[0].monitor());
+    EXPECT_EQ(sessions[0]->push(Message::copy_of_long(net[0].pool(), std::as_bytes(std::span(large)))), Errc::ok);
+  }
+  net.world.run_for(1s);
+  EXPECT_EQ(sinks[1]->received, std::vector<std::string>{large});
+  for (SessionRef& one : sessions) one = {};
+  graphs.clear();
+}
+
+/// Any bytes from a member: nothing breaks, and the bounds hold.
+TEST(Psync, hostile_packets_do_no_harm) {
+  std::mt19937_64 random(testing_lrpc::test_seed());
+  Group group(3, {}, {.window = 4, .interval = 20ms, .silence = 1s}, 1);
+  for (std::size_t i = 0; i < 2; ++i) group.members[i].talker->lossy = true;
+  SinkProtocol& hostile = group.net[2].add<SinkProtocol>();
+  SessionRef session;
+  {
+    const Shepherd inside(group.net[2].monitor());
+    ParticipantSet to = group.net.to(0, protocol_numbers::kPsync);
+    session = *group.net[2].ip().open(hostile, to);
+  }
+  for (int i = 0; i < 5000; ++i) {
+    Header header;
+    header.type = static_cast<Type>(1 + random() % 4);
+    header.ask = random() % 2 == 0;
+    header.protocol = protocol_numbers::kFirstOfTests;
+    header.group = kGroup;
+    const auto mark = [&] {
+      const auto host = HostAddress{0x0a000001 + static_cast<std::uint32_t>(random() % 4)};
+      const BootId life = random() % 3 == 0 ? group.net[0].host().boot_id() : static_cast<BootId>(random() % 3);
+      const std::uint32_t sequence = random() % 8 == 0 ? static_cast<std::uint32_t>(random()) : random() % 8U;
+      return Mark{host, life, sequence};
+    };
+    header.id = mark();
+    for (std::size_t marks = random() % 5; marks != 0; --marks) header.add(mark());
+    {
+      const Shepherd inside(group.net[2].monitor());
+      Message packet = group.net.message(2, "hostile");
+      header.encode(packet.push(header.size()));
+      (void)session->push(std::move(packet));
+    }
+    if (i % 7 == 0) (void)group.push(static_cast<std::size_t>(i % 2));
+    group.net.world.run_for(100us);
+    EXPECT_LE(group.statistics(0).state, 3U * 4);
+  }
+  session = {};
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::psync
