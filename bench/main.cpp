@@ -35,10 +35,23 @@ int run(const std::string& what, Session& session) {
       {"bind", bind_cost},
       {"instructions", instructions}};
   constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {
-      {"async", async}, {"figure2", figure2}, {"matrix", matrix}, {"change", change}, {"scale", scale},
-      {"death", death}, {"idle", idle},       {"bpf", bpf_cost},  {"layers", layers}, {"composite", composite},
-      {"loss", loss},   {"network", network}, {"paired", paired}, {"remote", remote}, {"components", components},
-      {"group", group}};  // too long for `all`
+      {"async", async},
+      {"figure2", figure2},
+      {"matrix", matrix},
+      {"change", change},
+      {"scale", scale},
+      {"death", death},
+      {"idle", idle},
+      {"bpf", bpf_cost},
+      {"layers", layers},
+      {"composite", composite},
+      {"loss", loss},
+      {"network", network},
+      {"paired", paired},
+      {"remote", remote},
+      {"components", components},
+      {"group", group},
+      {"conversation", conversation}};  // too long for `all`
   for (const auto& [command, function] : commands) {
     if ((what == command || what == "all") && !interrupted()) function(session);
   }
@@ -79,9 +92,9 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   program.option("what", what, "Which bench; `all` is the first six")
-      .one_of({"default",   "table3", "table4", "table5",  "bind",   "instructions", "async",      "figure2",
-               "matrix",    "change", "scale",  "death",   "idle",   "bpf",          "components", "layers",
-               "composite", "group",  "loss",   "network", "paired", "remote",       "all"})
+      .one_of({"default",   "table3", "table4",       "table5", "bind",    "instructions", "async",      "figure2",
+               "matrix",    "change", "scale",        "death",  "idle",    "bpf",          "components", "layers",
+               "composite", "group",  "conversation", "loss",   "network", "paired",       "remote",     "all"})
       .show_default();
   program.option("--json", json_path, "Also write one JSON object a row to this file");
   program.flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");

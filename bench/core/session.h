@@ -95,6 +95,7 @@ void bpf_cost(Session& session);
 void layers(Session& session);
 void composite(Session& session);
 void group(Session& session);
+void conversation(Session& session);
 void components(Session& session);
 void network(Session& session);
 void paired(Session& session);

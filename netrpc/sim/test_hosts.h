@@ -89,7 +89,7 @@ class SinkProtocol final : public Protocol {
 };
 
 /// A call, its outcome and its reply.
-class TestCall final : public Transaction {
+class TestCall : public Transaction {
  public:
   void completed(Errc errc, Message answer) noexcept override {
     ++completions;

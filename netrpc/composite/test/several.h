@@ -97,12 +97,12 @@ class Client final : public Protocol {
 
 inline std::string failure(Errc why) { return std::string(describe(why)); }
 
-class GroupOutcome final : public Transaction {
+/// A call to a group, and what each member has said.
+class GroupOutcome final : public TestCall {
  public:
+  GroupOutcome() { outcome = Errc::bad_message; }  // as no call ends
   void completed(Errc errc, Message answer) noexcept override {
-    ++completions;
-    outcome = errc;
-    reply = text_of(answer);
+    TestCall::completed(errc, std::move(answer));
     static int ends = 0;
     when = ++ends;
   }
@@ -110,11 +110,7 @@ class GroupOutcome final : public Transaction {
     EXPECT_EQ(completions, 0);
     EXPECT_TRUE(said.emplace(to_string(member), errc == Errc::ok ? text_of(answer) : failure(errc)).second);
   }
-  [[nodiscard]] bool done() const noexcept { return completions > 0; }
-  int completions = 0;
-  int when = 0;                      ///< One that ends later has a higher number.
-  Errc outcome = Errc::bad_message;  ///< As no call ends.
-  std::string reply;
+  int when = 0;  ///< One that ends later has a higher number.
   std::map<std::string, std::string> said;
 };
 

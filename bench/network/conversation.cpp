@@ -1,0 +1,194 @@
+// What PSYNC adds to the FRAGMENT that it stands on (RPC in the x-Kernel §3.2), on the simulated wire.
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "alternate.h"
+#include "core/interrupt.h"
+#include "core/session.h"
+#include "lrpc/netrpc/all_kinds.h"
+#include "netrpc/sim/devices.h"
+#include "netrpc/sim/world.h"
+#include "stack_client.h"
+
+namespace lrpc::bench {
+namespace {
+
+using namespace netrpc;
+using namespace std::chrono_literals;
+
+constexpr HostAddress kGroup{0xef000001};  // 239.0.0.1
+
+struct Carrier {
+  const char* name;
+  const char* graph;
+  bool to_group;  ///< One push for all; else one for each.
+};
+constexpr std::array<Carrier, 3> kCarriers{
+    {{"UDP, to each", "udp = UDP; top = NULL over udp;", false},
+     {"FRAGMENT over UDP, to each", "udp = UDP; top = FRAGMENT over udp;", false},
+     {"PSYNC over FRAGMENT over UDP", "udp = UDP; fragment = FRAGMENT over udp; top = PSYNC over fragment;", true}}};
+
+class Listener final : public Protocol {
+ public:
+  explicit Listener(Host& host) : Protocol(host, "listener") {}
+  Errc open_done(netrpc::Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override {
+    return Errc::ok;
+  }
+  void demux(netrpc::Session& /*lower*/, Message /*message*/) noexcept override { ++received; }
+  Errc control(control::Request& request) noexcept override {
+    if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
+      largest->size = 16384;
+      return Errc::ok;
+    }
+    return Protocol::control(request);
+  }
+  std::uint64_t received = 0;
+};
+
+/// One who speaks, and others who listen.
+class Room {
+ public:
+  static Result<std::unique_ptr<Room>> make(const Carrier& carrier, std::size_t listeners) {
+    std::unique_ptr<Room> made(new Room);
+    ProtocolKinds kinds = layer_kinds();
+    kinds.add(sim_udp_kind("UDP"));
+    auto graph = GraphDescription::parse(carrier.graph, kinds);
+    if (!graph) return graph.error();
+    std::vector<HostAddress> members;
+    for (std::size_t i = 0; i <= listeners; ++i) {
+      made->machines_.push_back(std::make_unique<Machine>(made->world_.add_host()));
+      members.push_back(made->machines_.back()->host.address());
+    }
+    for (const auto& machine : made->machines_) {
+      const Shepherd inside(machine->host.monitor());
+      auto composed = Graph::compose(machine->host.host(), *graph, kinds);
+      if (!composed) return composed.error();
+      machine->graph.emplace(std::move(*composed));
+      if (auto set = machine->host.host().groups().set(kGroup, members); !set) return set.error();
+      Protocol& top = *machine->graph->find("top");
+      const bool speaks = machine == made->machines_.front();
+      if (!carrier.to_group && !speaks) {
+        const ParticipantSet anyone = bench_participants(machine->host.address(), {});
+        if (auto enabled = top.open_enable(machine->user, anyone); !enabled) return enabled.error();
+        continue;
+      }
+      for (const HostAddress peer : carrier.to_group ? std::vector{kGroup} : members) {
+        if (peer == machine->host.address()) continue;
+        auto session = top.open(machine->user, bench_participants(machine->host.address(), peer));
+        if (!session) return session.error();
+        machine->sessions.push_back(*session);
+      }
+    }
+    return made;
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  ~Room() {
+    for (const auto& machine : machines_) {
+      const Shepherd inside(machine->host.monitor());
+      machine->sessions.clear();
+      machine->graph.reset();
+    }
+  }
+
+  /// Until all have it.
+  bool once(std::size_t size) {
+    Machine& speaker = *machines_.front();
+    {
+      const Shepherd inside(speaker.host.monitor());
+      for (const SessionRef& session : speaker.sessions) {
+        Message message = Message::make(speaker.host.pool(), size);
+        Errc pushed = Errc::limit_reached;
+        if (message.allocated()) pushed = session->push(std::move(message));
+        if (pushed != Errc::ok) return false;
+      }
+    }
+    ++said_;
+    return world_.run_until(
+        [this] {
+          for (std::size_t i = 1; i < machines_.size(); ++i)
+            if (machines_[i]->user.received != said_) return false;
+          return true;
+        },
+        1s);
+  }
+  /// What is said afterwards: that all have it.
+  void rest() { world_.run_for(100ms); }
+
+ private:
+  struct Machine {
+    explicit Machine(SimHost& simulated) : host(simulated), user(simulated.host()) {}
+    SimHost& host;
+    Listener user;
+    std::optional<Graph> graph;
+    std::vector<SessionRef> sessions;
+  };
+  Room() = default;
+  SimWorld world_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  std::uint64_t said_ = 0;
+};
+
+constexpr std::size_t kWindow = 32;  ///< Messages between two rests: less than PSYNC keeps.
+
+Status measure(Session& session) {
+  struct Of {
+    const Carrier& carrier;
+    std::size_t listeners;
+    std::size_t size;
+    std::unique_ptr<Room> room;
+  };
+  std::vector<Of> all;
+  std::vector<Subject> subjects;
+  for (const auto& [listeners, size] : {std::pair{1, 4}, {2, 4}, {3, 4}, {5, 4}, {3, 8192}}) {
+    for (const Carrier& carrier : kCarriers) {
+      auto made = Room::make(carrier, static_cast<std::size_t>(listeners));
+      if (!made) return made.error();
+      Room& room = **made;
+      const auto bytes = static_cast<std::size_t>(size);
+      if (carrier.to_group || bytes < 4096 || carrier.name != kCarriers[0].name) {
+        subjects.push_back({fmt::format("{}, {} listeners, {} bytes", carrier.name, listeners, bytes),
+                            [&room, bytes] {
+                              for (std::size_t i = 0; i < kWindow; ++i)
+                                if (!room.once(bytes)) return false;
+                              room.rest();
+                              return true;
+                            },
+                            kWindow});
+        all.push_back({carrier, static_cast<std::size_t>(listeners), bytes, *std::move(made)});
+      }
+    }
+  }
+  const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 20 : 200, 2ms);
+  if (interrupted()) return {};
+  const Table table({{"carrier", -30}, {"listeners", 9}, {"bytes", 6}, {"ns", 9}, {"each, ns", 9}});
+  table.print_head();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (measured.blocks[i].empty()) return Error{Errc::call_failed, subjects[i].name + ": a message was lost"};
+    const double each = measured.median_of(i) / static_cast<double>(all[i].listeners);
+    table.print({all[i].carrier.name, fmt::format("{}", all[i].listeners), fmt::format("{}", all[i].size),
+                 number(measured.median_of(i)), number(each)});
+    Row row{.bench = "conversation", .system = "lrpc", .gate = "none", .test = subjects[i].name};
+    row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
+    session.emit_json(row);
+  }
+  return {};
+}
+
+}  // namespace
+
+void conversation(Session& session) {
+  print_title("PSYNC: a message from one to all others of a conversation, ns");
+  print_note(
+      "Until all have it, on a simulated wire, in one thread: the time is the work of all hosts together. PSYNC's "
+      "statuses, by which all learn that all have it, are among it: one for each pair of hosts after 32 messages.");
+  fmt::print("\n");
+  if (const Status status = measure(session); !status) session.fail(status.error().message());
+}
+
+}  // namespace lrpc::bench
