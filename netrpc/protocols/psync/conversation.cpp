@@ -200,7 +200,13 @@ bool Conversation::unsettled() const noexcept {
 }
 
 void Conversation::keep_ticking() noexcept {
-  if (!tick_.waiting() && unsettled()) psync_.host().events().schedule(tick_, options_.interval);
+  if (tick_.waiting()) return;
+  const bool was_quiet = !std::exchange(busy_, unsettled());
+  if (!busy_) return;
+  // Until now nobody had anything to say.
+  for (Member& one : members_)
+    if (was_quiet) one.heard = psync_.host().now();
+  psync_.host().events().schedule(tick_, options_.interval);
 }
 
 void Conversation::tick() noexcept {

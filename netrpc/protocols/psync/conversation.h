@@ -105,6 +105,7 @@ class Conversation final : public Session {
   std::vector<Member> members_;
   std::size_t self_ = 0;
   bool advancing_ = false;
+  bool busy_ = false;  ///< The tick runs.
   Event tick_;
 };
 

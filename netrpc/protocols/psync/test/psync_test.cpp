@@ -177,6 +177,19 @@ TEST(Psync, order_holds_on_wires_that_lose_duplicate_and_reorder) {
   }
 }
 
+/// Silence counts from when somebody is waited for.
+TEST(Psync, members_that_had_nothing_to_say_are_waited_for) {
+  Group group(2, {}, {.window = 64, .interval = 20ms, .silence = 300ms});
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(60s);
+  group.net.world.set_links({.loss = 1});
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(200ms);
+  group.net.world.set_links({});
+  group.net.world.run_for(1s);
+  group.expect_all_have({2, 0});
+}
+
 /// Those that are left go on, with each other's messages in order; who begins again takes part from then on.
 TEST(Psync, members_may_crash_and_begin_again) {
   std::mt19937_64 seeds(testing_lrpc::test_seed());
