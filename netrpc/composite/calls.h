@@ -57,11 +57,6 @@ class Calls {
     Events::TimerId timer = 0;
     Time due = Time::max();
   };
-  struct CallKey {
-    CallId id = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, id); }
-    friend bool operator==(CallKey, CallKey) = default;
-  };
   struct UserKey {
     const Transaction* user = nullptr;
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, reinterpret_cast<std::uintptr_t>(user)); }

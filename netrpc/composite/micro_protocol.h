@@ -50,8 +50,8 @@ inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
 /// With calls, beyond the paper's: one has ended, by its reply, by MicroParts::end_call() or by its caller.
 inline constexpr EventName<CallId> kCallEnded{"Call_Ended"};
-/// The same at the server: a request has been answered, the protocol above has let go of it without an answer, or it was
-/// deleted before it has left. Not while the protocol above is being given it.
+/// The same at the server: a request has been answered, the protocol above has let go of it without an answer, or it
+/// was deleted before it has left. Not while the protocol above is being given it.
 inline constexpr EventName<ItemRef> kRequestEnded{"Request_Ended"};
 
 /// Whether what comes from above are messages, or requests: of calls, or messages whose replies come up as messages.
@@ -205,8 +205,8 @@ class MicroParts {
 
   // ---- requests and replies ----
   [[nodiscard]] CallStyle style() const noexcept;
-  /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers(). Before it
-  /// is inserted.
+  /// A message from below is a request: it leaves as one, and what answers it comes back with Item::answers(). Called
+  /// before it is inserted.
   void mark_request(const ItemRef& item) noexcept { item->request_ = true; }
   /// Nobody waits for the answer to this request any more, or somebody does again: control::Wanted tells the protocol
   /// above.

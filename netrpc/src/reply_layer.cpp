@@ -39,10 +39,15 @@ void ReplyLayer::release(Call& call) noexcept {
   call.next_free = std::exchange(free_, &call);
 }
 
-void ReplyLayer::completed(Call& call, Errc outcome, Message&& reply) noexcept {
-  Transaction& user = *call.user;
+Errc ReplyLayer::seen(Call& call, Errc outcome, Message& reply) noexcept {
   outcome = pass_completed(static_cast<TransparentSession&>(*call.session), call.begun, outcome, reply);
   if (outcome != Errc::ok) reply.clear();
+  return outcome;
+}
+
+void ReplyLayer::completed(Call& call, Errc outcome, Message&& reply) noexcept {
+  Transaction& user = *call.user;
+  outcome = seen(call, outcome, reply);
   calls_.unbind({&user});
   release(call);
   user.completed(outcome, std::move(reply));

@@ -36,8 +36,7 @@ class ReplyLayer : public TransparentProtocol {
       layer_.completed(*this, outcome, std::move(reply));
     }
     void collated(HostAddress member, Errc outcome, Message reply) noexcept override {
-      outcome = layer_.pass_completed(static_cast<TransparentSession&>(*session), begun, outcome, reply);
-      if (outcome != Errc::ok) reply.clear();
+      outcome = layer_.seen(*this, outcome, reply);
       user->collated(member, outcome, std::move(reply));
     }
 
@@ -56,6 +55,8 @@ class ReplyLayer : public TransparentProtocol {
   };
 
   [[nodiscard]] Call* find(const TransparentSession& session, const Transaction& transaction) noexcept;
+  /// What the user is told of a reply.
+  [[nodiscard]] Errc seen(Call& call, Errc outcome, Message& reply) noexcept;
   void completed(Call& call, Errc outcome, Message&& reply) noexcept;
   void release(Call& call) noexcept;
 

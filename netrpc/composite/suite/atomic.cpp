@@ -87,7 +87,6 @@ class Atomic final : public MicroProtocol {
     if (first == waiting_.end()) return;
     running_ = std::move(first->item);
     waiting_.erase(first);
-    settled_ = false;
     parts_.bag().set_send_bit(bit_, ItemRef(running_));
   }
 

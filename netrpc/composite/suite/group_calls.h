@@ -56,10 +56,14 @@ struct GroupCall {
 inline void collate(const GroupCall& call, Transaction& user, const Message& reply) noexcept {
   for (const GroupMember& one : call.members) {
     if (!one.reply && one.failed == Errc::ok) continue;
-    const Message& said = call.concluded && one.reply == call.first ? reply : one.reply ? one.reply->message : reply;
-    Message copy = one.reply ? said.share() : Message();
-    const bool lost = one.reply && said.allocated() && !copy.allocated();
-    user.collated(one.host, lost ? Errc::limit_reached : one.failed, std::move(copy));
+    if (!one.reply) {
+      user.collated(one.host, one.failed, {});
+      continue;
+    }
+    const Message& said = call.concluded && one.reply == call.first ? reply : one.reply->message;
+    Message copy = said.share();
+    const bool lost = said.allocated() && !copy.allocated();
+    user.collated(one.host, lost ? Errc::limit_reached : Errc::ok, std::move(copy));
   }
 }
 
@@ -112,11 +116,6 @@ class GroupCalls {
   }
 
  private:
-  struct CallKey {
-    CallId id = 0;
-    [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, id); }
-    friend bool operator==(CallKey, CallKey) = default;
-  };
   Map<CallKey, std::unique_ptr<GroupCall>> calls_;
   std::vector<std::unique_ptr<GroupCall>> spare_;
 };

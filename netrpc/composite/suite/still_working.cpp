@@ -1,4 +1,5 @@
-// STILL_WORKING: servers say which requests they are at work on; who does not has failed (§3.5: ACK's "still working").
+// STILL_WORKING: servers say which requests they are at work on. One that does not has failed (§3.5: what the paper's
+// ACK says of slow servers).
 #include <algorithm>
 #include <new>
 #include <vector>

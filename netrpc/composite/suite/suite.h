@@ -1,5 +1,5 @@
-// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls to one server or to a group (Bhatti
-// and Schlichting §3.5 and §4.2; NUMBER is what their GRPC does for the others).
+// Micro-protocols: numbers, no duplicates, order, acknowledgement, membership, calls to one server or to a group
+// (Bhatti and Schlichting §3.5 and §4.2; NUMBER is what their GRPC does for the others).
 // docs/COMPOSITE.md says what each promises.
 #pragma once
 

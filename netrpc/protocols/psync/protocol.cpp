@@ -35,7 +35,7 @@ Errc Psync::open_done(Session& /*lower*/, const ParticipantSet& /*participants*/
 
 Result<SessionRef> Psync::open(Protocol& high, const ParticipantSet& participants) {
   if (Status port = refuse_port(*this, participants); !port) return port.error();
-  const Key key{participants.protocol, participants.remote.host};
+  const Key key = key_of(participants);
   if (Conversation** const known = conversations_.resolve(key)) {
     if (&(*known)->high() == &high) return SessionRef(*known);
     return Error{Errc::name_taken, name() + ": another protocol takes part in this conversation"};
@@ -46,10 +46,9 @@ Result<SessionRef> Psync::open(Protocol& high, const ParticipantSet& participant
 }
 
 void Psync::ended(const Conversation& conversation) noexcept {
-  const ParticipantSet& participants = conversation.participants();
-  Conversation** const known = conversations_.resolve({participants.protocol, participants.remote.host});
-  if (known != nullptr && *known == &conversation)
-    conversations_.unbind({participants.protocol, participants.remote.host});
+  const Key key = key_of(conversation.participants());
+  Conversation** const known = conversations_.resolve(key);
+  if (known != nullptr && *known == &conversation) conversations_.unbind(key);
 }
 
 void Psync::demux(Session& lower, Message packet) noexcept {

@@ -31,6 +31,9 @@ class Psync final : public Protocol {
     [[nodiscard]] std::uint64_t hash() const noexcept { return mix(0, std::uint64_t{group.value} << 32 | protocol); }
     friend bool operator==(const Key&, const Key&) = default;
   };
+  [[nodiscard]] static Key key_of(const ParticipantSet& participants) noexcept {
+    return {participants.protocol, participants.remote.host};
+  }
   [[nodiscard]] ParticipantSet below_participants(HostAddress remote) const noexcept;
 
   const PsyncOptions options_;

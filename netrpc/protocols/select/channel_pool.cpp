@@ -108,8 +108,7 @@ void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept 
   // Before those that wait are served: they too may be completed at once, and whoever is told may then cancel this
   // call, and must not hear of it any more.
   if (user != nullptr) {
-    if (outcome == Errc::ok) outcome = unwrap_(reply);
-    if (outcome != Errc::ok) reply.clear();
+    outcome = unwrapped(outcome, reply);
     user->completed(outcome, std::move(reply));  // may start the next call
   }
   if (first_waiting_ != nullptr) [[unlikely]]

@@ -51,8 +51,7 @@ class ChannelPool {
     void completed(Errc outcome, Message reply) noexcept override { pool_.completed(*this, outcome, std::move(reply)); }
     void collated(HostAddress member, Errc outcome, Message reply) noexcept override {
       if (user == nullptr) return;
-      if (outcome == Errc::ok) outcome = pool_.unwrap_(reply);
-      if (outcome != Errc::ok) reply.clear();
+      outcome = pool_.unwrapped(outcome, reply);
       user->collated(member, outcome, std::move(reply));
     }
 
@@ -66,6 +65,12 @@ class ChannelPool {
     ChannelPool& pool_;
   };
 
+  /// What the user is told of a reply.
+  [[nodiscard]] Errc unwrapped(Errc outcome, Message& reply) const noexcept {
+    if (outcome == Errc::ok) outcome = unwrap_(reply);
+    if (outcome != Errc::ok) reply.clear();
+    return outcome;
+  }
   [[nodiscard]] Slot* take_slot(Errc& outcome) noexcept;
   void free_slot(Slot& slot) noexcept;
   [[nodiscard]] Slot& add_slot(SessionRef channel);

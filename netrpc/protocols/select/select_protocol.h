@@ -66,7 +66,7 @@ class SelectProtocol : public Protocol {
   /// A request for a command that nobody serves here: answers that.
   virtual void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept;
   [[nodiscard]] ChannelPools& pools() noexcept { return pools_; }
-  /// The layer below asks to make permanent what a request has changed, or to undo it (control::Commit): asks its server.
+  /// The layer below asks to make permanent what a request has changed (control::Commit): asks its server.
   [[nodiscard]] Errc settle(control::Request& request) noexcept;
   /// Enables the protocol at the layer below, once.
   [[nodiscard]] Status enable_below();

@@ -75,7 +75,7 @@ struct Statistics {
   std::size_t sessions = 0;           ///< Sessions now.
   std::size_t state = 0;              ///< Records kept for peers or for messages under way, besides sessions.
 };
-/// To a client's session. Errc::ok: once a call is cancelled, it carries the next one, if it carries one at a time at all.
+/// To a client's session. Errc::ok: it carries one call at a time, and once that is cancelled the next; or any number.
 /// Sessions that keep a cancelled call until the server has answered do not know this request.
 struct FreedByCancel {};
 /// To a session whose messages are lost only together with its connection: the number of the present one, which no
@@ -112,9 +112,9 @@ struct Refuse {
 struct Wanted {
   bool wanted = true;
 };
-/// To the protocol above, at a server whose requests are executed atomically, one at a time: it has answered one. Errc::ok:
-/// all that this request has changed is permanent from now on, also after a crash. Else, and until this has returned,
-/// nothing of it is, and its client is told nothing.
+/// To the protocol above, at a server whose requests are executed atomically, one at a time: it has answered one.
+/// Errc::ok: all that this request has changed is permanent from now on, also after a crash. Else, and until this has
+/// returned, nothing of it is, and its client is told nothing.
 struct Commit {};
 /// The same, when it has let go of one without an answer: nothing of it is to remain.
 struct Rollback {};
