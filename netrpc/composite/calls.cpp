@@ -102,6 +102,11 @@ void Calls::drop(CallId call) noexcept {
   if (take(call).session) events_.raise(ended_, Raise::asynchronous, call);
 }
 
+bool Calls::counts(CallId call, const Message& reply) noexcept {
+  const Call* const known = calls_.resolve({call});
+  return known == nullptr || known->user == nullptr || known->user->counts(reply);
+}
+
 void Calls::cancel(Transaction& user) noexcept {
   if (const CallId* const call = by_user_.resolve({&user})) drop(CallId(*call));
 }

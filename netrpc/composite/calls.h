@@ -46,6 +46,8 @@ class Calls {
   /// Nobody is told.
   void drop(CallId call) noexcept;
   void cancel(Transaction& user) noexcept;
+  /// As Transaction::counts().
+  [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept;
   [[nodiscard]] std::size_t count() const noexcept { return calls_.size(); }
 
   MicroParts::Collate collate;  ///< Null: nobody tells more than the reply.

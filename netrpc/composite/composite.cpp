@@ -73,6 +73,7 @@ void MicroParts::end_call(CallId call, Errc outcome, Message reply) noexcept {
 bool MicroParts::bound_call(CallId call, Duration limit) noexcept { return framework_.calls_.bound(call, limit); }
 bool MicroParts::is_open(CallId call) noexcept { return framework_.calls_.has(call); }
 void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(tell); }
+bool MicroParts::counts(CallId call, const Message& reply) noexcept { return framework_.calls_.counts(call, reply); }
 
 GroupSession* MicroParts::group_of(const Entering& entering) noexcept {
   // A passive session may have any address that somebody has sent from.

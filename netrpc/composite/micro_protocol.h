@@ -221,6 +221,8 @@ class MicroParts {
   /// What the members of a group have answered, to be told just before the call's end (Transaction::collated()).
   using Collate = std::function<void(CallId call, Transaction& user, const Message& reply)>;
   void collate(Collate tell);
+  /// Whether a member's reply counts for the call, as Transaction::counts().
+  [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept;
 
   // ---- for a kind that verifies ----
   /// The item of a message that enters, with the attributes of its header. Null: it has none such (any more), or there

@@ -12,6 +12,7 @@
 #include "netrpc/protocols/fault/fault.h"
 #include "netrpc/protocols/forwarding/forwarding_select.h"
 #include "netrpc/protocols/fragment/fragment.h"
+#include "netrpc/protocols/group/group.h"
 #include "netrpc/protocols/mrpc/mrpc.h"
 #include "netrpc/protocols/null/null.h"
 #include "netrpc/protocols/paired/paired.h"
@@ -37,7 +38,7 @@ ProtocolKinds layer_kinds() {
   kinds.add(mrpc::mrpc_kind()).add(paired_kind()).add(psync_kind());
   kinds.add(request_reply_kind()).add(sun_call_kind()).add(auth_none_kind()).add(auth_sys_kind());
   kinds.add(sun_select_kind());
-  kinds.add(composite::composite_kind("COMPOSITE", composite::suite_kinds()));
+  kinds.add(composite::composite_kind("COMPOSITE", composite::suite_kinds())).add(group_kind());
   kinds.add(null_kind()).add(trace_kind()).add(fault_kind());
   return kinds;
 }

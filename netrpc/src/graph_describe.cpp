@@ -127,10 +127,12 @@ class Checker {
       } else if (options.has(given.name)) {
         errors_.add(given.line, fmt::format("the option '{}' is given twice, take one out", given.name));
       } else {
-        if (!conforms(option->type, given.value))
-          errors_.add(given.line, fmt::format("'{}' is no value for the option '{}' of {}, write {}", given.value,
-                                              given.name, kind, describe(option->type)));
-        options.set(given.name, given.value);
+        const bool fits = given.list.has_value() == (option->type == OptionType::list);
+        if (!fits || !conforms(option->type, given.value))
+          errors_.add(given.line, fmt::format("{} is no value for the option '{}' of {}, write {}",
+                                              given.list ? "a list" : "'" + given.value + "'", given.name, kind,
+                                              describe(option->type)));
+        given.list ? options.set_list(given.name, *given.list) : options.set(given.name, given.value);
       }
     }
     if (line == 0) return;

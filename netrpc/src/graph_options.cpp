@@ -1,5 +1,7 @@
 #include "graph_options.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <limits>
@@ -45,7 +47,8 @@ std::optional<Duration> parse_duration(std::string_view text) noexcept {
 
 bool conforms(OptionType type, std::string_view value) noexcept {
   switch (type) {
-    case OptionType::text: return true;
+    case OptionType::text:
+    case OptionType::list: return true;
     case OptionType::number: return parse_number(value).has_value();
     case OptionType::rate: return parse_rate(value).has_value();
     case OptionType::duration: return parse_duration(value).has_value();
@@ -59,8 +62,19 @@ std::string_view describe(OptionType type) noexcept {
     case OptionType::number: return "a number such as 8 or 0xa700";
     case OptionType::rate: return "a rate from 0 to 1 such as 0.05";
     case OptionType::duration: return "a duration with its unit such as 250us, 10ms or 5s";
+    case OptionType::list: return "a list such as [10.0.0.1, 10.0.0.2]";
   }
   return "";
+}
+
+void Options::set_list(const std::string& name, std::vector<std::string> items) {
+  values_[name] = fmt::format("[{}]", fmt::join(items, ", "));
+  lists_[name] = std::move(items);
+}
+
+std::vector<std::string> Options::list(std::string_view name) const {
+  const auto found = lists_.find(name);
+  return found == lists_.end() ? std::vector<std::string>() : found->second;
 }
 
 std::string Options::text(std::string_view name, std::string_view fallback) const {

@@ -15,7 +15,7 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_name_character(char c) noexcept { return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.'; }
 bool is_word_character(char c) noexcept { return is_name_character(c) || c == ':' || c == '/' || c == '+' || c == '%'; }
-bool is_symbol(char c) noexcept { return std::string_view("=(),;{}").find(c) != std::string_view::npos; }
+bool is_symbol(char c) noexcept { return std::string_view("=(),;{}[]").find(c) != std::string_view::npos; }
 bool is_printable(char c) noexcept { return c >= ' ' && c <= '~'; }
 
 std::string shown(char c) {
@@ -180,11 +180,15 @@ class Parser {
       option.line = now().line;
       if (!name(option.name, "the name of an option")) return false;
       if (!symbol('=', "the option '" + option.name + "'")) return false;
-      if (now().kind != GraphToken::Kind::word && now().kind != GraphToken::Kind::text)
+      if (now().is('[')) {
+        if (!list(option)) return false;
+      } else if (is_value()) {
+        option.value = now().value;
+        advance();
+      } else {
         return fail(fmt::format("found {} where the value of '{}' should be, write {} = value", found(), option.name,
                                 option.name));
-      option.value = now().value;
-      advance();
+      }
       into.push_back(std::move(option));
       if (now().is(')')) {
         advance();
@@ -193,6 +197,29 @@ class Parser {
       if (!now().is(',')) return fail(fmt::format("found {} among the options, put a ',' or a ')' there", found()));
       advance();
     }
+  }
+
+  [[nodiscard]] bool is_value() const noexcept {
+    return now().kind == GraphToken::Kind::word || now().kind == GraphToken::Kind::text;
+  }
+
+  /// From its '['.
+  bool list(GraphStatement::Option& option) {
+    auto& items = option.list.emplace();
+    for (advance(); !now().is(']');) {
+      if (!is_value())
+        return fail(
+            fmt::format("found {} in the list '{}', write {} = [value, ...]", found(), option.name, option.name));
+      items.push_back(now().value);
+      advance();
+      if (now().is(',')) {
+        advance();
+      } else if (!now().is(']')) {
+        return fail(fmt::format("found {} in the list '{}', put a ',' or a ']' there", found(), option.name));
+      }
+    }
+    advance();
+    return true;
   }
 
   bool inside(std::vector<GraphStatement::Micro>& into) {

@@ -36,6 +36,7 @@ struct GraphStatement {
   struct Option {
     std::string name;
     std::string value;
+    std::optional<std::vector<std::string>> list{};  ///< In the place of `value`.
     int line = 0;
   };
   struct Lower {

@@ -5,6 +5,7 @@
 namespace lrpc::netrpc {
 
 void Transaction::collated(HostAddress /*member*/, Errc /*outcome*/, Message /*reply*/) noexcept {}
+bool Transaction::counts(const Message& /*reply*/) noexcept { return true; }
 
 Errc Session::push(Message /*message*/) noexcept { return Errc::not_supported; }
 

@@ -39,6 +39,7 @@ class ReplyLayer : public TransparentProtocol {
       outcome = layer_.seen(*this, outcome, reply);
       user->collated(member, outcome, std::move(reply));
     }
+    [[nodiscard]] bool counts(const Message& reply) noexcept override { return user->counts(reply); }
 
     SessionRef session;
     Transaction* user = nullptr;

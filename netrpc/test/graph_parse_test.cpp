@@ -54,6 +54,31 @@ TEST(GraphParse, every_type_of_option_is_read) {
   EXPECT_FALSE(instances[2].options.has("absent"));
 }
 
+TEST(GraphParse, lists_are_read_and_only_where_lists_belong) {
+  ProtocolKinds kinds;
+  kinds.add({.name = "L", .summary = "lists", .options = {{"l", OptionType::list, "a list"}, {"t", {}, "a text"}}});
+  const auto list_of = [&](std::string_view text) -> std::vector<std::string> {
+    const auto parsed = GraphDescription::parse(text, kinds);
+    if (!parsed) return {parsed.error().text};
+    return parsed->instances().front().options.list("l");
+  };
+  using Items = std::vector<std::string>;
+  EXPECT_EQ(list_of("l = L(l = [10.0.0.1, \"b, c]\", d]);"), (Items{"10.0.0.1", "b, c]", "d"}));
+  EXPECT_EQ(list_of("l = L(l = [], t = x);"), Items());
+  EXPECT_EQ(list_of("l = L(l = [a,]);"), Items{"a"});
+  EXPECT_EQ(list_of("l = L(t = x);"), Items());
+  EXPECT_EQ(list_of("l = L(l = a);"),
+            Items{"1: 'a' is no value for the option 'l' of L, write a list such as [10.0.0.1, 10.0.0.2]"});
+  EXPECT_EQ(list_of("l = L(t = [a]);"), Items{"1: a list is no value for the option 't' of L, write a text"});
+  EXPECT_EQ(list_of("l = L(l = [a b]);"), Items{"1: found 'b' in the list 'l', put a ',' or a ']' there"});
+  EXPECT_EQ(list_of("l = L(l = [a, = ]);"), Items{"1: found '=' in the list 'l', write l = [value, ...]"});
+  EXPECT_EQ(list_of("l = L(l = [a"),
+            Items{"1: found the end of the description in the list 'l', put a ',' or a ']' there"});
+  const auto shown = GraphDescription::parse("l = L(l = [a, b]);", kinds);
+  ASSERT_TRUE(shown);
+  EXPECT_NE(shown->draw_text().find("l = [a, b]"), std::string::npos);
+}
+
 TEST(GraphParse, durations_have_units_and_do_not_overflow) {
   Options options;
   const auto read = [&](std::string value) {

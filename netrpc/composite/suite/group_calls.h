@@ -42,12 +42,17 @@ struct GroupCall {
     ++tally.failed;
     return true;
   }
-  bool answers(GroupMember* member, const ItemRef& reply) noexcept {
+  /// A reply that does not count is kept all the same, to be collated.
+  bool answers(GroupMember* member, const ItemRef& reply, bool counts) noexcept {
     if (member == nullptr || member->reply) return false;
-    if (std::exchange(member->failed, Errc::ok) != Errc::ok) --tally.failed;
-    ++tally.answered;
+    if (!counts) {
+      (void)fails(member, Errc::call_failed);
+    } else {
+      if (std::exchange(member->failed, Errc::ok) != Errc::ok) --tally.failed;
+      ++tally.answered;
+      if (!first) first = reply;
+    }
     member->reply = reply;
-    if (!first) first = reply;
     return true;
   }
 };

@@ -113,9 +113,10 @@ class GroupRpc final : public MicroProtocol {
     if (!item->in_bag()) return;
     const CallId call = call_(*item);
     GroupCall* const known = calls_.find(call);
-    const bool counts = known != nullptr && !known->decided && known->answers(known->find(item->session().get()), item);
+    const bool news = known != nullptr && !known->decided &&
+                      known->answers(known->find(item->session().get()), item, parts_.counts(call, item->message));
     parts_.bag().erase(item);
-    if (counts) heard(call);
+    if (news) heard(call);
   }
 
   void failed(const Peer& peer) noexcept {

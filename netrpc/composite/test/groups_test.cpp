@@ -321,5 +321,32 @@ TEST(GroupRpc, select_takes_its_header_off_every_reply) {
                                                           {"10.0.0.4", failure(Errc::bad_procedure)}}));
 }
 
+/// Whose answer does not count has failed, with what it has said.
+TEST(GroupRpc, its_caller_says_what_counts_as_an_answer) {
+  struct Case {
+    MicroKind (*accept)();
+    std::string refused;
+    Errc outcome;
+  };
+  const Case cases[] = {{one_accept_kind, "10.0.0.2", Errc::ok},       {majority_kind, "10.0.0.2", Errc::ok},
+                        {all_accept_kind, "10.0.0.2", Errc::ok},       {one_accept_kind, "hello", Errc::call_failed},
+                        {all_accept_kind, "hello", Errc::call_failed}, {majority_kind, "hello", Errc::call_failed}};
+  for (const Case& policy : cases) {
+    Several group(3, call_of(policy.accept));
+    GroupOutcome one;
+    one.refused = policy.refused;
+    group.call("hello", one);
+    group.run();
+    EXPECT_EQ(one.completions, 1);
+    EXPECT_EQ(one.outcome, policy.outcome);
+    for (const auto& [who, said] : one.said) EXPECT_EQ(said, who + ": hello");
+    if (policy.outcome == Errc::ok) {
+      EXPECT_NE(one.reply, "10.0.0.2: hello");
+      EXPECT_NE(one.reply, "");
+    }
+    EXPECT_TRUE(policy.accept != all_accept_kind || one.said.size() == 3) << one.said.size();
+  }
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc::composite

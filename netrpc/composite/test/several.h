@@ -110,8 +110,12 @@ class GroupOutcome final : public TestCall {
     EXPECT_EQ(completions, 0);
     EXPECT_TRUE(said.emplace(to_string(member), errc == Errc::ok ? text_of(answer) : failure(errc)).second);
   }
+  [[nodiscard]] bool counts(const Message& answer) noexcept override {
+    return refused.empty() || text_of(answer).find(refused) == std::string::npos;
+  }
   int when = 0;  ///< One that ends later has a higher number.
   std::map<std::string, std::string> said;
+  std::string refused;  ///< Answers with this do not count. Empty: all count.
 };
 
 using PartsOf = std::function<std::vector<Part>()>;

@@ -54,6 +54,10 @@ class ChannelPool {
       outcome = pool_.unwrapped(outcome, reply);
       user->collated(member, outcome, std::move(reply));
     }
+    [[nodiscard]] bool counts(const Message& reply) noexcept override {
+      Message seen = reply.share();
+      return user != nullptr && pool_.unwrapped(Errc::ok, seen) == Errc::ok && user->counts(seen);
+    }
 
     SessionRef channel;
     bool freed_by_cancel = false;  ///< See control::FreedByCancel.

@@ -10,7 +10,7 @@ namespace lrpc::netrpc {
 
 /// A transaction whose end a thread waits for, on whose stack it lies. Used under the monitor of `host`, which outlives
 /// it.
-class AwaitedReply final : public Transaction {
+class AwaitedReply : public Transaction {
  public:
   explicit AwaitedReply(Host& host) noexcept : host_(host) {}
   void completed(Errc outcome, Message reply) noexcept override {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <variant>
 
 #include "lrpc/netrpc/address.h"
@@ -83,6 +84,11 @@ struct FreedByCancel {};
 struct Connection {
   std::uint64_t number = 0;
 };
+/// To a GROUP: its address on this host, and the hosts for which it stands. Valid until Groups::set().
+struct Members {
+  HostAddress group;
+  std::span<const HostAddress> hosts;
+};
 /// To a protocol: let go of all state that is not in use, as its idle sweep would. For tests of "no state left behind".
 struct DropIdle {};
 
@@ -138,6 +144,6 @@ struct RereadKeys {
 using Request =
     std::variant<MaximumMessage, OptimumMessage, AdvertisedMaximum, LocalHost, PeerHost, Resolve, ResolveReverse,
                  SpeaksVip, AdvertiseVip, RoundTrip, Statistics, DropIdle, Authenticated, SharesKey, RereadKeys, Refuse,
-                 ClaimedUser, FreedByCancel, Connection, PushFailed, Wanted, Commit, Rollback>;
+                 ClaimedUser, FreedByCancel, Connection, Members, PushFailed, Wanted, Commit, Rollback>;
 
 }  // namespace lrpc::netrpc::control

@@ -38,6 +38,7 @@ enum class OptionType : std::uint8_t {
   number,    ///< 8
   rate,      ///< 0.05: from 0 to 1
   duration,  ///< 10ms, 5s, 250us, 7ns
+  list,      ///< [10.0.0.1, "a text"]: texts, or none
 };
 
 struct OptionDescription {
@@ -51,15 +52,20 @@ struct OptionDescription {
 class Options {
  public:
   void set(std::string name, std::string value) { values_[std::move(name)] = std::move(value); }
+  void set_list(const std::string& name, std::vector<std::string> items);
   [[nodiscard]] bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
   [[nodiscard]] std::string text(std::string_view name, std::string_view fallback = {}) const;
   [[nodiscard]] std::uint64_t number(std::string_view name, std::uint64_t fallback) const;
   [[nodiscard]] double rate(std::string_view name, double fallback) const;
   [[nodiscard]] Duration duration(std::string_view name, Duration fallback) const;
+  /// Empty: it is not given, or has no items.
+  [[nodiscard]] std::vector<std::string> list(std::string_view name) const;
+  /// As they are shown: lists as "[a, b]".
   [[nodiscard]] const std::map<std::string, std::string, std::less<>>& all() const noexcept { return values_; }
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<std::string>, std::less<>> lists_;
 };
 
 /// A micro-protocol inside of a composite protocol, as a description names it.
