@@ -57,6 +57,17 @@ TEST_F(Stubs, that_are_started_give_their_results_when_they_are_finished) {
   EXPECT_EQ(client().start().Upper("eleven long").finish().code(), Errc::argument_too_long);
 }
 
+TEST_F(Stubs, that_ask_all_members_give_each_ones_results_and_errors) {
+  const auto low = client().all().Integers(-128, 1, 2, 3, 4, 5, 6, 7);
+  ASSERT_TRUE(low);
+  ASSERT_EQ(low->replies.size(), low->members);
+  for (const auto& [who, result] : low->replies) {
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->a2, -128);
+  }
+  EXPECT_EQ(client().all().Upper("eleven long")->replies.front().result.code(), Errc::argument_too_long);
+}
+
 TEST_F(Stubs, carry_enums_and_ranges) {
   T::Sparse sparse = T::Sparse::Negative;
   const auto enums = client().Enums(T::Small::Two, sparse, T::Wide::Last);

@@ -6,6 +6,7 @@
 #include "lrpc/client/call/pending.h"
 #include "lrpc/client/call/stub.h"
 #include "lrpc/client/import/binding.h"
+#include "lrpc/client/remote/group_call.h"
 #include "lrpc/client/remote/remote_path.h"
 #include "lrpc/client/wait/completion_queue.h"
 #include "lrpc/shim/call/pdl.h"

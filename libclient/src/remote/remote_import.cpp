@@ -15,15 +15,18 @@
 #include "import/import.h"
 #include "import/sealed_import.h"
 #include "lrpc/client/call/call_scope.h"
+#include "lrpc/client/remote/group_call.h"
 #include "lrpc/client/remote/remote_path.h"
 #include "lrpc/shim/binder/told_text.h"
 #include "lrpc/shim/call/packed_image.h"
+#include "lrpc/shim/system/little_endian.h"
 #include "network_path.client.h"
 
 namespace lrpc::client {
 namespace {
 
 namespace wire = lrpc::netpath::NetworkPath;
+constexpr std::size_t kMostReplies = wire::layout::kCallAll_replies.bound;
 using shim::LinkageRecord;
 using shim::PackedShape;
 using std::chrono::milliseconds;
@@ -73,6 +76,20 @@ class NetworkedPath final : public RemotePath {
     if (!image) return failed(Errc::call_failed);
     const auto sent = inner_.Send(path_, procedure, *image);
     return sent ? std::uint16_t{0} : failed(sent.code());
+  }
+
+  Result<GroupReplies> call_all(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    const auto image = packed(procedure, linkage);
+    std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMostReplies]);
+    if (!image || memory == nullptr) return Errc::system_error;
+    Buffer replies({memory.get(), kMostReplies});
+    const auto result = inner_.CallAll(path_, procedure, limit_ms(), *image, replies);
+    if (!result) return GroupReplies(failed(for_caller(result.code())), 0, std::move(memory), 0);
+    return GroupReplies(result->status, result->members, std::move(memory), replies.size());
+  }
+  std::uint16_t put_reply(std::uint16_t procedure, LinkageRecord& linkage, std::uint16_t status,
+                          std::span<const std::byte> image) noexcept override {
+    return put(procedure, linkage, status, image);
   }
 
   Errc start(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
@@ -153,26 +170,31 @@ class NetworkedPath final : public RemotePath {
   /// What the call has come to; on the A-stack lies then what its status promises.
   std::uint16_t settle(std::uint16_t procedure, const LinkageRecord& linkage, Result<wire::CallResults> result,
                        const Buffer& results) noexcept {
-    if (!result) {
-      // Said by the way to the network domain itself; what it says about our arguments to it is not for our caller.
-      const Errc code = result.code();
-      if (inner_.binding().revoked()) end();
-      const bool ours = code == Errc::call_aborted || code == Errc::call_cancelled || code == Errc::binding_revoked ||
-                        code == Errc::limit_reached;
-      return failed(ours ? code : Errc::call_failed);
-    }
+    if (!result) return failed(for_caller(result.code()));
     if (result->ended) end();
-    const std::uint16_t status = result->status;
+    return put(procedure, linkage, result->status, results.contents());
+  }
+
+  /// Why the network domain itself did not answer; what it says about our arguments to it is not for our caller.
+  Errc for_caller(Errc code) noexcept {
+    if (inner_.binding().revoked()) end();
+    const bool ours = code == Errc::call_aborted || code == Errc::call_cancelled || code == Errc::binding_revoked ||
+                      code == Errc::limit_reached || code == Errc::no_astack;
+    return ours ? code : Errc::call_failed;
+  }
+
+  /// Unpacks what a status promises. The call status.
+  std::uint16_t put(std::uint16_t procedure, const LinkageRecord& linkage, std::uint16_t status,
+                    std::span<const std::byte> image) noexcept {
     if (shim::call_status::told(status)) {
-      const auto text = results.contents();
       const shim::AStack& astack = linkage.astack;
       const bool put = shim::put_told(shim::told_room(astack.image, astack.limit),
-                                      {reinterpret_cast<const char*>(text.data()), text.size()});
+                                      {reinterpret_cast<const char*>(image.data()), image.size()});
       return put ? status : static_cast<std::uint16_t>(status & ~shim::call_status::kTold);
     }
     if ((status & shim::call_status::kFailed) != 0) return status;
     const auto shape = PackedShape::of_status(pdl_.procedures[procedure], status);
-    if (!shape || !unpack(*shape, results.contents(), linkage.astack)) return failed(Errc::call_failed);
+    if (!shape || !unpack(*shape, image, linkage.astack)) return failed(Errc::call_failed);
     return status;
   }
 
@@ -256,6 +278,20 @@ Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd b
 
 }  // namespace
 
+std::optional<GroupReplies::One> GroupReplies::next() noexcept {
+  if (left_.empty()) return std::nullopt;
+  shim::ByteReader reader(left_);
+  One one;
+  one.host = reader.number<std::uint32_t>();
+  one.status = reader.number<std::uint16_t>();
+  reader.check(reader.number<std::uint16_t>() == 0);
+  const auto size = reader.number<std::uint32_t>();
+  one.image = reader.take(size);
+  if (!reader.good()) return std::nullopt;
+  left_ = left_.last(reader.left());
+  return one;
+}
+
 Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   const std::size_t at = name.rfind('@');
   const std::string_view host = name.substr(at + 1);
@@ -293,3 +329,14 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
 }
 
 }  // namespace lrpc::client
+
+namespace lrpc {
+
+std::string GroupMember::str() const {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8)
+    text += (text.empty() ? "" : ".") + std::to_string(address >> shift & 0xff);
+  return text;
+}
+
+}  // namespace lrpc

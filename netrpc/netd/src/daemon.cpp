@@ -103,7 +103,9 @@ Status Daemon::compose() {
       keyed_.push_back(graph_->find(instance.name));
       key_files_.push_back(instance.options.text("keys"));
     }
-  service_ = std::make_unique<NetworkService>(*host_, *graph_->find(tops->calls), options_.threads);
+  std::vector<netrpc::Protocol*> groups;
+  for (const std::string& group : tops->groups) groups.push_back(graph_->find(group));
+  service_ = std::make_unique<NetworkService>(*host_, *graph_->find(tops->calls), std::move(groups), options_.threads);
   if (auto enabled = service_->enable(); !enabled || tops->sun.empty()) return enabled;
   std::vector<netrpc::Protocol*> suns;
   for (const SunTop& top : tops->sun) suns.push_back(graph_->find(top.name));

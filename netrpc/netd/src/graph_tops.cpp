@@ -22,10 +22,54 @@ std::set<std::string, std::less<>> all_below(const std::vector<InstanceDescripti
 
 Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
+/// What calls between lrpc-netds need of an instance.
+Status fit_for_calls(const InstanceDescription& one) {
+  if (one.many_ports)
+    return wrong(fmt::format(
+        "'{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: take 'peer_ports = any' "
+        "out",
+        one.name));
+  if (one.repeats)
+    return wrong(fmt::format(
+        "'{}' may execute a call several times, and lrpc-netd promises at most once: use CHANNEL, PAIRED or M_RPC in "
+        "the place of REQUEST_REPLY, and UNIQUE in a composition",
+        one.name));
+  return {};
+}
+
+const InstanceDescription& find(const std::vector<InstanceDescription>& instances, const std::string& name) {
+  return *std::ranges::find(instances, name, &InstanceDescription::name);
+}
+
+/// SELECT over a composition, each of whose calls ends.
+Status fit_for_groups(const std::vector<InstanceDescription>& instances, const InstanceDescription& group) {
+  const InstanceDescription& select = find(instances, group.below.front());
+  const InstanceDescription& calls = select.kind == "SELECT" ? find(instances, select.below.front()) : select;
+  if (calls.inside.empty())
+    return wrong(fmt::format(
+        "'{}' stands on '{}', which calls one host at a time: put it over SELECT over COMPOSITE {{ GRPC; SYNC; ... }}",
+        group.name, select.name));
+  const auto has = [&](std::string_view kind) {
+    return std::ranges::find(calls.inside, kind, &netrpc::MicroDescription::kind) != calls.inside.end();
+  };
+  if (!has("BOUNDED") && !(has("ACK") && has("STILL_WORKING")))
+    return wrong(fmt::format(
+        "calls through '{}' may wait for a dead member for ever: add ACK and STILL_WORKING, or BOUNDED", calls.name));
+  return fit_for_calls(group);
+}
+
+/// The layers that say who has sent a message to an instance.
+std::set<std::string> auths_below(const std::vector<InstanceDescription>& instances, const InstanceDescription& top) {
+  std::set<std::string> auths;
+  for (const std::string& name : all_below(instances, top))
+    if (find(instances, name).kind == "AUTH") auths.insert(name);
+  return auths;
+}
+
 }  // namespace
 
 Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service, bool sun) {
-  GraphTops tops{std::string(service), {}};
+  GraphTops tops{std::string(service), {}, {}};
   const auto& instances = graph.instances();
   std::set<std::string, std::less<>> of_sun;
   for (auto one = instances.rbegin(); sun && one != instances.rend(); ++one) {
@@ -39,25 +83,32 @@ Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string
     of_sun.insert(one->name);
     of_sun.insert(below.begin(), below.end());
   }
-  for (const InstanceDescription& one : instances)
-    if (service.empty() && one.gives == netrpc::Service::transaction && !of_sun.contains(one.name))
-      tops.calls = one.name;
+  // What a GROUP stands on is for groups, if there is anything else.
+  std::set<std::string, std::less<>> of_groups;
+  for (const InstanceDescription& one : instances) {
+    if (one.kind != "GROUP") continue;
+    if (Status fit = fit_for_groups(instances, one); !fit) return fit.error();
+    tops.groups.push_back(one.name);
+    of_groups.merge(all_below(instances, one));
+  }
+  std::string for_both;
+  for (const InstanceDescription& one : instances) {
+    const bool fits = one.gives == netrpc::Service::transaction && one.kind != "GROUP" && !of_sun.contains(one.name);
+    if (service.empty() && fits) (of_groups.contains(one.name) ? for_both : tops.calls) = one.name;
+  }
+  if (tops.calls.empty()) tops.calls = for_both;
   if (sun && tops.sun.empty())
     return wrong("no instance is a SUN_SELECT, which Sun RPC programs could be served through");
   const auto found = std::ranges::find(instances, tops.calls, &InstanceDescription::name);
   if (found == instances.end() || found->gives != netrpc::Service::transaction)
     return wrong(fmt::format("no instance{} gives a transaction service, such as SELECT, which calls could go through",
                              tops.calls.empty() ? "" : " '" + tops.calls + "'"));
-  if (found->many_ports)
-    return wrong(fmt::format(
-        "'{}' has peers at any port, and lrpc-netd does not tell two ports of one host apart: take 'peer_ports = any' "
-        "out",
-        tops.calls));
-  if (found->repeats)
-    return wrong(fmt::format(
-        "'{}' may execute a call several times, and lrpc-netd promises at most once: use CHANNEL, PAIRED or M_RPC in "
-        "the place of REQUEST_REPLY",
-        tops.calls));
+  if (Status fit = fit_for_calls(*found); !fit) return fit.error();
+  // A member knows the bindings of a client by who has bound them.
+  for (const std::string& group : tops.groups)
+    if (auths_below(instances, find(instances, group)) != auths_below(instances, *found))
+      return wrong(fmt::format("'{}' and '{}' do not stand on the same AUTH: members would take the client for two",
+                               group, found->name));
   return tops;
 }
 

@@ -69,9 +69,11 @@ Errc refused_with(std::uint16_t code) noexcept {
 
 }  // namespace
 
-NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsigned receivers)
+NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, std::vector<netrpc::Protocol*> groups,
+                               unsigned receivers)
     : Protocol(host, "lrpc-netd"),
       below_(below),
+      groups_(std::move(groups)),
       receivers_(receivers),
       forget_([this] { forget_unused(); }),
       workers_(
@@ -99,6 +101,8 @@ Status NetworkService::enable() {
   anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
   if (auto enabled = below_.open_enable(*this, anyone); !enabled) return enabled;
   enabled_ = true;
+  for (netrpc::Protocol* const group : groups_)
+    if (auto enabled = group->open_enable(*this, anyone); !enabled) return enabled;
   return {};
 }
 
@@ -120,6 +124,7 @@ void NetworkService::stop_serving() noexcept {
     netrpc::ParticipantSet anyone;
     anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
     below_.open_disable(*this, anyone);
+    for (netrpc::Protocol* const group : groups_) group->open_disable(*this, anyone);
   }
   workers_.stop();
   const Shepherd inside(host().monitor());
@@ -146,7 +151,9 @@ Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint1
   participants.local.host = host().address();
   participants.remote.host = to;
   participants.remote.command = command;
-  auto opened = below_.open(*this, participants);
+  netrpc::Protocol* const way = way_to(to);
+  if (way == nullptr) return Errc::host_unreachable;
+  auto opened = way->open(*this, participants);
   if (!opened) return opened;
   if (!forget_.waiting()) host().events().schedule(forget_, kForget);
   sessions_.bind(key, *opened);
@@ -159,8 +166,71 @@ void NetworkService::forget_unused() noexcept {
   if (!sessions_.empty()) host().events().schedule(forget_, kForget);
 }
 
+netrpc::Protocol* NetworkService::way_to(netrpc::HostAddress host) noexcept {
+  if (!netrpc::Groups::is_group(host)) return &below_;
+  for (netrpc::Protocol* const group : groups_)
+    if (netrpc::control::Members members; netrpc::control::ask(*group, members) == Errc::ok && members.group == host)
+      return group;
+  return nullptr;
+}
+
+std::optional<netpath::Group> NetworkService::group(std::string_view name) {
+  const Shepherd inside(host().monitor());
+  const auto found = std::ranges::find_if(groups_, [&](const Protocol* one) { return one->name() == name; });
+  netrpc::control::Members members;
+  if (found == groups_.end() || netrpc::control::ask(**found, members) != Errc::ok) return std::nullopt;
+  netpath::Group group;
+  group.address = members.group.value;
+  for (const netrpc::HostAddress member : members.hosts) group.members.push_back(member.value);
+  const auto opened = session_to(members.group, kAgree);
+  // Where no member can be reached as yet, binding to them says why not.
+  group.sizes.request = group.sizes.reply = opened ? longest(**opened) : max_message_;
+  return group;
+}
+
+/// The thread's own transaction; with a collation it hears of each member of a group.
+class NetworkService::Waiting final : public netrpc::AwaitedReply {
+ public:
+  Waiting(netrpc::Host& host, netpath::Collation* collation) noexcept : AwaitedReply(host), collation_(collation) {}
+  [[nodiscard]] bool counts(const Message& reply) noexcept override {
+    if (collation_ == nullptr) return true;
+    Message said = reply.share();
+    return served(said) == Errc::ok && said.flatten() && collation_->counts(said.bytes());
+  }
+  void collated(netrpc::HostAddress member, Errc outcome, Message reply) noexcept override {
+    if (collation_ == nullptr) return;
+    if (outcome == Errc::ok) outcome = served(reply);
+    if (outcome == Errc::ok && !reply.flatten()) outcome = Errc::limit_reached;
+    collation_->said(member.value, outcome, outcome == Errc::ok ? reply.bytes() : std::span<const std::byte>());
+  }
+  /// Takes off what NetworkService has put in front of a reply: the refusal, if it is one.
+  [[nodiscard]] static Errc served(Message& reply) noexcept {
+    Message::Header<kRefusal> code;
+    reply.pop(code);
+    if (!code) return Errc::bad_message;
+    const auto refused = netrpc::WireReader(code.bytes).get<std::uint16_t>();
+    return refused == 0 ? Errc::ok : refused_with(refused);
+  }
+
+ private:
+  netpath::Collation* const collation_;
+};
+
 Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
                           std::span<std::byte> reply, std::size_t& reply_size,
+                          std::chrono::milliseconds timeout) noexcept {
+  if (netrpc::Groups::is_group({to})) return Errc::host_unreachable;
+  return call(netrpc::HostAddress{to}, command, request, reply, reply_size, nullptr, timeout);
+}
+
+Errc NetworkService::call_group(netpath::HostAddress group, std::uint16_t command, std::span<const std::byte> request,
+                                std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation& collation,
+                                std::chrono::milliseconds timeout) noexcept {
+  return call(netrpc::HostAddress{group}, command, request, reply, reply_size, &collation, timeout);
+}
+
+Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
+                          std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation* collation,
                           std::chrono::milliseconds timeout) noexcept {
   if (request.size() > max_message_) return Errc::system_error;
   const Shepherd inside(host().monitor());
@@ -168,7 +238,7 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   ++statistics_.calls;
   Result<SessionRef> opened = Errc::limit_reached;
   try {
-    opened = session_to({to}, command);
+    opened = session_to(to, command);
   } catch (const std::bad_alloc&) {
   }
   Message message = Message::copy_of(host().pool(), request);
@@ -178,7 +248,7 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
   }
   const SessionRef session = *opened;
   const WaitingHere here;
-  netrpc::AwaitedReply waiting(host());
+  Waiting waiting(host(), collation);
   session->call(std::move(message), waiting, timeout == kNoLimit ? netrpc::Duration(0) : timeout);
   // The protocols keep the deadline: their timers complete the transaction.
   if (!waiting.done())
@@ -191,11 +261,7 @@ Errc NetworkService::call(netpath::HostAddress to, std::uint16_t command, std::s
     return transport_outcome(outcome);
   }
   Message answer = waiting.take_reply();
-  Message::Header<kRefusal> code;
-  answer.pop(code);
-  if (!code) return Errc::bad_message;
-  if (const auto refused = netrpc::WireReader(code.bytes).get<std::uint16_t>(); refused != 0)
-    return refused_with(refused);
+  if (const Errc refused = Waiting::served(answer); refused != Errc::ok) return refused;
   if (answer.size() > reply.size()) return Errc::bad_message;
   reply_size = answer.copy_to(reply);
   return Errc::ok;

@@ -10,6 +10,9 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/host.h"
@@ -27,9 +30,10 @@ struct NetworkStatistics {
 
 class NetworkService final : public netrpc::Protocol, public netpath::Transport {
  public:
-  /// `below`: a transaction service with commands (SELECT). `receivers`: threads that receive when nobody else does;
+  /// `below`: a transaction service with commands (SELECT). `groups`: instances of GROUP. `receivers`: threads that receive when nobody else does;
   /// one of them must not be kept by what it serves. Inside the monitor.
-  NetworkService(netrpc::Host& host, netrpc::Protocol& below, unsigned receivers);
+  NetworkService(netrpc::Host& host, netrpc::Protocol& below, std::vector<netrpc::Protocol*> groups,
+                 unsigned receivers);
   ~NetworkService() override;
 
   /// Opens whatever lies below, so that nothing has to be opened later; other hosts' commands fail until serve_with().
@@ -48,6 +52,10 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
              std::chrono::milliseconds timeout) noexcept override;
   Errc call(netpath::HostAddress host, std::uint16_t command, std::span<const std::byte> request,
             std::span<std::byte> reply, std::size_t& reply_size, std::chrono::milliseconds timeout) noexcept override;
+  std::optional<netpath::Group> group(std::string_view name) override;
+  Errc call_group(netpath::HostAddress group, std::uint16_t command, std::span<const std::byte> request,
+                  std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation& collation,
+                  std::chrono::milliseconds timeout) noexcept override;
 
   // ---- Protocol ----
   void call_demux(netrpc::Session& lower, netrpc::Message request) noexcept override;
@@ -72,6 +80,13 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   static constexpr std::uint16_t kAgree = 0x100;  ///< No command of the broker's.
   static constexpr std::size_t kWorkers = 512;
 
+  class Waiting;
+  /// To a host, or to all members of a group.
+  Errc call(netrpc::HostAddress to, std::uint16_t command, std::span<const std::byte> request,
+            std::span<std::byte> reply, std::size_t& reply_size, netpath::Collation* collation,
+            std::chrono::milliseconds timeout) noexcept;
+  /// What `host` is called through; null: no such group.
+  [[nodiscard]] netrpc::Protocol* way_to(netrpc::HostAddress host) noexcept;
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command);
   /// Of the messages through a session to, or from, another host.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
@@ -82,6 +97,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   void forget_unused() noexcept;
 
   netrpc::Protocol& below_;
+  const std::vector<netrpc::Protocol*> groups_;
   const unsigned receivers_;
   std::size_t max_message_ = 0;
   std::atomic<netpath::RemoteService*> service_{nullptr};

@@ -21,7 +21,7 @@ struct RemoteBroker::Parts {
                              .max_estacks = PathService::kMaxEStacks,
                              .kept_estacks = options.kept_threads,
                              .max_bindings = options.max_paths}) {
-    paths.on_unbind = [this] {
+    paths.on_work = [this] {
       { const std::lock_guard lock(mutex); }  // not between the keeper's look and its sleep
       wake.notify_one();
     };
@@ -40,12 +40,13 @@ struct RemoteBroker::Parts {
     auto next_ping = ServedHosts::Clock::now() + options.keepalive;
     std::unique_lock lock(mutex);
     while (!stopping) {
-      wake.wait_until(lock, next_ping, [&] { return stopping || paths.any_unbinds(); });
+      wake.wait_until(lock, next_ping, [&] { return stopping || paths.any_unbinds() || paths.any_lost(); });
       if (stopping) return;
       lock.unlock();
       paths.send_unbinds();
       const auto now = ServedHosts::Clock::now();
-      if (now >= next_ping) {
+      const bool all = now >= next_ping;
+      if (all) {
         try {
           for (const std::uint64_t binding : paths.ping()) server.end_binding(binding);
           paths.retry_unbinds(options.now());
@@ -54,6 +55,7 @@ struct RemoteBroker::Parts {
         }
         next_ping = ServedHosts::Clock::now() + paths.pause();
       }
+      paths.rebind(all);
       lock.lock();
     }
   }

@@ -137,6 +137,23 @@ void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<s
   writer.number(std::uint32_t{0});
 }
 
+void encode_group_prologue(const CallPrologue& prologue, std::span<const BindingKey> keys, std::size_t size,
+                           std::span<std::byte> to) noexcept {
+  Writer writer(to.data());
+  writer.number(prologue.hash);
+  writer.number(prologue.procedure);
+  writer.number(prologue.one_way ? kOneWay : std::uint16_t{0});
+  writer.number(prologue.remaining_ms);
+  writer.number(static_cast<std::uint32_t>(size));
+  writer.number(static_cast<std::uint16_t>(keys.size()));
+  writer.number(std::uint16_t{0});
+  for (const BindingKey& key : keys) {
+    writer.number(key.boot);
+    writer.number(key.id);
+    writer.raw(key.nonce);
+  }
+}
+
 void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,
                            std::span<std::byte, kReplyPrologue> to) noexcept {
   Writer writer(to.data());
@@ -186,6 +203,26 @@ std::optional<CallMessage> decode_call(std::span<const std::byte> bytes) noexcep
   prologue.remaining_ms = reader.number<std::uint32_t>();
   const auto size = reader.number<std::uint32_t>();
   reader.check(reader.number<std::uint32_t>() == 0 && (flags & ~kOneWay) == 0 && size <= kMaxImage);
+  message.image = reader.take(size);
+  if (!reader.done()) return std::nullopt;
+  return message;
+}
+
+std::optional<CallMessage> decode_group_call(std::span<const std::byte> bytes, std::uint64_t boot) noexcept {
+  Reader reader(bytes);
+  CallMessage message;
+  CallPrologue& prologue = message.prologue;
+  prologue.hash = reader.number<std::uint64_t>();
+  prologue.procedure = reader.number<std::uint16_t>();
+  const auto flags = reader.number<std::uint16_t>();
+  prologue.one_way = (flags & kOneWay) != 0;
+  prologue.remaining_ms = reader.number<std::uint32_t>();
+  const auto size = reader.number<std::uint32_t>();
+  const auto keys = reader.number<std::uint16_t>();
+  if (keys > kMaxMembers) return std::nullopt;
+  reader.check(reader.number<std::uint16_t>() == 0 && (flags & ~kOneWay) == 0 && size <= kMaxImage);
+  for (std::size_t i = 0; i < keys; ++i)
+    if (const BindingKey key = take_key(reader); key.boot == boot && prologue.key.boot == 0) prologue.key = key;
   message.image = reader.take(size);
   if (!reader.done()) return std::nullopt;
   return message;

@@ -13,6 +13,9 @@
 //             reply      empty
 //   command 4, PING      u64 client's boot id · u16 number · u64 binding id each
 //             reply      u64 server's boot id · u16 number · u8 each: 1 alive
+//   command 5, GROUP_CALL  the same for all members of a group: u64 hash · u16 procedure · u16 flags · u32 remaining ms
+//             · u32 length of the image · u16 number of keys · u16 zero · (u64 boot id · u64 binding id · 16 bytes nonce)
+//             each · packed image. Each member takes the first key with its own boot id, and answers as to a CALL with it
 //
 // A boot id is random for every start of a broker. A CALL for another boot id is call-failed without being executed: so
 // a restart never executes a call twice, whatever the network under it remembers.
@@ -31,7 +34,7 @@
 
 namespace lrpc::netpath {
 
-enum class Command : std::uint16_t { bind = 1, call = 2, unbind = 3, ping = 4 };
+enum class Command : std::uint16_t { bind = 1, call = 2, unbind = 3, ping = 4, group_call = 5 };
 
 inline constexpr std::size_t kPrologue = 56;
 inline constexpr std::size_t kReplyPrologue = 8;
@@ -40,6 +43,11 @@ inline constexpr std::size_t kMaxImage = 16 * 1024;
 /// A whole CALL, or its reply, at most.
 inline constexpr std::size_t kMaxCallMessage = kPrologue + kMaxImage;
 inline constexpr std::size_t kMaxPinged = 1024;
+inline constexpr std::size_t kKey = 32;
+inline constexpr std::size_t kMaxMembers = 64;
+/// What stands in front of the image of a GROUP_CALL.
+[[nodiscard]] constexpr std::size_t group_prologue(std::size_t members) noexcept { return 24 + members * kKey; }
+inline constexpr std::size_t kMaxGroupCallMessage = group_prologue(kMaxMembers) + kMaxImage;
 
 /// A binding at its server's host, as its client's host knows it.
 struct BindingKey {
@@ -92,6 +100,9 @@ struct PingAnswer {
 [[nodiscard]] std::string encode_unbind(const BindingKey& key);
 /// Of a CALL with an image of `size` bytes, which the caller puts behind it.
 void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<std::byte, kPrologue> to) noexcept;
+/// Of a GROUP_CALL with these keys, at most kMaxMembers; that of `prologue` does not go along. Has group_prologue() bytes.
+void encode_group_prologue(const CallPrologue& prologue, std::span<const BindingKey> keys, std::size_t size,
+                           std::span<std::byte> to) noexcept;
 void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,
                            std::span<std::byte, kReplyPrologue> to) noexcept;
 
@@ -99,6 +110,9 @@ void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,
 [[nodiscard]] std::optional<BindMessage> decode_bind(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<BindAnswer> decode_bind_answer(std::span<const std::byte> bytes);
 [[nodiscard]] std::optional<CallMessage> decode_call(std::span<const std::byte> bytes) noexcept;
+/// As one to the member with this boot id; where none of the keys is meant for it, the key has the boot id 0.
+[[nodiscard]] std::optional<CallMessage> decode_group_call(std::span<const std::byte> bytes,
+                                                           std::uint64_t boot) noexcept;
 [[nodiscard]] std::optional<CallAnswer> decode_call_answer(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] std::optional<BindingKey> decode_unbind(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] std::optional<PingMessage> decode_ping(std::span<const std::byte> bytes);

@@ -80,10 +80,14 @@ std::vector<std::uint64_t> PathService::ping() {
   std::map<HostAddress, Paths> sorted;
   std::vector<std::pair<HostAddress, Paths>> by_host;
   std::vector<std::uint64_t> ended;
+  std::shared_ptr<Path> held;  // not let go of under the lock, whatever happens
   {
     std::lock_guard lock(mutex_);
     for (const auto& [address, weak] : paths_) {
-      if (auto path = weak.lock()) sorted[path->host].push_back(std::move(path));
+      // One of a group's that has ended is rebind()'s. Those that are listed exist.
+      if (address->local_binding == 0 && address->ended.load(std::memory_order_acquire)) continue;
+      held = weak.lock();
+      if (held != nullptr) sorted[held->host].push_back(std::move(held));
     }
     silence_.keep([&](HostAddress host) { return sorted.contains(host); });
     for (auto& one : sorted) by_host.emplace_back(one.first, std::move(one.second));
@@ -96,7 +100,8 @@ std::vector<std::uint64_t> PathService::ping() {
     auto& [host, paths] = by_host[i];
     std::vector<std::uint64_t> of_host;
     for (const auto& path : paths) {
-      if (path->ended.load(std::memory_order_acquire)) of_host.push_back(path->local_binding);
+      if (path->ended.load(std::memory_order_acquire) && path->local_binding != 0)
+        of_host.push_back(path->local_binding);
     }
     const auto more = ping_host(host, std::move(paths), usual);
     std::lock_guard lock(mutex_);
@@ -145,7 +150,7 @@ std::vector<std::uint64_t> PathService::ping_host(HostAddress host, std::vector<
         answer && answer->server_boot == paths[i]->key().boot && i < answer->alive.size() && answer->alive[i];
     if (alive) continue;
     paths[i]->ended.store(true, std::memory_order_release);
-    ended.push_back(paths[i]->local_binding);
+    if (paths[i]->local_binding != 0) ended.push_back(paths[i]->local_binding);
   }
   return ended;
 }

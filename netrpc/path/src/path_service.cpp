@@ -13,8 +13,10 @@
 #include <thread>
 #include <utility>
 
+#include "group_members.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
+#include "turn.h"
 
 namespace lrpc::netpath {
 namespace {
@@ -22,8 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = PathService::Clock;
 
-/// Beyond the time that the other host itself may take for a command.
-constexpr milliseconds kBindPatience{30'000};
 /// Between two BINDs for a name that is waited for, at least.
 constexpr milliseconds kBindPause{250};
 /// Of the first words with a host, while a binding is made.
@@ -49,40 +49,6 @@ Result<HostAddress> resolve(const std::string& host) {
   freeaddrinfo(found);
   return HostAddress{ntohl(address.sin_addr.s_addr)};
 }
-
-/// Of what there is for all users, at most for one.
-constexpr std::size_t half(std::size_t all) noexcept { return all / 2 + all % 2; }
-
-/// A call's part of a load, to the end of the scope.
-class Share {
- public:
-  Share(PathService::Load& load, std::size_t most) noexcept : load_(load), granted_(load.fetch_add(1) < most) {}
-  Share(const Share&) = delete;
-  Share& operator=(const Share&) = delete;
-  ~Share() { load_.fetch_sub(1); }
-  [[nodiscard]] bool granted() const noexcept { return granted_; }
-
- private:
-  PathService::Load& load_;
-  const bool granted_;
-};
-
-/// Its part of all loads that its path counts in.
-class Turn {
- public:
-  Turn(const PathService::Loads& loads, std::size_t most_to_host) noexcept
-      : to_host_(*loads.to_host, most_to_host),
-        of_user_to_host_(*loads.of_user_to_host, half(most_to_host)),
-        of_user_(*loads.of_user, half(PathService::kMaxEStacks)) {}
-  [[nodiscard]] bool granted() const noexcept {
-    return to_host_.granted() && of_user_to_host_.granted() && of_user_.granted();
-  }
-
- private:
-  const Share to_host_;
-  const Share of_user_to_host_;
-  const Share of_user_;
-};
 
 /// What a command to `at` has come to, while binding.
 Status reached(Errc sent, const std::string& at) {
@@ -131,18 +97,25 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     return raise(refusal({Errc::limit_reached, "this machine's network domain is short of memory"}));
   const std::uint64_t local = context.binding_id();
   const uid_t user = context.caller().uid;
+  std::optional<Group> group = transport_.group(host.view());
   std::shared_ptr<Load> of_user;
   {
     std::lock_guard lock(mutex_);
     std::erase_if(loads_, [](const auto& one) { return one.second.expired(); });
     of_user = load_locked(std::nullopt, user);
-    if (of_binding_.size() >= options_.max_paths)
+    const std::size_t paths = group ? group->members.size() : 1;
+    std::size_t all = paths;
+    std::size_t of_this = paths;
+    for (const auto& [binding, bound] : of_binding_) {
+      all += bound.paths;
+      if (bound.user == user) of_this += bound.paths;
+    }
+    if (all > options_.max_paths)
       return raise(refusal({Errc::limit_reached, "this machine has as many remote bindings as it may have"}));
-    const auto of_this = std::ranges::count(of_binding_, user, [](const auto& one) { return one.second; });
-    if (static_cast<std::size_t>(of_this) >= half(options_.max_paths))
+    if (of_this > half(options_.max_paths))
       return raise(refusal({Errc::limit_reached, "this user has as many remote bindings as one user may have"}));
     // With the path its local binding ends: there cannot be two.
-    if (!of_binding_.emplace(local, user).second)
+    if (!of_binding_.emplace(local, Bound{user, paths}).second)
       return raise(refusal({Errc::invalid_argument, "one remote binding for each binding to the network domain"}));
   }
   /// Of the local binding: given back unless a path has been made, which gives it back itself.
@@ -160,44 +133,61 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   const Share share(*of_user, half(kMaxEStacks));
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
-  const auto address = resolve(host.str());
-  if (!address) return raise(refusal(address.error()));
-  if (options_.own_address != 0 && *address == options_.own_address) {
-    return raise(refusal({Errc::invalid_argument,
-                          "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
-  }
-  const std::string at = "host '" + host.str() + "'";
-  MessageSizes carried;
-  Errc met = transport_.agree(*address, carried, kAgreePatience);
-  if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
-  if (met == Errc::system_error) return raise(refusal(reached(met, at).error()));
-  if (met != Errc::ok) {
-    const Errc code = met == Errc::peer_gone ? Errc::remote_unavailable : met;
-    return raise(refusal({code, at + " " + transport_.why(*address, met)}));
-  }
-  if (Status small = fits(needed, carried, "between this host and " + at); !small) return raise(refusal(small.error()));
-  Loads loads;
-  {
-    std::lock_guard lock(mutex_);
-    loads = {load_locked(*address, std::nullopt), load_locked(*address, user), of_user};
-  }
-  // Before the other host binds: where there is no memory for it afterwards, that host is told.
-  auto path = std::make_shared<Path>(*this, *address, std::move(loads), hash, local);
-  claim.kept = true;
   BindMessage message;
   message.client_boot = boot_;
   message.name = name.str();
   message.interface = {interface_name.str(), major_version, minor_version, hash};
   message.wait_ms = wait_ms;
-  const auto key = bind_at(context, *address, host.view(), std::move(message));
-  if (!key) return raise(refusal(key.error()));
-  path->bound(*key);
-  {
-    std::lock_guard lock(mutex_);
-    silence_.heard(*address, options_.now());
-    paths_.emplace(path.get(), path);
+  const auto make_path = [&](HostAddress address) {
+    // All groups count as one host: their calls go to all members at once.
+    auto path = std::make_shared<Path>(*this, address, loads_to(group ? 0 : address, user, of_user), hash, local);
+    claim.kept = true;
+    return path;
+  };
+  if (group) {
+    auto path = make_path(group->address);
+    const Status bound = bind_members(context, path, host.str(), *std::move(group), needed, std::move(message));
+    if (!bound) return raise(refusal(bound.error()));
+    return context.grant<NetworkPath::Path>(std::move(path));
   }
+  const auto address = resolve(host.str());
+  if (!address) return raise(refusal(address.error()));
+  if (*address >> 28 == 0xe)  // groups have such addresses in the graph
+    return raise(refusal({Errc::invalid_argument, "host '" + host.str() + "' is a multicast address, and no host"}));
+  if (options_.own_address != 0 && *address == options_.own_address) {
+    return raise(refusal({Errc::invalid_argument,
+                          "host '" + host.str() + "' is this machine: import '" + name.str() + "' without '@'"}));
+  }
+  const std::string at = "host '" + host.str() + "'";
+  if (Status met = agree_with(*address, at, needed, kAgreePatience); !met) return raise(refusal(met.error()));
+  // Before the other host binds: where there is no memory for it afterwards, that host is told.
+  auto path = make_path(*address);
+  const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience);
+  if (!key) return raise(refusal(key.error()));
+  bound_at(path, *key);
   return context.grant<NetworkPath::Path>(std::move(path));
+}
+
+PathService::Loads PathService::loads_to(HostAddress host, uid_t user, std::shared_ptr<Load> of_user) {
+  std::lock_guard lock(mutex_);
+  return {load_locked(host, std::nullopt), load_locked(host, user), std::move(of_user)};
+}
+
+Status PathService::agree_with(HostAddress host, const std::string& at, const Needed& needed, milliseconds patience) {
+  MessageSizes carried;
+  Errc met = transport_.agree(host, carried, std::min(patience, kAgreePatience));
+  if (met == Errc::timed_out || met == Errc::host_unreachable) met = Errc::peer_gone;  // it has nothing to wait for
+  if (met == Errc::system_error) return reached(met, at).error();
+  if (met != Errc::ok)
+    return Error{met == Errc::peer_gone ? Errc::remote_unavailable : met, at + " " + transport_.why(host, met)};
+  return fits(needed, carried, "between this host and " + at);
+}
+
+void PathService::bound_at(const std::shared_ptr<Path>& path, const BindingKey& key) {
+  path->bound(key);
+  std::lock_guard lock(mutex_);
+  silence_.heard(path->host, options_.now());
+  paths_.emplace(path.get(), path);
 }
 
 std::shared_ptr<PathService::Load> PathService::load_locked(std::optional<HostAddress> host,
@@ -209,12 +199,11 @@ std::shared_ptr<PathService::Load> PathService::load_locked(std::optional<HostAd
 }
 
 /// The other host waits for a name for some seconds only: who is ready to wait longer asks again.
-Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
-                                        BindMessage message) {
+Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress host, const std::string& at,
+                                        BindMessage message, milliseconds patience) {
   const auto began = Clock::now();
   const bool for_ever = message.wait_ms == shim::ImportRequest::kForever;
   const std::uint32_t wait_ms = message.wait_ms;
-  const std::string at = "host '" + std::string(host_name) + "'";
   std::array<std::byte, 2048> reply;
   for (;;) {
     const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began).count();
@@ -223,13 +212,14 @@ Result<BindingKey> PathService::bind_at(const CallContext& context, HostAddress 
     const std::string request = encode(message);
     const auto asked = Clock::now();
     const Errc sent =
-        transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, kBindPatience);
+        transport_.call(host, static_cast<std::uint16_t>(Command::bind), bytes_of(request), reply, size, patience);
     if (Status there = reached(sent, at); !there) return there.error();
     auto answer = decode_bind_answer(std::span(reply).first(std::min(size, reply.size())));
     if (!answer) return Error{Errc::bad_message, at + " speaks another protocol"};
     if (answer->code == Errc::ok) return answer->key;
     // Nobody is to wait for a name for a client that has gone.
-    if (answer->code != Errc::name_unknown || message.wait_ms == 0 || context.abandoned())
+    const bool waits = caller != nullptr && !caller->abandoned();
+    if (answer->code != Errc::name_unknown || message.wait_ms == 0 || !waits)
       return Error{answer->code, at + ": " + answer->text};
     // A host where as many wait already as may answers at once.
     if (Clock::now() - asked < kBindPause)
@@ -270,6 +260,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
     return Results{.status = failed(Errc::binding_revoked), .ended = true};
   const Turn turn(path.loads, options_.max_calls_to_host);
   if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  if (path.members) return call_first(path, {{}, path.hash, number, false, limit_ms}, image, results);
   std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, kMaxCallMessage> reply;
   // The client may change its image meanwhile: from here on there is a copy.
@@ -294,7 +285,6 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
 void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
   const Turn turn(path.loads, options_.max_calls_to_host);
   if (path.ended.load(std::memory_order_acquire) || !turn.granted()) return;
-  std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, 64> reply;
   // Its deadline is all that it has of its sender, who does not wait.
   std::uint32_t left_ms = 0;
@@ -303,8 +293,14 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
     left_ms =
         static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
   }
-  std::ranges::copy(image, request.begin() + kPrologue);
   std::size_t size = 0;
+  if (path.members) {
+    Answers nobody(*path.members);
+    (void)call_members(path, {{}, path.hash, number, true, left_ms}, image, reply, size, nobody);
+    return;
+  }
+  std::array<std::byte, kMaxCallMessage> request;
+  std::ranges::copy(image, request.begin() + kPrologue);
   const Errc sent = deliver(path, nullptr, {path.key(), path.hash, number, true, left_ms},
                             std::span(request).first(kPrologue + image.size()), reply, size);
   const auto answer =
@@ -313,17 +309,28 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
   if (!wanting(sent) && (!answer || answer->ended)) path.ended.store(true, std::memory_order_release);
 }
 
+PathService::Path::Path(PathService& service, HostAddress at, Loads counted_in, std::uint64_t of, std::uint64_t local)
+    : host(at),
+      loads(std::move(counted_in)),
+      hash(of),
+      local_binding(local),
+      service_(service),
+      unbind_{{at, {}, {}}} {}
+
+PathService::Path::~Path() { service_.let_go(*this); }
+
 void PathService::let_go(Path& path) noexcept {
   {
     std::lock_guard lock(mutex_);
     paths_.erase(&path);
-    of_binding_.erase(path.local_binding);
+    groups_.erase(&path);
+    if (path.local_binding != 0) of_binding_.erase(path.local_binding);
     if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
     path.unbind_.front().since = options_.now();
     unbinds_.splice(unbinds_.end(), path.unbind_);
   }
-  if (on_unbind) on_unbind();
+  if (on_work) on_work();
 }
 
 std::size_t PathService::paths() const {

@@ -25,6 +25,9 @@
 
 namespace lrpc::netpath {
 
+/// Beyond the time that the other host itself may take for a BIND.
+inline constexpr std::chrono::milliseconds kBindPatience{30'000};
+
 /// The procedures of NetworkPath. Thread-safe; must outlive the Server that serves them.
 class PathService {
  public:
@@ -48,28 +51,24 @@ class PathService {
   };
   using Unbinds = std::list<Unbind>;
 
-  /// The object behind a client's handle: one binding at a server's host.
+  class Members;
+  /// The object behind a client's handle: one binding at a server's host, or a binding to a group.
   class Path {
    public:
-    Path(PathService& service, HostAddress at, Loads counted_in, std::uint64_t of, std::uint64_t local)
-        : host(at),
-          loads(std::move(counted_in)),
-          hash(of),
-          local_binding(local),
-          service_(service),
-          unbind_{{at, {}, {}}} {}
+    Path(PathService& service, HostAddress at, Loads counted_in, std::uint64_t of, std::uint64_t local);
     Path(const Path&) = delete;
     Path& operator=(const Path&) = delete;
     /// The client has closed it, or has gone: the other host is told, later and by another thread.
-    ~Path() { service_.let_go(*this); }
+    ~Path();
     /// The other host has bound it. Before anybody else knows of it.
     void bound(const BindingKey& given) noexcept { unbind_.front().key = given; }
     [[nodiscard]] const BindingKey& key() const noexcept { return unbind_.front().key; }
 
-    const HostAddress host;
+    const HostAddress host;  ///< Or a group's address.
     const Loads loads;
     const std::uint64_t hash;
-    const std::uint64_t local_binding;  ///< Of the client, with which this ends.
+    const std::uint64_t local_binding;  ///< Of the client, with which this ends. 0: it is a path of a group's.
+    std::unique_ptr<Members> members;   ///< Of a group. Null: it is a path to one host.
     std::atomic<bool> ended{false};     ///< No call on it reaches its server any more.
 
    private:
@@ -89,6 +88,9 @@ class PathService {
                                                        std::uint32_t largest_return, const String<255>& return_name);
   Result<NetworkPath::CallResults> Call(CallContext& context, Path& path, std::uint16_t number, std::uint32_t limit_ms,
                                         std::span<const std::byte> image, Buffer& results);
+  Result<NetworkPath::CallAllResults> CallAll(CallContext& context, Path& path, std::uint16_t number,
+                                              std::uint32_t limit_ms, std::span<const std::byte> image,
+                                              Buffer& replies);
   void Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image);
 
   // For the broker's own thread.
@@ -96,6 +98,10 @@ class PathService {
   /// Asks every host to which paths lead whether they still do; the local bindings of those that do not, which are to
   /// be ended.
   [[nodiscard]] std::vector<std::uint64_t> ping();
+  /// Binds anew at members of groups where there is no path at present: at all of them, or at those that have answered
+  /// that they know nothing of it.
+  void rebind(bool all);
+  [[nodiscard]] bool any_lost() const noexcept { return lost_.load(std::memory_order_acquire); }
   /// Tells hosts which of their bindings nobody uses any more.
   void send_unbinds();
   /// Has send_unbinds() try again what did not get through; what its host has dropped by itself by `now` is forgotten.
@@ -105,8 +111,8 @@ class PathService {
   [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::size_t paths() const;
 
-  /// Called, on any thread, when there is something for send_unbinds().
-  std::function<void()> on_unbind;
+  /// Called, on any thread, when there is something for send_unbinds() or rebind().
+  std::function<void()> on_work;
 
  private:
   /// No host, no user: of all of them.
@@ -122,8 +128,31 @@ class PathService {
   };
   /// Errors: limit_reached, which names the procedure and says by how much. `way`: "to ...", for its text.
   [[nodiscard]] static Status fits(const Needed& needed, const MessageSizes& carried, const std::string& way);
-  [[nodiscard]] Result<BindingKey> bind_at(const CallContext& context, HostAddress host, std::string_view host_name,
-                                           BindMessage message);
+  /// All that is needed before a BIND: the other host is there, and messages fit. `at`: "host 'NAME'".
+  [[nodiscard]] Status agree_with(HostAddress host, const std::string& at, const Needed& needed,
+                                  std::chrono::milliseconds patience);
+  /// `caller` null: nobody waits for it.
+  [[nodiscard]] Result<BindingKey> bind_at(const CallContext* caller, HostAddress host, const std::string& at,
+                                           BindMessage message, std::chrono::milliseconds patience);
+  [[nodiscard]] Loads loads_to(HostAddress host, uid_t user, std::shared_ptr<Load> of_user);
+  /// It has been bound: from now on it is kept alive, and asked about.
+  void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
+
+  // Of groups (group_paths.cpp).
+
+  /// At all members that are there; an error if there is none.
+  [[nodiscard]] Status bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
+                                    Group group, const Needed& needed, BindMessage message);
+  [[nodiscard]] bool is_of_another(const Path& path) const;
+  [[nodiscard]] Status bind_member(Path& path, std::size_t member, std::chrono::milliseconds patience);
+  class Answers;
+  void seek_unbound(Members& members);
+  void note_lost(Members& members, const Answers& answers);
+  [[nodiscard]] NetworkPath::CallResults call_first(Path& path, const CallPrologue& prologue,
+                                                    std::span<const std::byte> image, Buffer& results);
+  /// `status`: of the whole call.
+  [[nodiscard]] std::uint16_t call_members(Path& path, CallPrologue prologue, std::span<const std::byte> image,
+                                           std::span<std::byte> reply, std::size_t& size, Answers& answers);
   [[nodiscard]] Errc deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                              std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size);
   [[nodiscard]] std::vector<std::uint64_t> ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths,
@@ -139,8 +168,15 @@ class PathService {
   const std::uint64_t boot_;
   mutable std::mutex mutex_;
   std::map<const Path*, std::weak_ptr<Path>> paths_;
-  std::map<std::uint64_t, uid_t> of_binding_;  ///< Local bindings that have a path, or are getting one, and whose.
-  PeerSilence silence_;                        ///< Of the hosts to which paths lead.
+  /// Local bindings that have a path, or are getting one.
+  struct Bound {
+    uid_t user = 0;
+    std::size_t paths = 1;  ///< Of a group one for each member.
+  };
+  std::map<std::uint64_t, Bound> of_binding_;
+  std::map<const Path*, std::weak_ptr<Path>> groups_;  ///< Those of `paths_` are to hosts alone.
+  std::atomic<bool> lost_{false};                      ///< There is something for rebind().
+  PeerSilence silence_;                                ///< Of the hosts to which paths lead.
   std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Load>> loads_;
   Unbinds unbinds_;
   Unbinds unsent_;  ///< Of those, what is to wait for the next keepalive.

@@ -111,6 +111,10 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
     case Command::call:
       if (const auto message = decode_call(request)) return size = call(turn.host(), *message, reply), std::uint16_t{0};
       break;
+    case Command::group_call:
+      if (const auto message = decode_group_call(request, boot_))
+        return size = call(turn.host(), *message, reply), std::uint16_t{0};
+      break;
     case Command::unbind:
       if (const auto key = decode_unbind(request)) return unbind(turn.host(), *key), std::uint16_t{0};
       break;

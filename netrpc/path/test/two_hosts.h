@@ -1,6 +1,7 @@
 // Two hosts in one process: a nameserver, a broker and servers each, and a network between them that tests can break.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -93,6 +94,7 @@ class Network {
   static constexpr std::uint16_t kBind = 1;  ///< The commands, as in messages.h.
   static constexpr std::uint16_t kCall = 2;
   static constexpr std::uint16_t kPing = 4;
+  static constexpr std::uint16_t kGroupCall = 5;
   std::atomic<std::uint64_t> pings{0};  ///< That somebody was there to hear.
   std::atomic<lrpc::netpath::Arrival> arrivals{0};
   /// Those to the brokers' own keepalive arrive: they would end bindings before the call that is to find out.
@@ -148,7 +150,36 @@ class Wire final : public Transport {
     return network_.deliver(self_, host, command, request, reply, size);
   }
 
+  /// The one group of this host, "replicas"; empty: there is none. Not while calls are made.
+  std::vector<HostAddress> members;
+  /// How many answers a call to it needs.
+  std::size_t needed = 1;
+  std::optional<lrpc::netpath::Group> group(std::string_view name) override {
+    if (members.empty() || name != "replicas") return std::nullopt;
+    return lrpc::netpath::Group{kGroup, members, {longest_request, longest_reply}};
+  }
+  /// One member after the other.
+  Errc call_group(HostAddress group, std::uint16_t command, std::span<const std::byte> request,
+                  std::span<std::byte> reply, std::size_t& size, lrpc::netpath::Collation& collation,
+                  milliseconds /*timeout*/) noexcept override {
+    if (group != kGroup || request.size() > kMaxMessage) return Errc::system_error;
+    std::size_t answers = 0;
+    for (const HostAddress member : members) {
+      std::vector<std::byte> said(kMaxMessage);
+      std::size_t length = 0;
+      const Errc outcome = network_.deliver(self_, member, command, request, said, length);
+      said.resize(outcome == Errc::ok ? length : 0);
+      collation.said(member, outcome, said);
+      if (outcome != Errc::ok || !collation.counts(said)) continue;
+      if (answers++ != 0) continue;
+      std::ranges::copy(said, reply.begin());
+      size = length;
+    }
+    return answers >= needed ? Errc::ok : Errc::peer_gone;
+  }
+
  private:
+  static constexpr HostAddress kGroup = 0xef000000;
   Network& network_;
   const HostAddress self_;
 };

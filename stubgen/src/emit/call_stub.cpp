@@ -110,6 +110,11 @@ void CallStub::emit_start() {
   forward("return lrpc::client::start(", "object_", true);
 }
 
+void CallStub::emit_all() {
+  head(fmt::format("lrpc::Replies<{}>", result_type(procedure_)), ") const noexcept {");
+  forward(fmt::format("return lrpc::client::invoke_all<{}>(", type_), "object_", false);
+}
+
 void CallStub::head(const std::string& type, std::string_view tail) {
   std::vector<std::string> parameters;
   for (const Parameter* parameter : passed(procedure_)) parameters.push_back(declaration(*parameter));

@@ -40,6 +40,8 @@ class CallStub {
   void emit_call();
   /// `lrpc::Pending<Add_outcome> Add(...)` of class Starter_.
   void emit_start();
+  /// `lrpc::Replies<lrpc::Result<...>> Add(...)` of class All_.
+  void emit_all();
 
  private:
   void head(const std::string& type, std::string_view tail);

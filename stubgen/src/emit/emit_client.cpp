@@ -1,11 +1,20 @@
 // <stem>.client.h: class Client, one call stub a procedure (LRPC §3.3), in the order in which a stub runs.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "call_stub.h"
 #include "emit.h"
 
 namespace lrpc::stubgen {
 namespace {
+
+/// Whether what each of several members answers can be given, by value, all of it; and handles are one server's.
+bool collates(const Procedure& procedure) {
+  return !procedure.one_way && std::ranges::none_of(procedure.parameters, [](const Parameter& one) {
+    return (one.is_out() && (one.is_in() || one.is_bytes())) || one.type->resolved().kind == TypeKind::handle;
+  });
+}
 
 void emit_binding(Code& code, const Interface& interface) {
   code.line("/// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.");
@@ -33,6 +42,11 @@ void emit_binding(Code& code, const Interface& interface) {
   code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.");
   code.line("[[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }");
   code.line();
+  if (std::ranges::any_of(interface.procedures, collates)) {
+    code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.");
+    code.line("[[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }");
+    code.line();
+  }
   code.line("/// The binding that the calls go through. Owned by this Client.");
   code.line("[[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }");
   code.line();
@@ -81,11 +95,28 @@ void emit_starter(Code& code, const Interface& interface) {
   code.line();
 }
 
+/// class All_, without procedures whose results go where the caller says.
+void emit_all(Code& code, const Interface& interface) {
+  code.line("/// Calls to all members of a group: each function returns what every member has answered.");
+  code.line("class All_ {");
+  code.open(" public:");
+  code.line("explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}");
+  code.line();
+  for (std::size_t i = 0; i < interface.procedures.size(); ++i)
+    if (collates(interface.procedures[i])) CallStub(code, interface, i).emit_all();
+  code.close(" private:");
+  code.indent();
+  code.line("lrpc::client::BindingObject& object_;");
+  code.close("};");
+  code.line();
+}
+
 }  // namespace
 
 void emit_client_class(Code& code, const Interface& interface) {
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) CallStub(code, interface, i).emit_procedure();
   emit_starter(code, interface);
+  if (std::ranges::any_of(interface.procedures, collates)) emit_all(code, interface);
   code.doc(interface.doc);
   if (!interface.doc.empty()) code.line("///");
   code.line("/// One binding to {}. Its stubs may be called from any thread, from several at once. Each returns the",

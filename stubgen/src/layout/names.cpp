@@ -109,8 +109,8 @@ constexpr std::string_view kKeywords[] = {"alignas",
 
 // Fixed names of the generated code that declarations may not have; its other fixed names end with '_'. (Scope checks
 // the names that are made from declared ones.) And what its stubs look up where a parameter or field would hide it.
-constexpr std::string_view kGenerated[] = {"Client", "Implementation", "binding",    "export_to", "import_over", "kPdl",
-                                           "layout", "lrpc",           "serve_over", "start",     "std"};
+constexpr std::string_view kGenerated[] = {"Client", "Implementation", "all",  "binding",    "export_to", "import_over",
+                                           "kPdl",   "layout",         "lrpc", "serve_over", "start",     "std"};
 constexpr std::string_view kHidden[] = {"lrpc", "std"};
 constexpr std::string_view kBuiltIn[] = {"bool",   "byte",   "bytes",  "fd",     "float32",  "float64", "int16",
                                          "int32",  "int64",  "int8",   "map",    "optional", "ref",     "sequence",

@@ -54,6 +54,24 @@ void attack_call(std::span<const std::byte> bytes) {
   same(again, bytes);
 }
 
+void attack_group_call(std::span<const std::byte> bytes) {
+  constexpr std::uint64_t kBoot = 0x0101'0101'0101'0101;
+  const auto message = decode_group_call(bytes, kBoot);
+  if (!message) return;
+  require(inside(message->image, bytes) && message->image.size() <= kMaxImage, "an image lies in its message");
+  require(message->prologue.key.boot == kBoot || message->prologue.key == BindingKey(), "a key is this member's");
+  // With this key alone it is the same call.
+  std::string again(group_prologue(1), '\0');
+  encode_group_prologue(message->prologue, std::span(&message->prologue.key, 1), message->image.size(),
+                        std::as_writable_bytes(std::span(again)));
+  again.append(reinterpret_cast<const char*>(message->image.data()), message->image.size());
+  const auto twice = decode_group_call(bytes_of(again), kBoot);
+  require(twice && twice->prologue.key == message->prologue.key && twice->prologue.hash == message->prologue.hash &&
+              twice->prologue.procedure == message->prologue.procedure &&
+              std::ranges::equal(twice->image, message->image),
+          "a GROUP_CALL stays what it is");
+}
+
 void attack_call_answer(std::span<const std::byte> bytes) {
   const auto message = decode_call_answer(bytes);
   if (!message) return;
@@ -66,7 +84,7 @@ void attack_call_answer(std::span<const std::byte> bytes) {
 }
 
 void attack(std::uint8_t which, std::span<const std::byte> bytes) {
-  switch (which % 7) {
+  switch (which % 8) {
     case 0: return attack_bind(bytes);
     case 1: return attack_bind_answer(bytes);
     case 2: return attack_call(bytes);
@@ -80,6 +98,7 @@ void attack(std::uint8_t which, std::span<const std::byte> bytes) {
         same(encode(*message), bytes);
       }
       return;
+    case 7: return attack_group_call(bytes);
     default:
       if (const auto message = decode_ping_answer(bytes)) {
         require(message->alive.size() <= kMaxPinged, "a PING's answer is about no more than it may be");

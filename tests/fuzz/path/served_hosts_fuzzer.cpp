@@ -31,7 +31,8 @@ void check_answer(std::uint16_t command, std::span<const std::byte> request, std
       require(answer && answer->code != Errc::ok, "a BIND is answered, and nothing can be bound to here");
       return;
     }
-    case Command::call: {
+    case Command::call:
+    case Command::group_call: {
       const auto answer = decode_call_answer(reply);
       require(answer && answer->ended && answer->image.empty() && (answer->status & 0x8000U) != 0,
               "a CALL without a binding fails");
@@ -69,7 +70,7 @@ void run(Input input) {
       }
       case 1: hosts.forget(from.host, last - std::min<Arrival>(last, input.byte())); break;
       default: {
-        const std::uint16_t command = input.byte() % 6;
+        const std::uint16_t command = input.byte() % 7;
         const auto request = input.bytes(input.two() % 2048);
         // A copy of the message's own size, so that a sanitizer sees every step outside of it.
         const std::string copy(reinterpret_cast<const char*>(request.data()), request.size());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lrpc/client/call/stub.h"
+#include "lrpc/client/remote/group_call.h"
 
 namespace lrpc {
 

@@ -200,6 +200,23 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ {
+ public:
+  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::uint64_t, Cancelled>> Copy(std::string_view name) const noexcept {
+    return lrpc::client::invoke_all<Copy_outcome>(object_, name);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop() const noexcept {
+    return lrpc::client::invoke_all<Stop_outcome>(object_);
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// Copies slowly, and says how far it is.
 ///
 /// One binding to Callbacks. Its stubs may be called from any thread, from several at once. Each returns the
@@ -226,6 +243,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

@@ -120,6 +120,28 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ {
+ public:
+  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void, Cancelled>> Progress(const Step& step) const noexcept {
+    return lrpc::client::invoke_all<Progress_outcome>(object_, step);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<ConfirmResults>> Confirm(
+      std::string_view question, const std::array<bool, 3>& flags) const noexcept {
+    return lrpc::client::invoke_all<Confirm_outcome>(object_, question, flags);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop(const std::array<lrpc::String<10>, 2>& reasons) const noexcept {
+    return lrpc::client::invoke_all<Stop_outcome>(object_, reasons);
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// What a client that copies is told and asked.
 ///
 /// One binding to Callbacks_Callback. Its stubs may be called from any thread, from several at once. Each returns the
@@ -146,6 +168,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

@@ -223,6 +223,27 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ {
+ public:
+  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Null() const noexcept {
+    return lrpc::client::invoke_all<Null_outcome>(object_);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> Add(std::int32_t a, std::int32_t b) const noexcept {
+    return lrpc::client::invoke_all<Add_outcome>(object_, a, b);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> BigIn(const std::array<std::byte, 200>& data) const noexcept {
+    return lrpc::client::invoke_all<BigIn_outcome>(object_, data);
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// A small file server: the example of the LRPC paper (§3.5), grown up.
 ///
 /// One binding to Files. Its stubs may be called from any thread, from several at once. Each returns the
@@ -249,6 +270,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

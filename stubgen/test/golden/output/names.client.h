@@ -337,6 +337,33 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ {
+ public:
+  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> export_name(
+      std::int32_t server, std::string_view name, std::int32_t options, std::int32_t socket) const noexcept {
+    return lrpc::client::invoke_all<export_name_outcome>(object_, server, name, options, socket);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> raise(std::int32_t move) const noexcept {
+    return lrpc::client::invoke_all<raise_outcome>(object_, move);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> Errc() const noexcept {
+    return lrpc::client::invoke_all<Errc_outcome>(object_);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, error>> procedure(
+      std::int32_t record, std::int32_t handle, std::int32_t may_block, std::int32_t raises) const noexcept {
+    return lrpc::client::invoke_all<procedure_outcome>(object_, record, handle, may_block, raises);
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// Ends in a backslash
 /// and in a trigraph ??
 /// closes the comment early, in C: *\/ int x;
@@ -365,6 +392,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

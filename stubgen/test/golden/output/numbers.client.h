@@ -144,6 +144,25 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ {
+ public:
+  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<IntegersResults>> Integers(
+      std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d, std::uint8_t e, std::uint16_t f, std::uint32_t g,
+      std::uint64_t h) const noexcept {
+    return lrpc::client::invoke_all<Integers_outcome>(object_, a, b, c, d, e, f, g, h);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<OutParametersResults>> OutParameters(std::int32_t a) const noexcept {
+    return lrpc::client::invoke_all<OutParameters_outcome>(object_, a);
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// One binding to Numbers. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
@@ -168,6 +187,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

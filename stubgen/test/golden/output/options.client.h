@@ -219,6 +219,37 @@ class Starter_ {
   lrpc::client::BindingObject& object_;
 };
 
+/// Calls to all members of a group: each function returns what every member has answered.
+class All_ {
+ public:
+  explicit All_(lrpc::client::BindingObject& object) noexcept : object_(object) {}
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Default(std::span<const std::byte> data) const noexcept {
+    return lrpc::client::invoke_all<Default_outcome>(object_, data);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Larger(std::span<const std::byte> data) const noexcept {
+    return lrpc::client::invoke_all<Larger_outcome>(object_, data);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Smaller(
+      std::span<const std::byte> data, std::string_view name, std::string_view tiny) const noexcept {
+    return lrpc::client::invoke_all<Smaller_outcome>(object_, data, name, tiny);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Small(std::string_view text) const noexcept {
+    return lrpc::client::invoke_all<Small_outcome>(object_, text);
+  }
+
+  [[nodiscard]] lrpc::Replies<lrpc::Result<std::array<std::byte, 9000>>> Fixed(
+      const std::array<std::byte, 9000>& block) const noexcept {
+    return lrpc::client::invoke_all<Fixed_outcome>(object_, block);
+  }
+
+ private:
+  lrpc::client::BindingObject& object_;
+};
+
 /// One binding to Options. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
@@ -243,6 +274,9 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(binding_.object()); }
+
+  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
+  [[nodiscard]] All_ all() noexcept { return All_(binding_.object()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return binding_; }

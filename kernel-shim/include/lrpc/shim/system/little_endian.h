@@ -42,6 +42,8 @@ class ByteReader {
   /// What the bytes mean may be wrong, too.
   void check(bool good) noexcept { good_ = good_ && good; }
   [[nodiscard]] std::size_t left() const noexcept { return left_.size(); }
+  /// Nothing was wrong so far.
+  [[nodiscard]] bool good() const noexcept { return good_; }
   /// Nothing was wrong, and nothing is left.
   [[nodiscard]] bool done() const noexcept { return good_ && left_.empty(); }
 

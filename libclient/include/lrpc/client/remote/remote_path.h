@@ -2,7 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "lrpc/client/call/call.h"
 #include "lrpc/shim/call/linkage.h"
@@ -11,6 +16,32 @@
 namespace lrpc::client {
 
 class PendingCall;
+
+/// The replies of a group's members to one call, as the network domain gave them.
+class GroupReplies {
+ public:
+  struct One {
+    std::uint32_t host = 0;  ///< IPv4, in host order.
+    std::uint16_t status = 0;
+    std::span<const std::byte> image;  ///< Packed.
+  };
+  GroupReplies(std::uint16_t status, std::size_t members, std::unique_ptr<std::byte[]> memory,
+               std::size_t size) noexcept
+      : status_(status), members_(members), memory_(std::move(memory)), left_(memory_.get(), size) {}
+  /// The call's own; 0: as many have answered as the group needs.
+  [[nodiscard]] std::uint16_t status() const noexcept { return status_; }
+  /// That the group has.
+  [[nodiscard]] std::size_t members() const noexcept { return members_; }
+  /// nullopt: there are no more, or what follows is damaged. Valid as long as this lives.
+  [[nodiscard]] std::optional<One> next() noexcept;
+  [[nodiscard]] bool damaged() const noexcept { return !left_.empty(); }  ///< When there is no next one.
+
+ private:
+  std::uint16_t status_;
+  std::size_t members_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::span<const std::byte> left_;
+};
 
 /// The way of one remote binding's calls, from an A-stack in the client's own memory to the network domain and back.
 /// Owned by the Binding Object. Thread-safe; of one A-stack, only its holder says anything.
@@ -24,6 +55,13 @@ class RemotePath {
   /// The same for a call whose return nobody waits for: when it returns, the network domain has the call. 0, or a
   /// failure.
   [[nodiscard]] virtual std::uint16_t send(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
+
+  /// As call(), to all members of a group. Each reply is put_reply()'s to unpack. Errors: system_error (no memory).
+  [[nodiscard]] virtual Result<GroupReplies> call_all(std::uint16_t procedure,
+                                                      shim::LinkageRecord& linkage) noexcept = 0;
+  /// Unpacks a member's reply with this status onto the A-stack, in the place of the one before. The call status.
+  [[nodiscard]] virtual std::uint16_t put_reply(std::uint16_t procedure, shim::LinkageRecord& linkage,
+                                                std::uint16_t status, std::span<const std::byte> image) noexcept = 0;
 
   /// Starts a call. ok, or why nothing was started.
   [[nodiscard]] virtual Errc start(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;

@@ -4,8 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/result.h"
@@ -23,6 +26,23 @@ using Arrival = std::uint64_t;
 struct MessageSizes {
   std::size_t request = 0;
   std::size_t reply = 0;
+};
+
+/// A group of hosts that has a name.
+struct Group {
+  HostAddress address = 0;  ///< By which call_group() knows it; no host's.
+  std::vector<HostAddress> members;
+  MessageSizes sizes;  ///< As of agree(): of a call to it.
+};
+
+/// What the members of a group have answered to one call.
+class Collation {
+ public:
+  virtual ~Collation() = default;
+  /// Whether a member's reply counts as an answer; else the member has failed. On any thread; must not block.
+  [[nodiscard]] virtual bool counts(std::span<const std::byte> reply) noexcept = 0;
+  /// What a member has said, or why nothing. On any thread; must not block. `reply` is empty unless `outcome` is ok.
+  virtual void said(HostAddress member, Errc outcome, std::span<const std::byte> reply) noexcept = 0;
 };
 
 /// The client's side of the network. Thread-safe.
@@ -49,6 +69,17 @@ class Transport {
   virtual Errc call(HostAddress host, std::uint16_t command, std::span<const std::byte> request,
                     std::span<std::byte> reply, std::size_t& reply_size,
                     std::chrono::milliseconds timeout) noexcept = 0;
+
+  /// The group of this name. nullopt: there is none; by default there are no groups.
+  [[nodiscard]] virtual std::optional<Group> group(std::string_view /*name*/) { return std::nullopt; }
+  /// As call(), to all members of a group. `reply` is that of the first member that has answered, once as many have as
+  /// the network needs. `collation` hears of each member at most once, before this returns. Errors, besides:
+  ///   peer_gone  too many members have failed
+  virtual Errc call_group(HostAddress /*group*/, std::uint16_t /*command*/, std::span<const std::byte> /*request*/,
+                          std::span<std::byte> /*reply*/, std::size_t& /*reply_size*/, Collation& /*collation*/,
+                          std::chrono::milliseconds /*timeout*/) noexcept {
+    return Errc::peer_gone;
+  }
 };
 
 /// The server's side: who answers the commands of other hosts. Thread-safe: many are served at the same time.

@@ -1,0 +1,80 @@
+// What a path to a group knows of its members, and what it makes of their replies.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lrpc/shim/binder/told_text.h"
+#include "path_service.h"
+
+namespace lrpc::netpath {
+
+/// A path of its own leads to each member, so that keepalives, silence and UNBINDs are those of hosts. The calls go to
+/// all at once, by one GROUP_CALL with the keys of all these paths.
+class PathService::Members {
+ public:
+  struct Member {
+    HostAddress host = 0;
+    std::shared_ptr<Path> path{};  ///< Null, or ended: it is not bound at present.
+    Clock::time_point tried{};     ///< When it was bound last, or that was tried.
+    bool lost = false;             ///< It has answered that it knows no such binding.
+    [[nodiscard]] bool bound() const noexcept {
+      return path != nullptr && !path->ended.load(std::memory_order_acquire);
+    }
+    /// Of the binding that it has at present, if any.
+    [[nodiscard]] BindingKey key() const noexcept { return bound() ? path->key() : BindingKey(); }
+  };
+
+  Members(std::string called, const std::vector<HostAddress>& hosts, Needed images, BindMessage bind)
+      : name(std::move(called)), needed(std::move(images)), message(std::move(bind)) {
+    for (const HostAddress host : hosts) all.push_back({host});
+  }
+
+  const std::string name;  ///< The group's.
+  const Needed needed;
+  const BindMessage message;  ///< Does not wait.
+  std::mutex mutex;
+  std::vector<Member> all;  ///< As many as ever; under the mutex.
+};
+
+/// What the members have said to one call. Under the transport's own lock, then by who has called.
+class PathService::Answers final : public Collation {
+ public:
+  /// `room`: where CallAll's replies go, as they fit; empty: they are not wanted.
+  explicit Answers(Members& members, std::span<std::byte> room = {}) noexcept : members_(members), room_(room) {}
+  /// Results and errors that the procedure raises are answers. Any other error is none: there is no such binding, no
+  /// server, or the procedure says by it that it could not do what was asked.
+  [[nodiscard]] bool counts(std::span<const std::byte> reply) noexcept override;
+  void said(HostAddress member, Errc outcome, std::span<const std::byte> reply) noexcept override;
+  /// The keys with which the members are called now: as many as members.
+  [[nodiscard]] std::span<const BindingKey> take_keys();
+  /// Whether a member has answered that the key it was called with is none of its bindings any more.
+  [[nodiscard]] bool ended(std::size_t member, const BindingKey& key) const noexcept {
+    return ended_.test(member) && keys_[member] == key;
+  }
+  /// Bytes of `room` that are filled.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool any_ended() const noexcept { return ended_.any(); }
+  /// Of a member that has answered an error; 0: none has. And its text.
+  [[nodiscard]] std::uint16_t failure() const noexcept { return failure_; }
+  [[nodiscard]] std::span<const std::byte> text() const noexcept { return std::span(text_).first(text_size_); }
+
+ private:
+  void put(HostAddress member, std::uint16_t status, std::span<const std::byte> image) noexcept;
+
+  Members& members_;
+  std::span<std::byte> room_;
+  std::size_t size_ = 0;
+  std::uint16_t failure_ = 0;
+  std::array<std::byte, shim::kMostTold> text_{};
+  std::size_t text_size_ = 0;
+  std::array<BindingKey, kMaxMembers> keys_{};
+  std::bitset<kMaxMembers> ended_;  ///< Members that know nothing of their key.
+};
+
+}  // namespace lrpc::netpath

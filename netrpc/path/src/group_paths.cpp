@@ -1,0 +1,271 @@
+// Paths to groups of hosts: name@group (Bhatti and Schlichting §4.2 under LRPC §5.1).
+#include <algorithm>
+#include <array>
+#include <map>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "group_members.h"
+#include "lrpc/client/remote/group_call.h"
+#include "lrpc/server/run.h"
+#include "lrpc/shim/call/call_word.h"
+#include "rounds.h"
+#include "turn.h"
+
+namespace lrpc::netpath {
+namespace {
+
+using server::failed;
+using std::chrono::milliseconds;
+
+/// Between two attempts to bind where there was nothing to bind to, at least.
+constexpr milliseconds kRebindPause{250};
+/// With each member, in the broker's own thread; and when a group is bound, if most are not there at once.
+constexpr milliseconds kRebindPatience{2'000};
+constexpr milliseconds kFirstPatience{500};
+
+}  // namespace
+
+// ---- binding ----
+
+Status PathService::bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
+                                 Group group, const Needed& needed, BindMessage message) {
+  const std::string called = "group '" + name + "'";
+  if (group.members.size() > kMaxMembers)
+    return Error{Errc::limit_reached, called + " has more than " + std::to_string(kMaxMembers) + " members"};
+  if (options_.own_address != 0 && std::ranges::count(group.members, options_.own_address) != 0)
+    return Error{Errc::invalid_argument, called +
+                                             " includes this machine, which cannot call itself over the network: "
+                                             "call it from a host that is no member"};
+  // A GROUP_CALL has more in front of its image than a CALL, with which fits() counts.
+  const std::size_t more = group_prologue(group.members.size()) - kPrologue;
+  group.sizes.request -= std::min(group.sizes.request, more);
+  if (Status small = fits(needed, group.sizes, "to " + called); !small) return small;
+  const std::uint32_t wait_ms = std::exchange(message.wait_ms, 0);
+  path->members = std::make_unique<Members>(std::move(name), group.members, needed, std::move(message));
+  const auto began = Clock::now();
+  for (;;) {
+    std::vector<Status> bound(group.members.size(), Errc::limit_reached);
+    const auto bind = [&](milliseconds patience) {
+      for_each_host(bound.size(), [&](std::size_t i) {
+        if (!bound[i]) bound[i] = bind_member(*path, i, patience);
+      });
+      return static_cast<std::size_t>(std::ranges::count_if(bound, &Status::operator bool));
+    };
+    // Nobody waits long for members that may be dead, where most are there.
+    std::size_t there = bind(kFirstPatience);
+    if (there <= bound.size() / 2) there = bind(kRebindPatience);
+    if (there != 0) {
+      {
+        std::lock_guard lock(mutex_);
+        groups_.emplace(path.get(), path);
+      }
+      if (there != bound.size()) seek_unbound(*path->members);
+      return {};
+    }
+    // None: why not tells whoever imports most where somebody was there to ask.
+    const auto told =
+        std::ranges::find_if(bound, [](const Status& one) { return one.code() != Errc::remote_unavailable; });
+    const Status& why = told != bound.end() ? *told : bound.front();
+    const auto waited = Clock::now() - began;
+    const bool in_time = wait_ms == shim::ImportRequest::kForever || waited < milliseconds(wait_ms);
+    if (why.code() != Errc::name_unknown || !in_time || context.abandoned()) return why;
+    std::this_thread::sleep_for(kRebindPause);
+  }
+}
+
+Status PathService::bind_member(Path& path, std::size_t member, milliseconds patience) {
+  Members& members = *path.members;
+  HostAddress host = 0;
+  {
+    std::lock_guard lock(members.mutex);
+    host = members.all[member].host;
+    members.all[member].tried = options_.now();
+  }
+  const std::string at = "member " + GroupMember{host}.str() + " of group '" + members.name + "'";
+  if (Status met = agree_with(host, at, members.needed, patience); !met) return met;
+  auto made = std::make_shared<Path>(*this, host, Loads(), path.hash, 0);
+  const auto key = bind_at(nullptr, host, at, members.message, patience);
+  if (!key) return key.error();
+  // What a member is called with, the others of its group see. One of them could give it out as its own, to have the
+  // first one execute a call in another client's binding.
+  made->bound(*key);
+  if (is_of_another(*made)) return Error{Errc::bad_message, at + " has the boot id of another one"};
+  bound_at(made, *key);
+  std::lock_guard lock(members.mutex);
+  members.all[member].lost = false;
+  members.all[member].path.swap(made);  // the old one ends after the lock
+  return {};
+}
+
+/// Whether a path of some group leads to another host with the same boot id.
+bool PathService::is_of_another(const Path& path) const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(paths_, [&](const auto& one) {
+    const Path& other = *one.first;  // it leaves the list, under the lock, before it ends
+    return other.local_binding == 0 && other.host != path.host && other.key().boot == path.key().boot;
+  });
+}
+
+void PathService::rebind(bool all) {
+  lost_.store(false, std::memory_order_release);
+  using Seat = std::pair<std::shared_ptr<Path>, std::size_t>;
+  std::map<HostAddress, std::vector<Seat>> by_host;
+  std::vector<const std::vector<Seat>*> hosts;
+  std::vector<std::shared_ptr<Path>> groups;  // let go of after the locks
+  try {
+    {
+      std::lock_guard lock(mutex_);
+      groups.reserve(groups_.size());
+      for (const auto& [address, weak] : groups_)
+        if (auto path = weak.lock()) groups.push_back(std::move(path));
+    }
+    for (const auto& path : groups) {
+      std::lock_guard lock(path->members->mutex);
+      auto& members = path->members->all;
+      for (std::size_t i = 0; i < members.size(); ++i)
+        if (!members[i].bound() && (all || std::exchange(members[i].lost, false)))
+          by_host[members[i].host].emplace_back(path, i);
+    }
+    for (const auto& [host, seats] : by_host) hosts.push_back(&seats);
+  } catch (const std::bad_alloc&) {  // the next keepalive tries again
+  }
+  const milliseconds limit = patience(kRebindPatience, options_.keepalive, hosts.size());
+  for_each_host(hosts.size(), [&](std::size_t i) {
+    // Where nobody is, only one of them waits for an answer.
+    for (const auto& [path, member] : *hosts[i])
+      if (bind_member(*path, member, limit).code() == Errc::remote_unavailable) return;
+  });
+}
+
+// ---- calls ----
+
+bool PathService::Answers::counts(std::span<const std::byte> reply) noexcept {
+  const auto answer = decode_call_answer(reply);
+  return answer && (answer->status & shim::call_status::kFailed) == 0;
+}
+
+void PathService::Answers::said(HostAddress member, Errc outcome, std::span<const std::byte> reply) noexcept {
+  const auto answer = outcome == Errc::ok ? decode_call_answer(reply) : std::nullopt;
+  if (!answer) return put(member, failed(outcome == Errc::limit_reached ? outcome : Errc::call_failed), {});
+  put(member, answer->status, answer->image);
+  if (!answer->ended && failure_ == 0 && (answer->status & shim::call_status::kFailed) != 0) {
+    failure_ = answer->status;
+    text_size_ = std::min(answer->image.size(), text_.size());
+    std::ranges::copy(answer->image.first(text_size_), text_.begin());
+  }
+  if (!answer->ended) return;
+  // Who is a member does not change, so that this needs no lock.
+  const auto& all = members_.all;
+  const auto who = std::ranges::find(all, member, &Members::Member::host);
+  if (who != all.end()) ended_.set(static_cast<std::size_t>(who - all.begin()));
+}
+
+std::span<const BindingKey> PathService::Answers::take_keys() {
+  std::lock_guard lock(members_.mutex);
+  for (std::size_t i = 0; i < members_.all.size(); ++i) keys_[i] = members_.all[i].key();
+  return std::span(keys_).first(members_.all.size());
+}
+
+void PathService::Answers::put(HostAddress member, std::uint16_t status, std::span<const std::byte> image) noexcept {
+  constexpr std::size_t kHead = 12;
+  const std::size_t left = room_.size() - size_;
+  if (left < kHead) return;
+  if (left - kHead < image.size()) {
+    status = failed(Errc::limit_reached);
+    image = {};
+  }
+  std::byte* to = room_.data() + size_;
+  const auto number = [&](auto value) {
+    for (std::size_t i = 0; i < sizeof value; ++i) *to++ = static_cast<std::byte>(value >> (8 * i));
+  };
+  number(member);
+  number(status);
+  number(std::uint16_t{0});
+  number(static_cast<std::uint32_t>(image.size()));
+  std::ranges::copy(image, to);
+  size_ += kHead + image.size();
+}
+
+std::uint16_t PathService::call_members(Path& path, CallPrologue prologue, std::span<const std::byte> image,
+                                        std::span<std::byte> reply, std::size_t& size, Answers& answers) {
+  const std::span<const BindingKey> keys = answers.take_keys();
+  std::array<std::byte, kMaxGroupCallMessage> request;
+  const std::size_t before = group_prologue(keys.size());
+  encode_group_prologue(prologue, keys, image.size(), request);
+  // The client may change its image meanwhile: from here on there is a copy.
+  std::ranges::copy(image, request.begin() + static_cast<std::ptrdiff_t>(before));
+  const milliseconds limit(prologue.remaining_ms);
+  const Errc sent = transport_.call_group(path.host, static_cast<std::uint16_t>(Command::group_call),
+                                          std::span(request).first(before + image.size()), reply, size, answers,
+                                          limit.count() != 0 ? limit : milliseconds(kNoLimit));
+  if (answers.any_ended()) note_lost(*path.members, answers);
+  if (sent == Errc::ok) return 0;
+  if (sent == Errc::timed_out && limit.count() != 0) return failed(Errc::call_aborted);
+  return failed(wanting(sent) ? Errc::limit_reached : Errc::call_failed);
+}
+
+/// The broker's thread goes on to bind those that are not bound.
+void PathService::seek_unbound(Members& members) {
+  {
+    std::lock_guard lock(members.mutex);
+    for (Members::Member& one : members.all) one.lost = !one.bound();
+  }
+  lost_.store(true, std::memory_order_release);
+  if (on_work) on_work();
+}
+
+/// Members that have answered that they know nothing of the binding are bound anew at once, but not all the time.
+void PathService::note_lost(Members& members, const Answers& answers) {
+  bool any = false;
+  {
+    std::lock_guard lock(members.mutex);
+    for (std::size_t i = 0; i < members.all.size(); ++i) {
+      Members::Member& one = members.all[i];
+      if (!answers.ended(i, one.key())) continue;  // by now it may have been bound anew
+      if (one.path != nullptr) one.path->ended.store(true, std::memory_order_release);
+      one.lost = one.lost || options_.now() - one.tried >= kRebindPause;
+      any = any || one.lost;
+    }
+  }
+  if (!any) return;
+  lost_.store(true, std::memory_order_release);
+  if (on_work) on_work();
+}
+
+NetworkPath::CallResults PathService::call_first(Path& path, const CallPrologue& prologue,
+                                                 std::span<const std::byte> image, Buffer& results) {
+  std::array<std::byte, kReplyPrologue + kMaxImage> reply;
+  std::size_t size = 0;
+  Answers answers(*path.members);
+  if (const std::uint16_t status = call_members(path, prologue, image, reply, size, answers); status != 0) {
+    // Too few have answered: what one of them has said tells more than that.
+    if (status != failed(Errc::call_failed) || answers.failure() == 0) return {.status = status, .ended = false};
+    (void)results.assign(answers.text());
+    return {.status = answers.failure(), .ended = false};
+  }
+  const auto answer = decode_call_answer(std::span(reply).first(std::min(size, reply.size())));
+  if (!answer || !results.assign(answer->image)) return {.status = failed(Errc::call_failed), .ended = false};
+  return {.status = answer->status, .ended = false};
+}
+
+Result<NetworkPath::CallAllResults> PathService::CallAll(CallContext& /*context*/, Path& path, std::uint16_t number,
+                                                         std::uint32_t limit_ms, std::span<const std::byte> image,
+                                                         Buffer& replies) {
+  using Results = NetworkPath::CallAllResults;
+  if (!path.members) return Results{.status = failed(Errc::not_supported), .members = 0};
+  const auto members = static_cast<std::uint16_t>(path.members->all.size());
+  const Turn turn(path.loads, options_.max_calls_to_host);
+  if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .members = members};
+  std::array<std::byte, kReplyPrologue + kMaxImage> first;
+  std::size_t size = 0;
+  Answers answers(*path.members, replies.room());
+  const CallPrologue prologue{{}, path.hash, number, false, limit_ms};
+  const std::uint16_t status = call_members(path, prologue, image, first, size, answers);
+  (void)replies.resize(answers.size());
+  return Results{.status = status, .members = members};
+}
+
+}  // namespace lrpc::netpath

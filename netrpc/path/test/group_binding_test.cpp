@@ -1,0 +1,319 @@
+// name@group: bindings to several hosts at once, their calls, and what each member says.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <future>
+#include <map>
+
+#include "remote_fixture.h"
+#include "replica.client.h"
+#include "replica.server.h"
+#include "wide.client.h"
+
+namespace testing_netpath {
+namespace {
+
+class ReplicaService {
+ public:
+  std::int32_t Add(lrpc::CallContext&, std::int32_t a, std::int32_t b) {
+    ++calls;
+    return a + b;
+  }
+  lrpc::Result<std::uint32_t, Replica::TooBig> Double(lrpc::CallContext&, std::uint32_t value) {
+    if (value > 100) return lrpc::raise(Replica::TooBig{.limit = 100, .what = {"values"}});
+    return 2 * value;
+  }
+  Replica::GreetResults Greet(lrpc::CallContext&, const lrpc::String<100>& name) {
+    return {.greeting = lrpc::String<200>::cut("hello " + name.str()), .calls = ++calls};
+  }
+  lrpc::Status Refuse(lrpc::CallContext&) {
+    if (willing) return {};
+    return lrpc::Error{Errc::not_permitted, "not today"};
+  }
+  lrpc::String<16000> Large(lrpc::CallContext&, std::uint32_t size) {
+    return lrpc::String<16000>::cut(std::string(size, 'x'));
+  }
+  void Fill(lrpc::CallContext&, std::uint32_t size, lrpc::Buffer& data) { (void)data.resize(size); }
+  void Note(lrpc::CallContext&, std::uint32_t value) { noted = value; }
+
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint32_t> noted{0};
+  std::atomic<bool> willing{false};
+};
+
+/// A client's host, 10.0.0.1, and three members, each with a nameserver, a broker and a server.
+class Groups : public testing::Test {
+ protected:
+  static constexpr std::size_t kMembers = 3;
+  struct Member {
+    std::unique_ptr<Host> host;
+    ReplicaService service;
+    std::unique_ptr<lrpc::Server> server;
+  };
+
+  Groups() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-netpath-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    directory_ = pattern;
+    here_ = std::make_unique<Host>(network_, kHere, directory_ + "/here.sock");
+    for (std::size_t i = 0; i < kMembers; ++i) {
+      members_[i].host = std::make_unique<Host>(network_, address(i), directory_ + "/" + std::to_string(i) + ".sock");
+      members_[i].host->start_broker(there_options());
+      serve(i);
+      here_->wire().members.push_back(address(i));
+    }
+    here_->start_broker({.own_address = kHere, .keepalive = kKeepalive});
+  }
+  ~Groups() override {
+    for (Member& member : members_) member.server.reset();
+    here_.reset();
+    for (Member& member : members_) member.host.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  static HostAddress address(std::size_t member) { return kThere + static_cast<HostAddress>(member); }
+  static std::string name(std::size_t member) { return lrpc::GroupMember{address(member)}.str(); }
+  static BrokerOptions there_options() {
+    BrokerOptions options;
+    options.exported = [](std::string_view) { return true; };
+    options.keepalive = kKeepalive;
+    return options;
+  }
+  void serve(std::size_t member) {
+    members_[member].server =
+        std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = members_[member].host->socket()});
+    EXPECT_TRUE(Replica::export_to(*members_[member].server, "files", members_[member].service));
+  }
+  [[nodiscard]] lrpc::Result<Replica::Client> import(const std::string& what = "files@replicas") const {
+    return Replica::Client::import(what, {.nameserver = here_->socket()});
+  }
+  /// Who has answered what to Add(20, 22).
+  static std::map<std::string, std::string> added(Replica::Client& client) {
+    std::map<std::string, std::string> said;
+    const auto replies = client.all().Add(20, 22);
+    if (!replies) return {{"", std::string(describe(replies.code()))}};
+    for (const auto& [who, sum] : *replies)
+      EXPECT_TRUE(said.emplace(who.str(), sum ? std::to_string(*sum) : std::string(describe(sum.code()))).second);
+    return said;
+  }
+  static std::string failure(Errc code) { return std::string(describe(code)); }
+
+  Network network_;
+  std::string directory_;
+  std::unique_ptr<Host> here_;
+  std::array<Member, kMembers> members_;
+};
+
+TEST_F(Groups, are_bound_and_called_as_one) {
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(*client->Add(40, 2), 42);
+  EXPECT_EQ(added(*client), (std::map<std::string, std::string>{{name(0), "42"}, {name(1), "42"}, {name(2), "42"}}));
+  EXPECT_EQ(here_->broker().statistics().paths, kMembers);
+  const auto greeted = client->Greet("group");
+  ASSERT_TRUE(greeted);
+  EXPECT_EQ(greeted->greeting.view(), "hello group");
+  const auto started = client->start().Add(1, 2).finish();
+  ASSERT_TRUE(started);
+  EXPECT_EQ(*started, 3);
+}
+
+TEST_F(Groups, errors_that_are_raised_are_answers) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  here_->wire().needed = kMembers;
+  const auto doubled = client->Double(101);
+  ASSERT_NE(doubled.raised<Replica::TooBig>(), nullptr) << doubled.error().message();
+  const auto all = client->all().Double(101);
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_EQ(all->size(), kMembers);
+  for (const auto& [who, result] : *all) {
+    const auto* const big = result.raised<Replica::TooBig>();
+    ASSERT_NE(big, nullptr) << who.str();
+    EXPECT_EQ(big->limit, 100U);
+    EXPECT_EQ(big->what.view(), "values");
+  }
+}
+
+TEST_F(Groups, an_error_that_is_not_raised_is_no_answer) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  const auto refused = client->Refuse();
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  EXPECT_EQ(refused.error().text, "not today");
+  EXPECT_EQ(client->all().Refuse().code(), Errc::not_permitted);
+  EXPECT_EQ(client->all().Refuse().error().text, "not today");
+  members_[1].service.willing = true;
+  EXPECT_TRUE(client->Refuse());
+  const auto all = client->all().Refuse();
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_EQ(all->size(), kMembers);
+  for (const auto& [who, result] : *all) {
+    EXPECT_EQ(bool(result), who.str() == name(1));
+    EXPECT_TRUE(result || result.error().text == "not today") << who.str();
+  }
+  here_->wire().needed = 2;
+  EXPECT_EQ(client->Refuse().code(), Errc::not_permitted);
+}
+
+TEST_F(Groups, replies_for_which_there_is_no_room_are_said_to_be_so) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  const auto all = client->all().Large(15'990);
+  ASSERT_TRUE(all);
+  std::size_t fit = 0;
+  for (const auto& [who, text] : *all) {
+    if (text)
+      EXPECT_EQ(text->view().size(), 15'990U);
+    else
+      EXPECT_EQ(text.code(), Errc::limit_reached);
+    if (text) ++fit;
+  }
+  EXPECT_EQ(all->size(), kMembers);
+  EXPECT_EQ(all->members, kMembers);
+  EXPECT_EQ(fit, 2U);
+}
+
+TEST_F(Groups, results_that_are_not_values_are_the_first_members) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  std::array<std::byte, 1000> room;
+  lrpc::Buffer data(room);
+  EXPECT_TRUE(client->Fill(700, data));
+  EXPECT_EQ(data.size(), 700U);
+}
+
+TEST_F(Groups, a_binding_to_one_host_has_no_members_to_ask) {
+  auto client = import("files@" + name(0));
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->all().Add(1, 2).code(), Errc::not_supported);
+  auto local = Replica::Client::import("files", {.nameserver = members_[0].host->socket()});
+  ASSERT_TRUE(local);
+  EXPECT_EQ(local->all().Add(1, 2).code(), Errc::not_supported);
+}
+
+TEST_F(Groups, say_why_they_cannot_be_bound) {
+  EXPECT_EQ(import("nothing@replicas").code(), Errc::name_unknown);
+  EXPECT_EQ(import("files@replica").code(), Errc::remote_unavailable) << "no group, so a host";
+  const auto wide = Wide::Client::import("files@replicas", {.nameserver = here_->socket()});
+  EXPECT_EQ(wide.code(), Errc::limit_reached);
+  here_->wire().members.push_back(kHere);
+  const auto own = import();
+  EXPECT_EQ(own.code(), Errc::invalid_argument);
+  EXPECT_NE(own.error().text.find("includes this machine"), std::string::npos) << own.error().text;
+  here_->wire().members = {0x0a00'0063};
+  const auto nobody = import();
+  EXPECT_EQ(nobody.code(), Errc::remote_unavailable);
+  EXPECT_NE(nobody.error().text.find("member 10.0.0.99 of group 'replicas'"), std::string::npos) << nobody.error().text;
+  EXPECT_EQ(here_->broker().statistics().paths, 0U);
+}
+
+TEST_F(Groups, one_member_is_enough_and_the_others_join_when_they_are_there) {
+  members_[0].server.reset();
+  members_[2].host->stop_broker();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(*client->Add(1, 2), 3);
+  EXPECT_EQ(added(*client),
+            (std::map<std::string, std::string>{
+                {name(0), failure(Errc::call_failed)}, {name(1), "42"}, {name(2), failure(Errc::call_failed)}}));
+  here_->wire().needed = 2;
+  EXPECT_EQ(client->Add(1, 2).code(), Errc::call_failed);
+  serve(0);
+  members_[2].host->start_broker(there_options());
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == kMembers; }));
+  EXPECT_EQ(added(*client), (std::map<std::string, std::string>{{name(0), "42"}, {name(1), "42"}, {name(2), "42"}}));
+}
+
+TEST_F(Groups, a_member_that_has_restarted_is_bound_anew_and_executes_nothing_meant_for_its_earlier_life) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  members_[1].host->stop_broker();
+  members_[1].host->start_broker(there_options());
+  const auto before = members_[1].service.calls.load();
+  const auto said = added(*client);
+  if (said.at(name(1)) != "42") {
+    EXPECT_EQ(said.at(name(1)), failure(Errc::call_failed));
+    EXPECT_EQ(members_[1].service.calls, before);
+  }
+  EXPECT_TRUE(eventually([&] { return added(*client).at(name(1)) == "42"; }));
+}
+
+/// The refusal of a call that was sent before says nothing about the new binding.
+TEST_F(Groups, a_late_refusal_does_not_end_the_binding_that_has_been_made_since) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  std::promise<void> sent;
+  std::promise<void> bound;
+  std::atomic<int> calls{0};
+  network_.tamper([&, wait = bound.get_future().share()](std::uint16_t command, std::vector<std::byte>&) {
+    if (command != Network::kGroupCall || calls++ != 0) return;
+    sent.set_value();
+    wait.wait();
+  });
+  std::thread late([&] { EXPECT_NE(added(*client).at(name(1)), "42"); });
+  sent.get_future().wait();
+  members_[1].host->stop_broker();
+  members_[1].host->start_broker(there_options());
+  EXPECT_TRUE(eventually([&] { return members_[1].host->broker().statistics().bindings == 1; }));
+  EXPECT_EQ(added(*client).at(name(1)), "42");
+  bound.set_value();
+  late.join();
+  EXPECT_EQ(added(*client).at(name(1)), "42");
+  network_.tamper(nullptr);
+}
+
+/// Members see each other's keys.
+TEST_F(Groups, a_member_cannot_give_out_another_ones_key_as_its_own) {
+  auto first = import();
+  ASSERT_TRUE(first);
+  const std::uint64_t boot = members_[1].host->broker().boot_id();
+  members_[0].host->stop_broker();
+  auto forging = there_options();
+  forging.boot_id = boot;
+  members_[0].host->start_broker(forging);
+  auto second = import();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(added(*second).at(name(0)), failure(Errc::call_failed));
+  EXPECT_EQ(added(*second).at(name(1)), "42");
+}
+
+TEST_F(Groups, an_address_of_a_group_is_no_host) {
+  EXPECT_EQ(import("files@239.0.0.0").code(), Errc::invalid_argument);
+}
+
+TEST_F(Groups, one_way_calls_go_to_all_members) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(client->Note(7));
+  for (Member& member : members_) EXPECT_TRUE(eventually([&] { return member.service.noted == 7; }));
+}
+
+TEST_F(Groups, other_hosts_are_told_when_the_client_goes) {
+  {
+    auto client = import();
+    ASSERT_TRUE(client);
+    for (Member& member : members_) EXPECT_EQ(member.host->broker().statistics().bindings, 1U);
+  }
+  for (Member& member : members_)
+    EXPECT_TRUE(eventually([&] { return member.host->broker().statistics().bindings == 0; }));
+  EXPECT_EQ(here_->broker().statistics().paths, 0U);
+}
+
+TEST_F(Groups, wait_for_a_name_that_comes_later) {
+  for (Member& member : members_) member.server.reset();
+  std::atomic<int> binds{0};
+  network_.tamper([&](std::uint16_t command, std::vector<std::byte>&) { binds += command == Network::kBind ? 1 : 0; });
+  std::thread later([&] {
+    EXPECT_TRUE(eventually([&] { return binds >= 4; }));
+    serve(2);
+  });
+  auto client = Replica::Client::import("files@replicas", {.nameserver = here_->socket(), .timeout = kPatience});
+  later.join();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(added(*client).at(name(2)), "42");
+  network_.tamper(nullptr);
+}
+
+}  // namespace
+}  // namespace testing_netpath
