@@ -171,7 +171,9 @@ TEST_F(Replicas, lose_nothing_that_was_acknowledged_when_members_are_killed) {
   std::uint64_t least = 0;
   std::uint64_t most = 0;
   for (const Written& written : all) {
-    for (const auto& [name, numbers] : written.of_keys) {
+    for (const auto& one : written.of_keys) {  // no structured binding: clang 14 does not let lambdas have one
+      const std::string& name = one.first;
+      const Written::Numbers& numbers = one.second;
       auto value = store->get(name);
       EXPECT_TRUE(eventually([&] { return (value = store->get(name)).has_value(); })) << value.error().message();
       const int number = value && *value ? std::stoi(**value) : -1;
