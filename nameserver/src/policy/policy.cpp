@@ -36,7 +36,7 @@ bool Peer::is_member_of(gid_t group) const noexcept {
 UserQuota Policy::quota(uid_t, const UserQuota& standard) { return standard; }
 
 bool may_have_name(uid_t user, std::string_view name, uid_t own_user) noexcept {
-  return name != shim::kNetworkName || user == 0 || user == own_user;
+  return (name != shim::kNetworkName && name != shim::kDirectoryName) || user == 0 || user == own_user;
 }
 
 std::shared_ptr<Policy> default_policy(ExportRule rule) { return std::make_shared<DefaultPolicy>(rule); }

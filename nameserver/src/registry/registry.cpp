@@ -29,7 +29,7 @@ Status Registry::may_export(const Connection& peer, const shim::ExportRequest& b
   }
   if (body.interface.name.empty()) return Error{Errc::invalid_argument, "the interface has no name"};
   if (!may_have_name(peer.peer.uid, body.name, ::geteuid())) {
-    return Error{Errc::not_permitted, "'" + body.name + "' is for lrpc-netd: root or the nameserver's user"};
+    return Error{Errc::not_permitted, "'" + body.name + "' is for lrpc's own daemons: root or the nameserver's user"};
   }
   Status may = policy_->may_export(WholePeer(peer).get(), body.name);
   if (!may) peers_.log_refusal(peer.peer, may.error());

@@ -282,6 +282,11 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
   return Results{.status = answer->status, .ended = answer->ended};
 }
 
+Result<NetworkPath::ExportsResults> PathService::Exports(CallContext&, const String<255>& name) {
+  const bool exported = shim::valid_name(name.view()) && options_.exported && options_.exported(name.view());
+  return NetworkPath::ExportsResults{.exported = exported, .address = options_.own_address};
+}
+
 void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
   const Turn turn(path.loads, options_.max_calls_to_host);
   if (path.ended.load(std::memory_order_acquire) || !turn.granted()) return;

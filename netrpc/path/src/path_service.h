@@ -91,6 +91,7 @@ class PathService {
   Result<NetworkPath::CallAllResults> CallAll(CallContext& context, Path& path, std::uint16_t number,
                                               std::uint32_t limit_ms, std::span<const std::byte> image,
                                               Buffer& replies);
+  Result<NetworkPath::ExportsResults> Exports(CallContext& context, const String<255>& name);
   void Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image);
 
   // For the broker's own thread.

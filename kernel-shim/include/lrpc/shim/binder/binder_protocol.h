@@ -103,6 +103,9 @@ struct ClientCredentials : Credentials {
 /// The name under which a machine's network domain is reached (LRPC §5.1). Only root and the nameserver's own user may
 /// export it, whatever the policy: who has it is believed about callers of other hosts.
 inline constexpr std::string_view kNetworkName = "lrpc.network";
+/// The name of the directory that says which hosts export a name. Exported by the same users only: who has it decides
+/// where `name@` leads.
+inline constexpr std::string_view kDirectoryName = "lrpc.directory";
 
 /// Nobody of this machine: what stands for the credentials of a caller of another host. No process, no user.
 inline constexpr Credentials kNobodyHere{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
