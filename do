@@ -34,12 +34,17 @@ die() { printf 'do: %s\n' "$*" >&2; exit 1; }
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libbenchmark-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libsodium-dev liburing-dev libseccomp-dev libtomlplusplus-dev)
 optional_packages=(clang libbpf-dev bpftool) # the eBPF program; everything builds and passes without
+directory_packages=(libcurl4-openssl-dev) # lrpc-directory; everything else builds and passes without
 cipher_packages=(libipsec-mb-dev) # quicker AES for AUTH, on amd64; everything builds and passes without
 sanitizer_packages=(clang libclang-rt-dev llvm) # the sanitizers' builds, in less time than by GCC
-# Tests that need these skip without. lld links faster. rpcbind's package starts a service, unless policy-rc.d forbids.
+# Tests that need these skip without. lld links faster. The packages of rpcbind and etcd start services, unless
+# policy-rc.d forbids.
 test_packages=(rpcsvc-proto libtirpc-dev lld valgrind spin iproute2 nftables clang-format clang-tidy)
 if [[ -x /usr/sbin/policy-rc.d ]] && ! /usr/sbin/policy-rc.d rpcbind start &>/dev/null; then
   test_packages+=(rpcbind)
+fi
+if [[ -x /usr/sbin/policy-rc.d ]] && ! /usr/sbin/policy-rc.d etcd start &>/dev/null; then
+  test_packages+=(etcd-server openssl)
 fi
 format_packages=(clang-format)
 lint_packages=(clang-format clang-tidy)
@@ -91,6 +96,10 @@ need_for_build() {
   if [[ ! -e build/.optional ]]; then
     need "${optional_packages[@]}" || say "going on without the eBPF program"
     touch build/.optional
+  fi
+  if [[ ! -e build/.directory ]]; then
+    need "${directory_packages[@]}" || say "going on without lrpc-directory"
+    touch build/.directory
   fi
   if [[ ! -e build/.ciphers && $(dpkg --print-architecture 2>/dev/null) == amd64 ]]; then
     need "${cipher_packages[@]}" || say "going on with libsodium's AES"

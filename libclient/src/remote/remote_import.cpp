@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "call/transfer.h"
+#include "directory_import.h"
 #include "import/import.h"
 #include "import/sealed_import.h"
 #include "lrpc/client/call/call_scope.h"
@@ -221,7 +222,7 @@ Status check(std::string_view name, std::string_view host, const Pdl& pdl, const
                                              "' in front of the '@' is not a name: 1 to 255 printable "
                                              "ASCII characters without space, '@' or '/'"};
   }
-  if (host.empty() || host.size() > shim::kMaxNameLength) {
+  if (host.size() > shim::kMaxNameLength) {
     return Error{Errc::invalid_argument, "behind the '@' there is to be a host: an IPv4 address or a name of one"};
   }
   if (options.gate == Gate::trap || options.gate == Gate::none || in_sealed_domain()) {
@@ -297,6 +298,7 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   const std::string_view host = name.substr(at + 1);
   name = name.substr(0, at);
   if (Status sound = check(name, host, pdl, options); !sound) return sound.error();
+  if (host.empty()) return import_by_directory(name, pdl, options);
   Largest call;
   Largest result;
   for (const ProcedureDescriptor& procedure : pdl.procedures) {

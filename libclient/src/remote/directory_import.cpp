@@ -1,0 +1,106 @@
+#include "directory_import.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "directory.client.h"
+#include "failover.h"
+#include "lrpc/shim/binder/binder_protocol.h"
+#include "remote_import.h"
+
+namespace lrpc::client {
+namespace {
+
+namespace advice = lrpc::directory::Directory;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// A call to the directory waits for a name at most so long, and is made again.
+constexpr milliseconds kWaitOfOneCall{5'000};
+/// Beyond that: what etcd may take, at several endpoints.
+constexpr milliseconds kDirectoryPatience{60'000};
+/// Between two answers that did not help.
+constexpr milliseconds kBetweenAnswers{250};
+
+/// What is left of the caller's time.
+class Wait {
+ public:
+  explicit Wait(milliseconds whole) : whole_(whole) {}
+  [[nodiscard]] milliseconds left() const {
+    if (whole_ == kNoLimit) return kNoLimit;
+    const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began_);
+    return std::max(whole_ - waited, milliseconds(0));
+  }
+
+ private:
+  const milliseconds whole_;
+  const Clock::time_point began_ = Clock::now();
+};
+
+Result<advice::Client> import_directory(const ImportOptions& options) {
+  ImportOptions inner;
+  inner.nameserver = options.nameserver;
+  inner.watcher = false;  // for some calls only
+  inner.call_timeout = kDirectoryPatience;
+  auto client = advice::Client::import(shim::kDirectoryName, inner);
+  if (client || client.code() != Errc::name_unknown) return client;
+  return Error{Errc::remote_unavailable,
+               "no directory here: start lrpc-directory with the same nameserver, or name a host behind the '@'"};
+}
+
+Result<advice::LookupResults> look_up(advice::Client& directory, std::string_view name, const Pdl& pdl,
+                                      milliseconds wait) {
+  const auto wait_ms = static_cast<std::uint32_t>(std::min(wait, kWaitOfOneCall).count());
+  auto answer =
+      directory.Lookup(name, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash, wait_ms);
+  if (const auto* refused = answer.raised<advice::Refused>()) {
+    const auto code = static_cast<Errc>(refused->code);
+    return Error{describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code,
+                 refused->text.str()};
+  }
+  if (!answer) return Error{Errc::remote_unavailable, "lrpc-directory did not answer: " + answer.error().message()};
+  return *std::move(answer);
+}
+
+/// The hosts of one answer, one after the other. The error: the last one's, with how many were tried.
+Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResults& answer, std::string_view name,
+                            const Pdl& pdl, ImportOptions options) {
+  options.timeout = milliseconds(0);  // a host that does not have the name now is not waited for
+  const std::string hosts = answer.hosts.str();
+  Error last{Errc::name_unknown, "the directory names no host"};
+  std::size_t tried = 0;
+  for (const std::string_view host : hosts_of(hosts)) {
+    const bool own = answer.own && tried == 0;
+    ++tried;
+    auto binding = own ? Binding::import(name, pdl, options)
+                       : import_remote(std::string(name).append("@").append(host), pdl, options);
+    if (binding || not_reached(binding.code())) (void)directory.Report(host, static_cast<bool>(binding));
+    if (binding || !next_host_may_do(binding.code())) return binding;
+    last = binding.error();
+  }
+  if (tried > 1) last.text = last.message() + " (the last of " + std::to_string(tried) + " hosts that were tried)";
+  return last;
+}
+
+}  // namespace
+
+Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+  const Wait wait(options.timeout.value_or(kDoNotWait));
+  auto directory = import_directory(options);
+  if (!directory) return directory.error();
+  for (;;) {
+    const auto answer = look_up(*directory, name, pdl, wait.left());
+    Result<Binding> bound = answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
+    if (bound) return bound;
+    // Who waits for a name waits for a host that has it, and that can be reached.
+    const bool may_come = bound.code() == Errc::name_unknown || (answer && next_host_may_do(bound.code()));
+    const milliseconds left = wait.left();
+    if (!may_come || left.count() == 0) return bound;
+    std::this_thread::sleep_for(std::min(kBetweenAnswers, left));
+  }
+}
+
+}  // namespace lrpc::client

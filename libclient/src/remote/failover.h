@@ -1,0 +1,46 @@
+// `name@` with several hosts: when the next one is tried. Pure.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::client {
+
+/// Whether another host may do where one has refused so: it is about that host, or about the way to it.
+[[nodiscard]] constexpr bool next_host_may_do(Errc code) noexcept {
+  switch (code) {
+    case Errc::remote_unavailable:
+    case Errc::name_unknown:  // withdrawn meanwhile
+    case Errc::interface_mismatch:
+    case Errc::version_mismatch:
+    case Errc::hash_mismatch:
+    case Errc::not_permitted:
+    case Errc::timed_out:
+    case Errc::peer_gone:
+    case Errc::limit_reached:
+    case Errc::bad_message: return true;
+    default: return false;
+  }
+}
+
+/// Whether the failure says that the host itself was not reached: the directory is to name it last for a while.
+[[nodiscard]] constexpr bool not_reached(Errc code) noexcept {
+  return code == Errc::remote_unavailable || code == Errc::timed_out || code == Errc::peer_gone;
+}
+
+/// The hosts of an answer, which has a space between two of them: at most 8 that are not empty.
+[[nodiscard]] inline std::vector<std::string_view> hosts_of(std::string_view answer) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string_view> hosts;
+  while (!answer.empty() && hosts.size() < kMost) {
+    const std::size_t space = answer.find(' ');
+    if (space != 0) hosts.push_back(answer.substr(0, space));
+    answer.remove_prefix(space == std::string_view::npos ? answer.size() : space + 1);
+  }
+  return hosts;
+}
+
+}  // namespace lrpc::client

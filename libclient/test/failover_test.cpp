@@ -1,0 +1,26 @@
+// `name@` with several hosts: which failures are a reason to try the next one.
+#include "remote/failover.h"
+
+#include <gtest/gtest.h>
+
+namespace lrpc::client {
+namespace {
+
+TEST(Failover, goes_on_after_what_concerns_one_host_and_not_after_a_mistake_of_the_caller) {
+  for (const Errc code : {Errc::remote_unavailable, Errc::name_unknown, Errc::peer_gone, Errc::hash_mismatch})
+    EXPECT_TRUE(next_host_may_do(code)) << describe(code);
+  for (const Errc code : {Errc::ok, Errc::invalid_argument, Errc::not_supported, Errc::no_nameserver})
+    EXPECT_FALSE(next_host_may_do(code)) << describe(code);
+  EXPECT_FALSE(not_reached(Errc::name_unknown)) << "who says that it has no such name was reached";
+}
+
+TEST(Failover, reads_the_hosts_of_an_answer_whatever_it_is) {
+  using Hosts = std::vector<std::string_view>;
+  EXPECT_EQ(hosts_of("10.0.0.1 10.0.0.2"), (Hosts{"10.0.0.1", "10.0.0.2"}));
+  EXPECT_EQ(hosts_of(""), Hosts());
+  EXPECT_EQ(hosts_of("  a  b "), (Hosts{"a", "b"}));
+  EXPECT_EQ(hosts_of("1 2 3 4 5 6 7 8 9 10").size(), 8U);
+}
+
+}  // namespace
+}  // namespace lrpc::client

@@ -1,0 +1,47 @@
+// lrpc-directory's configuration file, in TOML:
+//
+//   directory = "etcd"                            # "local", the default: names stay on this machine
+//   [etcd]
+//   endpoints = ["https://10.0.0.1:2379", ...]    # at most 16
+//   prefix = "/lrpc"                              # of all keys
+//   lease = 30                                    # seconds that etcd keeps the names of a silent host; 2 to 3600
+//   user = "lrpc"                                 # with password_file
+//   password_file = "/etc/lrpc/etcd-password"     # its first line; only its owner may be able to read the file
+//   ca = "/etc/lrpc/etcd-ca.pem"                  # default: the system's authorities
+//   certificate = "/etc/lrpc/host.pem"            # with key
+//   key = "/etc/lrpc/host-key.pem"
+//   [lookup]
+//   oldest = 300                                  # seconds: without etcd, older answers are not given; 0: none is
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "etcd.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::directory {
+
+inline constexpr const char* kSystemConfig = "/etc/lrpc/directory.toml";
+
+struct Config {
+  bool etcd = false;  ///< directory = "etcd".
+  EtcdOptions server;
+  std::string prefix = "/lrpc";
+  std::chrono::seconds lease{30};
+  std::chrono::seconds oldest{300};
+};
+
+/// Errors: invalid_argument, with all that is wrong, a line each. Passwords are not read.
+[[nodiscard]] Result<Config> parse_config(std::string_view text);
+/// Reads the file, and the file of the password. Errors: as parse_config(); not_permitted (others can read the password,
+/// or change one of the files), system_error.
+[[nodiscard]] Result<Config> read_config(const std::string& path);
+
+/// The TCP port of an endpoint.
+[[nodiscard]] std::uint16_t port_of(const std::string& endpoint);
+
+}  // namespace lrpc::directory

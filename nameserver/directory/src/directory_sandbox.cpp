@@ -1,0 +1,27 @@
+#include "directory_sandbox.h"
+
+namespace lrpc::directory {
+
+sandbox::Options sandbox_of_directory(const Config& config) {
+  using sandbox::Group;
+  // A server of this machine's clients, and a client of etcd.
+  sandbox::Options options;
+  options.groups = sandbox::server_domain();
+  options.groups.push_back(Group::streams);
+  options.groups.push_back(Group::datagrams);  // the resolver's
+  options.groups.push_back(Group::read_files);
+  for (const std::string& endpoint : config.server.endpoints) options.tcp_connect.push_back(port_of(endpoint));
+  options.tcp_connect.push_back(53);
+  options.read_only = {"/etc/hosts",    "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf",
+                       "/etc/gai.conf", "/etc/ssl",         "/usr/lib/ssl",       "/usr/share/ca-certificates"};
+  // Directories: files that are renewed by a rename are other files.
+  for (const std::string& file : {config.server.tls.ca, config.server.tls.certificate, config.server.tls.key}) {
+    if (file.empty()) continue;
+    const std::size_t slash = file.rfind('/');
+    options.read_only.push_back(slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash));
+  }
+  options.keep_capabilities = 0;
+  return options;
+}
+
+}  // namespace lrpc::directory

@@ -1,0 +1,11 @@
+// What lrpc-directory can still get hold of (docs/SANDBOX.md).
+#pragma once
+
+#include "config.h"
+#include "lrpc/sandbox.h"
+
+namespace lrpc::directory {
+
+[[nodiscard]] sandbox::Options sandbox_of_directory(const Config& config);
+
+}  // namespace lrpc::directory

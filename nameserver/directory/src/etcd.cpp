@@ -1,0 +1,161 @@
+#include "etcd.h"
+
+#include <utility>
+
+namespace lrpc::directory {
+
+Result<Http> Etcd::take() {
+  std::unique_lock lock(mutex_);
+  returned_.wait(lock, [&] { return in_use_ < kMostConnections; });
+  if (idle_.empty()) {
+    auto made = Http::make(options_.tls);
+    if (made) ++in_use_;
+    return made;
+  }
+  Http connection = std::move(idle_.back());
+  idle_.pop_back();
+  ++in_use_;
+  return connection;
+}
+
+void Etcd::give_back(Http connection) {
+  {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(connection));
+    --in_use_;
+  }
+  returned_.notify_one();
+}
+
+Result<std::string> Etcd::token(Http& connection, std::size_t endpoint, const std::string& refused) {
+  if (options_.user.empty()) return std::string();
+  {
+    const std::lock_guard lock(mutex_);
+    if (token_ != refused && !token_.empty()) return token_;
+  }
+  const auto reply = connection.post({.url = options_.endpoints[endpoint] + "/v3/auth/authenticate",
+                                      .body = authenticate_request(options_.user, options_.password),
+                                      .token = {},
+                                      .timeout = options_.timeout});
+  if (!reply) return reply.error();
+  if (reply->status != 200) {
+    const Error error = error_of(reply->status, reply->body);
+    // An etcd without users takes requests without a token.
+    if (error.code == Errc::not_supported) return std::string();
+    return error.code == Errc::invalid_argument ? Error{Errc::not_permitted, error.text} : error;
+  }
+  auto made = read_token(reply->body);
+  if (!made) return made.error();
+  const std::lock_guard lock(mutex_);
+  token_ = *made;
+  return made;
+}
+
+Result<std::string> Etcd::ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body) {
+  auto held = token(connection, endpoint, {});
+  for (bool renewed = false;; renewed = true) {
+    if (!held) return held.error();
+    auto reply = connection.post(
+        {.url = options_.endpoints[endpoint] + path, .body = body, .token = *held, .timeout = options_.timeout});
+    if (!reply) return reply.error();
+    if (reply->status == 200) return std::move(reply->body);
+    Error error = error_of(reply->status, reply->body);
+    // A token may have expired, or be one of a member that has restarted: once, with a new one.
+    if (error.code != Errc::not_permitted || renewed || options_.user.empty()) return error;
+    held = token(connection, endpoint, *held);
+  }
+}
+
+Result<std::string> Etcd::ask_with(Http& connection, const char* path, const std::string& body) {
+  const std::size_t first = current_.load(std::memory_order_relaxed);
+  Error last;
+  for (std::size_t i = 0; i < options_.endpoints.size(); ++i) {
+    const std::size_t endpoint = (first + i) % options_.endpoints.size();
+    auto answer = ask_at(connection, endpoint, path, body);
+    if (answer || answer.code() != Errc::remote_unavailable) {
+      current_.store(endpoint, std::memory_order_relaxed);
+      return answer;
+    }
+    unanswered_.fetch_add(1, std::memory_order_relaxed);
+    last = answer.error();
+  }
+  return last;
+}
+
+Result<std::string> Etcd::ask(const char* path, const std::string& body) {
+  auto connection = take();
+  if (!connection) return connection.error();
+  auto answer = ask_with(*connection, path, body);
+  give_back(*std::move(connection));
+  return answer;
+}
+
+Result<Range> Etcd::range(const std::string& prefix, std::size_t limit) {
+  const auto answer = ask("/v3/kv/range", range_request(prefix, limit));
+  if (!answer) return answer.error();
+  return read_range(*answer);
+}
+
+Result<Lease> Etcd::grant(std::chrono::seconds ttl) {
+  const auto answer = ask("/v3/lease/grant", grant_request(ttl));
+  if (!answer) return answer.error();
+  return read_grant(*answer);
+}
+
+Result<Lease> Etcd::keep_alive(LeaseId lease) {
+  const auto answer = ask("/v3/lease/keepalive", lease_request(lease));
+  if (!answer) return answer.error();
+  return read_keep_alive(*answer);
+}
+
+Result<std::size_t> Etcd::attached(LeaseId lease) {
+  const auto answer = ask("/v3/lease/timetolive", attached_request(lease));
+  if (!answer) return answer.error();
+  return read_attached(*answer);
+}
+
+Status Etcd::revoke(LeaseId lease) {
+  const auto answer = ask("/v3/lease/revoke", lease_request(lease));
+  if (!answer) return answer.error();
+  return {};
+}
+
+Status Etcd::put(std::span<const KeyValue> entries, LeaseId lease) {
+  const auto answer = ask("/v3/kv/txn", put_request(entries, lease));
+  if (!answer) return answer.error();
+  return read_transaction(*answer);
+}
+
+Status Etcd::remove(const std::string& key, LeaseId lease) {
+  const auto answer = ask("/v3/kv/txn", remove_request(key, lease));
+  if (!answer) return answer.error();
+  return read_transaction(*answer);
+}
+
+Status Etcd::watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
+                   const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop) {
+  auto connection = Http::make(options_.tls);
+  if (!connection) return connection.error();
+  const std::size_t endpoint = current_.load(std::memory_order_relaxed);
+  const auto held = token(*connection, endpoint, {});
+  if (!held) return held.error();
+  Status outcome;
+  std::string refusal;
+  const auto on_line = [&](std::string_view line) {
+    auto changes = read_changes(line);
+    if (changes) return on_changes(*changes);
+    refusal = line;
+    outcome = changes.error();
+    return false;
+  };
+  const auto status = connection->stream({.url = options_.endpoints[endpoint] + "/v3/watch",
+                                          .body = watch_request(prefix, from),
+                                          .token = *held,
+                                          .timeout = wait},
+                                         on_line, stop);
+  if (!status) return status.error();
+  if (*status != 200 && *status != 0) return error_of(*status, refusal);  // 0: stopped before there was one
+  return outcome;
+}
+
+}  // namespace lrpc::directory

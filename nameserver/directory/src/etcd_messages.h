@@ -1,0 +1,81 @@
+// What is said to etcd's gateway and what it answers (etcd's API reference, rpc.proto of 3.4), as texts: no connection, no
+// time. Answers are a stranger's: a reader takes what it needs, checks it, and refuses the rest as bad_message.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lrpc/shim/result.h"
+
+namespace lrpc::directory {
+
+/// Of etcd, never 0.
+using LeaseId = std::int64_t;
+
+struct KeyValue {
+  std::string key;
+  std::string value;
+  friend bool operator==(const KeyValue&, const KeyValue&) = default;
+};
+
+/// The first key behind all keys that begin with `prefix`; empty if there is none.
+[[nodiscard]] std::string behind_prefix(std::string prefix);
+
+/// The first `limit` keys that begin with `prefix`, in byte order. Of any revision that etcd has decided on.
+[[nodiscard]] std::string range_request(const std::string& prefix, std::size_t limit);
+struct Range {
+  std::vector<KeyValue> found;
+  std::int64_t revision = 0;  ///< Of etcd when it answered: what happens later has a higher one.
+  std::uint64_t more = 0;     ///< Keys beyond the limit.
+};
+[[nodiscard]] Result<Range> read_range(std::string_view body);
+
+[[nodiscard]] std::string grant_request(std::chrono::seconds ttl);
+[[nodiscard]] std::string lease_request(LeaseId lease);  ///< To keep it alive, and to revoke it.
+[[nodiscard]] std::string attached_request(LeaseId lease);
+struct Lease {
+  LeaseId id = 0;
+  std::chrono::seconds ttl{0};  ///< 0: there is no such lease any more.
+};
+[[nodiscard]] Result<Lease> read_grant(std::string_view body);
+[[nodiscard]] Result<Lease> read_keep_alive(std::string_view body);
+/// How many keys are attached to the lease. name_unknown: there is no such lease.
+[[nodiscard]] Result<std::size_t> read_attached(std::string_view body);
+
+/// etcd takes at most so many operations in one transaction (--max-txn-ops, 128 by default).
+inline constexpr std::size_t kMostOperations = 100;
+/// Writes all of them, attached to the lease. At most kMostOperations.
+[[nodiscard]] std::string put_request(std::span<const KeyValue> entries, LeaseId lease);
+/// Removes `key`, if it is attached to this lease: another host's lrpc-directory may have it by now.
+[[nodiscard]] std::string remove_request(const std::string& key, LeaseId lease);
+/// Whether it is an answer to a transaction. Whether its condition held is not asked.
+[[nodiscard]] Status read_transaction(std::string_view body);
+
+[[nodiscard]] std::string authenticate_request(const std::string& user, const std::string& password);
+[[nodiscard]] Result<std::string> read_token(std::string_view body);
+
+/// What happens to keys that begin with `prefix`, from the revision `from` on.
+[[nodiscard]] std::string watch_request(const std::string& prefix, std::int64_t from);
+struct Change {
+  std::string key;
+  std::string value;  ///< Empty if it was removed.
+  bool removed = false;
+};
+struct Changes {
+  std::vector<Change> changes;
+  std::int64_t revision = 0;
+};
+/// One line of the stream. remote_unavailable: etcd has ended the watch (the revision is compacted, or it stops).
+[[nodiscard]] Result<Changes> read_changes(std::string_view line);
+
+/// What an answer with another status than 200 means. remote_unavailable: that member of etcd is out of order, another
+/// may do; not_permitted: who we are, or what for, is not accepted; name_unknown: no such lease; invalid_argument: etcd
+/// does not take the request. The text has etcd's own words, made printable and cut at 200 bytes.
+[[nodiscard]] Error error_of(long status, std::string_view body);
+
+}  // namespace lrpc::directory

@@ -1,0 +1,136 @@
+#include "lookup_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lrpc/shim/system/identifier.h"
+
+namespace lrpc::directory {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+LookupService::LookupService(Etcd& etcd, LookupOptions options)
+    : etcd_(etcd), options_(std::move(options)), last_(options_.oldest), chance_(shim::make_identifier()) {}
+
+std::optional<LookupService::Found> LookupService::remembered(const std::string& name, bool spare) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  if (spare && (etcd_failed_ == Time() || now - etcd_failed_ >= kSpared)) return std::nullopt;
+  auto known = last_.find(name, now);
+  auto own = options_.own_name(name);
+  if (!known && !own) return std::nullopt;
+  Found found;
+  found.age = milliseconds(1);  // never that of an answer of etcd's
+  if (known) found = {std::move(known->hosts), std::max(known->age, found.age), 0};
+  if (own) {
+    std::erase_if(found.hosts, [&](const PublishedName& one) { return one.host == own->host; });
+    found.hosts.push_back(*std::move(own));
+  }
+  return found;
+}
+
+Result<LookupService::Found> LookupService::find(const std::string& name) {
+  if (auto spared = remembered(name, true)) return *std::move(spared);
+  auto range = etcd_.range(keys_of_name(options_.prefix, name), kMostRead);
+  if (!range) {
+    {
+      const std::lock_guard lock(mutex_);
+      etcd_failed_ = Clock::now();
+    }
+    if (range.code() == Errc::remote_unavailable)
+      if (auto known = remembered(name, false)) return *std::move(known);
+    return range.error();
+  }
+  Found found;
+  found.revision = range->revision;
+  for (const KeyValue& entry : range->found) {
+    auto published = parse_published(options_.prefix, entry.key, entry.value);
+    if (published && published->name == name)
+      found.hosts.push_back(*std::move(published));
+    else
+      refused_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::lock_guard lock(mutex_);
+  etcd_failed_ = Time();
+  last_.store(name, found.hosts, Clock::now());
+  return found;
+}
+
+Result<Directory::LookupResults> LookupService::answer(const Found& found, const InterfaceId& wanted,
+                                                       const std::string& name, uid_t user) {
+  if (found.hosts.empty())
+    return Error{Errc::name_unknown, "no host exports '" + name + "' to the network and publishes it in etcd"};
+  std::vector<Host> hosts;
+  Status fits;
+  for (const PublishedName& one : found.hosts) {
+    Status fit = shim::compatible(wanted, one.interface.view());
+    if (fit)
+      hosts.push_back(one.host);
+    else
+      fits = std::move(fit);
+  }
+  if (hosts.empty()) return fits.error();
+  const Host own = options_.own();
+  {
+    const std::lock_guard lock(mutex_);
+    hosts = pick(std::move(hosts), own, user, suspects_, Clock::now(), chance_, kMostAnswered);
+  }
+  std::string text;
+  for (const Host host : hosts) text.append(text.empty() ? "" : " ").append(host_text(host));
+  return Directory::LookupResults{.hosts = String<127>::cut(text),
+                                  .own = own != 0 && hosts.front() == own,
+                                  .age_ms = static_cast<std::uint32_t>(found.age.count())};
+}
+
+bool LookupService::wait_for_change(const std::string& name, std::int64_t revision, milliseconds wait, uid_t user) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (all_waiting_ >= kMostWaiting) return false;
+    const auto of_user = waiting_.find(user);
+    if (of_user != waiting_.end() && of_user->second >= kMostWaitingOfUser) return false;
+    ++waiting_[user];
+    ++all_waiting_;
+  }
+  // From the revision of the answer on: what has happened since is told at once.
+  const auto changed = [](const Changes& changes) {
+    return std::ranges::none_of(changes.changes, [](const Change& one) { return !one.removed; });
+  };
+  const Status watched =
+      etcd_.watch(keys_of_name(options_.prefix, name), revision + 1, std::min(wait, kLongestWait), changed, stopping_);
+  const std::lock_guard lock(mutex_);
+  --all_waiting_;
+  if (--waiting_[user] == 0) waiting_.erase(user);
+  return static_cast<bool>(watched);
+}
+
+Result<Directory::LookupResults, Directory::Refused> LookupService::Lookup(
+    CallContext& context, const String<255>& name, const String<255>& interface_name, std::uint16_t major_version,
+    std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms) {
+  const auto refuse = [](const Error& error) {
+    return raise(Directory::Refused{static_cast<std::uint16_t>(error.code), String<512>::cut(error.message())});
+  };
+  const std::string wanted = name.str();
+  if (!shim::valid_name(wanted)) return refuse({Errc::invalid_argument, "this is no name that can be exported"});
+  const std::string interface = interface_name.str();
+  const InterfaceId of_client{interface, major_version, minor_version, hash};
+  const uid_t user = context.caller().uid;
+
+  auto found = find(wanted);
+  if (found && found->hosts.empty() && wait_ms != 0 && found->revision != 0 &&
+      wait_for_change(wanted, found->revision, milliseconds(wait_ms), user))
+    found = find(wanted);
+  if (!found) return refuse(found.error());
+  auto results = answer(*found, of_client, wanted, user);
+  if (!results) return refuse(results.error());
+  return *std::move(results);
+}
+
+void LookupService::Report(CallContext& context, const String<15>& host, bool reached) {
+  const auto address = parse_host(host.view());
+  if (!address) return;
+  const std::lock_guard lock(mutex_);
+  suspects_.report(context.caller().uid, *address, reached, Clock::now());
+}
+
+}  // namespace lrpc::directory

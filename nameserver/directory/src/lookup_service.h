@@ -1,0 +1,94 @@
+// The procedures of Directory (libclient/directory.lrpc): what this machine's clients ask. Answers come from etcd, one
+// request each; while etcd does not answer, from what it said last, with the age of that, and from what this machine has.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "directory.server.h"
+#include "etcd.h"
+#include "last_answers.h"
+#include "lrpc/server.h"
+#include "pick.h"
+
+namespace lrpc::directory {
+
+struct LookupOptions {
+  std::string prefix;
+  std::chrono::milliseconds oldest{300'000};  ///< Of an answer without etcd. Zero: no such answers.
+  std::function<Host()> own;                  ///< This machine's address, 0 if it is not known. Any thread.
+  /// What this machine itself publishes under a name. Any thread.
+  std::function<std::optional<PublishedName>(const std::string& name)> own_name;
+};
+
+/// Thread-safe. `etcd` must outlive it, and it the Server that serves it.
+class LookupService {
+ public:
+  /// Hosts of one name that are looked at, and that an answer has.
+  static constexpr std::size_t kMostRead = 256;
+  static constexpr std::size_t kMostAnswered = 8;
+  /// Lookups that wait for a name at a time, each with a connection to etcd: of all users, and of one. Others are
+  /// answered at once.
+  static constexpr std::size_t kMostWaiting = 32;
+  static constexpr std::size_t kMostWaitingOfUser = 16;
+  /// One call waits no longer; its client asks again.
+  static constexpr std::chrono::milliseconds kLongestWait{5'000};
+  /// After etcd has not answered, what is known already is given at once for so long.
+  static constexpr std::chrono::milliseconds kSpared{1'000};
+
+  LookupService(Etcd& etcd, LookupOptions options);
+  LookupService(const LookupService&) = delete;
+  LookupService& operator=(const LookupService&) = delete;
+  /// Lookups that wait end within about a second. Before the Server goes.
+  void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
+
+  /// Blocks at most wait_ms or kLongestWait, and the time of two requests to etcd. Refused: name_unknown,
+  /// interface_mismatch, version_mismatch, hash_mismatch (hosts have the name, none a fitting interface),
+  /// remote_unavailable (etcd does not answer), and Etcd's other errors.
+  Result<Directory::LookupResults, Directory::Refused> Lookup(CallContext& context, const String<255>& name,
+                                                              const String<255>& interface_name,
+                                                              std::uint16_t major_version, std::uint16_t minor_version,
+                                                              std::uint64_t hash, std::uint32_t wait_ms);
+  void Report(CallContext& context, const String<15>& host, bool reached);
+
+  /// Entries in etcd that were not right and counted as not there.
+  [[nodiscard]] std::uint64_t entries_refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Found {
+    std::vector<PublishedName> hosts;
+    std::chrono::milliseconds age{0};
+    std::int64_t revision = 0;  ///< 0: not from etcd now.
+  };
+  Result<Found> find(const std::string& name);
+  std::optional<Found> remembered(const std::string& name, bool spare);
+  /// Waits for a change of the name, if there is room to wait. False: who asks is to be answered now.
+  bool wait_for_change(const std::string& name, std::int64_t revision, std::chrono::milliseconds wait, uid_t user);
+  Result<Directory::LookupResults> answer(const Found& found, const InterfaceId& wanted, const std::string& name,
+                                          uid_t user);
+
+  Etcd& etcd_;
+  const LookupOptions options_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> refused_{0};
+  std::mutex mutex_;
+  LastAnswers last_;
+  Suspects suspects_;
+  std::mt19937_64 chance_;
+  Time etcd_failed_{};
+  std::map<uid_t, std::size_t> waiting_;  ///< By user; none is zero.
+  std::size_t all_waiting_ = 0;
+};
+
+}  // namespace lrpc::directory
