@@ -1,0 +1,120 @@
+#include "etcd_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include "eventually.h"
+#include "lrpc/shim/system/fd.h"
+
+namespace lrpc::directory::test {
+namespace {
+
+/// A port of loopback below which another one is free, too; both may be taken by the time they are used.
+int free_port() {
+  for (;;) {
+    const auto bound = [](int wanted) {
+      std::pair<UniqueFd, int> made{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), 0};
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(static_cast<std::uint16_t>(wanted));
+      socklen_t size = sizeof address;
+      auto* const generic = reinterpret_cast<sockaddr*>(&address);
+      if (::bind(made.first.get(), generic, size) == 0 && ::getsockname(made.first.get(), generic, &size) == 0)
+        made.second = ntohs(address.sin_port);
+      return made;
+    };
+    const auto one = bound(0);
+    if (bound(one.second + 1).second != 0) return one.second;
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> why_no_etcd() {
+  static const bool here = std::system("command -v etcd > /dev/null") == 0;
+  if (here) return std::nullopt;
+  return "etcd is not here: install etcd-server";
+}
+
+EtcdServer::EtcdServer() { start(); }
+EtcdServer::EtcdServer(const std::string& address, Where where)
+    : address_(address), port_(2379), where_(std::move(where)) {
+  start();
+}
+EtcdServer::EtcdServer(std::vector<std::string> options) : scheme_("https"), options_(std::move(options)) { start(); }
+
+EtcdOptions EtcdServer::options() const {
+  EtcdOptions options;
+  options.endpoints = {url_};
+  options.timeout = std::chrono::minutes(4);  // a net for hangs: a loaded machine is waited for
+  return options;
+}
+
+std::string EtcdServer::log() const {
+  std::ifstream in(directory_.path() / "log");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void EtcdServer::forget() const { std::filesystem::remove_all(directory_.path() / "data"); }
+
+void EtcdServer::start() {
+  if (port_ != 0) {
+    if (!start_at(port_)) throw std::runtime_error("etcd does not start:\n" + log());
+    return;
+  }
+  for (int tries = 0; tries < 10; ++tries) {
+    const int port = free_port();
+    if (!start_at(port)) continue;  // somebody else has taken it
+    port_ = port;
+    return;
+  }
+  throw std::runtime_error("etcd does not start:\n" + log());
+}
+
+bool EtcdServer::start_at(int port) {
+  process_ = {};
+  std::filesystem::remove(directory_.path() / "log");
+  url_ = scheme_ + "://" + address_ + ":" + std::to_string(port);
+  const std::string peer = "http://" + address_ + ":" + std::to_string(port + 1);
+  std::vector<std::string> arguments{
+      "/bin/sh",
+      "-c",
+      "echo begins; unset ETCDCTL_API; exec etcd \"$@\" >/dev/null 2>" + (directory_.path() / "log").string(),
+      "etcd",
+      "--data-dir",
+      (directory_.path() / "data").string(),
+      "--listen-client-urls",
+      url_,
+      "--advertise-client-urls",
+      url_,
+      "--listen-peer-urls",
+      peer,
+      "--initial-advertise-peer-urls",
+      peer,
+      "--initial-cluster",
+      "default=" + peer,
+      "--heartbeat-interval",
+      "20",
+      "--election-timeout",
+      "400"};
+  arguments.insert(arguments.end(), options_.begin(), options_.end());
+  where_([&] { process_ = testing_lrpc::Process(arguments); });
+  bool serves = false;
+  (void)testing_lrpc::eventually([&] {
+    const std::string said = log();
+    const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };
+    serves = says("serving insecure client requests") || says("serving client requests");
+    return serves || says("address already in use") || says("C | etcdmain");
+  });
+  return serves;
+}
+
+}  // namespace lrpc::directory::test

@@ -1,0 +1,55 @@
+// A real etcd of the distribution, for one test: its own data, its own ports, ended with the object.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "etcd.h"
+#include "world.h"
+
+namespace lrpc::directory::test {
+
+/// Why there is no etcd here; nothing if there is one.
+std::optional<std::string> why_no_etcd();
+
+class EtcdServer {
+ public:
+  /// Runs its argument where the server is to be: on this host, or in a namespace.
+  using Where = std::function<void(const std::function<void()>&)>;
+
+  /// On loopback, at ports that were free.
+  EtcdServer();
+  /// At port 2379 of `address`, where nobody else is.
+  EtcdServer(const std::string& address, Where where);
+  /// With TLS on loopback; `options` has the certificates.
+  explicit EtcdServer(std::vector<std::string> options);
+
+  /// Returns when it serves. The data are those of before, if any. Throws std::runtime_error if it does not start.
+  void start();
+  /// As a power failure does.
+  void kill() { process_ = {}; }
+  void send(int signal) const { process_.send(signal); }
+  /// While it does not run: with no data.
+  void forget() const;
+
+  [[nodiscard]] const std::string& url() const noexcept { return url_; }
+  [[nodiscard]] EtcdOptions options() const;
+
+ private:
+  bool start_at(int port);
+  [[nodiscard]] std::string log() const;
+
+  testing_lrpc::TemporaryDirectory directory_;
+  std::string address_ = "127.0.0.1";
+  std::string scheme_ = "http";
+  int port_ = 0;
+  bool started_ = false;
+  std::string url_;
+  std::vector<std::string> options_;
+  Where where_ = [](const std::function<void()>& procedure) { procedure(); };
+  testing_lrpc::Process process_;
+};
+
+}  // namespace lrpc::directory::test

@@ -1,0 +1,124 @@
+// The client of etcd and the publisher, against a real etcd on loopback.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "etcd_server.h"
+#include "eventually.h"
+#include "lookup_service.h"
+#include "published_name.h"
+
+namespace lrpc::directory::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_lrpc::eventually;
+
+class RealEtcd : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_etcd()) GTEST_SKIP() << *why;
+    server.emplace();
+    etcd.emplace(server->options());
+  }
+  [[nodiscard]] std::vector<KeyValue> all() {
+    auto range = etcd->range("/lrpc/", 1000);
+    EXPECT_TRUE(range) << range.error().message();
+    return range ? range->found : std::vector<KeyValue>();
+  }
+
+  std::optional<EtcdServer> server;
+  std::optional<Etcd> etcd;
+};
+
+TEST_F(RealEtcd, keeps_what_is_put_under_a_lease_and_gives_it_back_in_order) {
+  const auto lease = etcd->grant(60s);
+  ASSERT_TRUE(lease) << lease.error().message();
+  const std::vector<KeyValue> entries{{"/lrpc/a", std::string("\0\xff", 2)}, {"/lrpc/b", "2"}};
+  ASSERT_TRUE(etcd->put(entries, lease->id));
+  EXPECT_EQ(all(), entries);
+  EXPECT_EQ(etcd->attached(lease->id).value(), 2U);
+  EXPECT_EQ(etcd->keep_alive(lease->id)->ttl, 60s);
+  EXPECT_EQ(etcd->range("/lrpc/", 1)->more, 1U);
+  ASSERT_TRUE(etcd->remove("/lrpc/a", lease->id));
+  EXPECT_EQ(all().size(), 1U);
+  ASSERT_TRUE(etcd->revoke(lease->id));
+  EXPECT_TRUE(all().empty()) << "what was attached goes with the lease";
+}
+
+TEST_F(RealEtcd, takes_as_many_names_in_one_transaction_as_a_step_has) {
+  std::vector<KeyValue> entries;
+  for (std::size_t i = 0; i < kMostOperations; ++i) entries.push_back({"/lrpc/" + std::to_string(i), "v"});
+  ASSERT_TRUE(etcd->put(entries, etcd->grant(60s)->id));
+  EXPECT_EQ(all().size(), kMostOperations);
+}
+
+TEST_F(RealEtcd, removes_no_key_that_another_lease_has_by_now) {
+  const LeaseId mine = etcd->grant(60s)->id;
+  const LeaseId others = etcd->grant(60s)->id;
+  const KeyValue entry{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd->put(std::span(&entry, 1), mine));
+  ASSERT_TRUE(etcd->put(std::span(&entry, 1), others));
+  EXPECT_TRUE(etcd->remove("/lrpc/a", mine)) << "no error: it is not there any more, for this host";
+  EXPECT_EQ(all().size(), 1U);
+}
+
+TEST_F(RealEtcd, says_that_a_lease_is_lost) {
+  const LeaseId lease = etcd->grant(60s)->id;
+  ASSERT_TRUE(etcd->revoke(lease));
+  const KeyValue entry{"/lrpc/a", "1"};
+  EXPECT_EQ(etcd->keep_alive(lease)->ttl, 0s);
+  EXPECT_EQ(etcd->put(std::span(&entry, 1), lease).code(), Errc::name_unknown);
+  EXPECT_EQ(etcd->attached(lease).code(), Errc::name_unknown);
+  EXPECT_EQ(etcd->revoke(lease).code(), Errc::name_unknown);
+}
+
+TEST_F(RealEtcd, expires_a_lease_that_nobody_keeps_alive_and_tells_who_watches) {
+  const LeaseId lease = etcd->grant(1s)->id;
+  const KeyValue entry{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd->put(std::span(&entry, 1), lease));
+  const auto now = etcd->range("/lrpc/", 10);
+  std::vector<Change> seen;
+  const std::atomic<bool> stop = false;
+  const Status watched = etcd->watch(
+      "/lrpc/", now->revision + 1, 240s,
+      [&](const Changes& changes) {
+        seen.insert(seen.end(), changes.changes.begin(), changes.changes.end());
+        return seen.empty();
+      },
+      stop);
+  EXPECT_TRUE(watched) << watched.error().message();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].key, "/lrpc/a");
+  EXPECT_TRUE(seen[0].removed);
+}
+
+TEST_F(RealEtcd, tells_a_watch_what_has_happened_since_the_answer_that_it_follows) {
+  const auto before = etcd->range("/lrpc/", 10);
+  const KeyValue entry{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd->put(std::span(&entry, 1), etcd->grant(60s)->id));
+  std::string value;
+  const std::atomic<bool> stop = false;
+  EXPECT_TRUE(etcd->watch(
+      "/lrpc/", before->revision + 1, 240s,
+      [&](const Changes& changes) {
+        for (const Change& change : changes.changes) value = change.value;
+        return value.empty();
+      },
+      stop));
+  EXPECT_EQ(value, "1");
+}
+
+TEST_F(RealEtcd, that_is_dead_is_unavailable_and_its_leases_outlive_a_restart) {
+  const LeaseId lease = etcd->grant(600s)->id;
+  const KeyValue entry{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd->put(std::span(&entry, 1), lease));
+  server->kill();
+  EXPECT_EQ(etcd->range("/lrpc/", 10).code(), Errc::remote_unavailable);
+  server->start();
+  EXPECT_TRUE(eventually([&] { return etcd->keep_alive(lease)->ttl == 600s; }));
+  EXPECT_EQ(all().size(), 1U);
+}
+
+}  // namespace
+}  // namespace lrpc::directory::test
