@@ -185,6 +185,8 @@ Error error_of(long status, std::string_view body) {
   if (answer) {
     code = integer_of(*answer, "code").value_or(0);
     if (const auto said = text_of(*answer, "error")) words += ": " + printable(*said);
+  } else if (const auto line = body.substr(0, body.find('\n')); !line.empty()) {
+    words += ": " + printable(line);
   }
   const std::string text = "etcd refuses: " + words;
   if (status == 401 || status == 403 || code == kPermissionDenied || code == kUnauthenticated)

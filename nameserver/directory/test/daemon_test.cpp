@@ -1,0 +1,95 @@
+// lrpc-directory as a process: its configuration, its sandbox, its end.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <fstream>
+
+#include "attempts.h"
+#include "directory_sandbox.h"
+#include "etcd_server.h"
+#include "eventually.h"
+#include "gateway.h"
+#include "run.h"
+
+namespace lrpc::directory::test {
+namespace {
+
+using netd::test::run;
+using testing_lrpc::eventually;
+using testing_lrpc::Process;
+
+class DirectoryDaemon : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory.path() / name).string(); }
+  netd::test::Ran run_with(const std::string& config, const std::string& options) const {
+    std::ofstream(file("directory.toml")) << config;
+    return run(std::string(LRPC_DIRECTORY) + " --config " + file("directory.toml") + " " + options);
+  }
+  void expect_said(const netd::test::Ran& ran, const std::string& part) const {
+    EXPECT_NE(ran.output.find(part), std::string::npos) << ran.output;
+  }
+  testing_lrpc::TemporaryDirectory directory;
+};
+
+TEST_F(DirectoryDaemon, does_nothing_unless_the_configuration_says_etcd) {
+  const auto local = run_with("", "");
+  EXPECT_EQ(local.status, 1);
+  expect_said(local, "does not say directory = \"etcd\"");
+  expect_said(run_with("directory = \"local\"", "--check"), "names stay on this machine");
+}
+
+TEST_F(DirectoryDaemon, says_what_its_configuration_means_and_what_is_wrong_with_it) {
+  const auto right = run_with("directory = \"etcd\"\n[etcd]\nendpoints = [\"http://10.0.0.1:2379\"]", "--check");
+  EXPECT_EQ(right.status, 0);
+  expect_said(right, "http://10.0.0.1:2379, keys below /lrpc, a lease of 30 s, no user");
+  const auto wrong = run_with("directory = \"etcd\"\n[etcd]\nendpoints = 7\nlease = 0", "--check");
+  EXPECT_EQ(wrong.status, 1);
+  expect_said(wrong, "etcd.endpoints: ");
+  expect_said(wrong, "etcd.lease: ");
+  EXPECT_EQ(run(std::string(LRPC_DIRECTORY) + " --config " + file("none") + " --check").status, 1);
+}
+
+TEST_F(DirectoryDaemon, ends_in_order_though_etcd_does_not_answer) {
+  const Gateway silent([](const Gateway::Request&) { return std::string(); });
+  std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << silent.url() << "\"]\n";
+  const Process lrpcd({LRPCD, "--socket", file("lrpcd.sock"), "--log-level", "off"});
+  Process daemon(
+      {LRPC_DIRECTORY, "--config", file("directory.toml"), "--nameserver", file("lrpcd.sock"), "--log-level", "off"});
+  daemon.kill_and_wait(SIGTERM);
+}
+
+TEST_F(DirectoryDaemon, needs_an_lrpcd) {
+  const auto alone = run_with("directory = \"etcd\"\n[etcd]\nendpoints = [\"http://127.0.0.1:1\"]",
+                              "--nameserver " + file("none.sock") + " --log-level off");
+  EXPECT_EQ(alone.status, 1);
+  expect_said(alone, "none.sock");
+}
+
+TEST_F(DirectoryDaemon, reads_in_its_sandbox_what_tls_needs_and_can_get_hold_of_nothing_else) {
+  using namespace sandbox::test;
+  Config config;
+  config.server.endpoints = {"https://10.0.0.1:2379"};
+  config.server.tls.ca = file("ca.pem");
+  std::ofstream(file("ca.pem")) << "x";
+  const testing_lrpc::TemporaryDirectory elsewhere;
+  const std::string secret = (elsewhere.path() / "secret").string();
+  std::ofstream(secret) << "x";
+  const Victim victim;
+  const std::string failed = in_a_child([&]() -> std::string {
+    sandbox::Options options = sandbox_of_directory(config);
+    const auto entered = sandbox::enter(options);
+    if (!entered) return entered.error().message();
+    if (!entered->complete()) return {};  // a sanitizer's build, or an old kernel
+    if (opening(file("ca.pem"), O_RDONLY).act() != 0) return "cannot read its authorities";
+    if (socket_of("TCP", AF_INET, SOCK_STREAM).act() != 0) return "cannot make a TCP socket";
+    if (opening(secret, O_RDONLY).act() == 0) return "can read other files";
+    auto attempts = forbidden_to_all(victim.pid());
+    std::erase_if(attempts, [](const Attempt& one) { return one.name.starts_with("socket TCP"); });
+    return not_refused(attempts);
+  });
+  EXPECT_EQ(failed, "");
+}
+
+}  // namespace
+}  // namespace lrpc::directory::test

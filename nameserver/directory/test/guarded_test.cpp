@@ -1,0 +1,179 @@
+// An etcd that asks who one is: users and passwords, certificates. The real etcd's, not a gateway's that pretends.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base64.h"
+#include "etcd_server.h"
+#include "eventually.h"
+#include "published_name.h"
+
+namespace lrpc::directory::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What an administrator does with etcdctl.
+void administer(const EtcdServer& server, const TlsOptions& tls, const std::string& path, const std::string& body) {
+  auto http = Http::make(tls);
+  ASSERT_TRUE(http);
+  const auto reply = http->post({.url = server.url() + path, .body = body, .token = {}, .timeout = 240s});
+  ASSERT_TRUE(reply) << reply.error().message();
+  ASSERT_EQ(reply->status, 200) << path << ": " << reply->body;
+}
+
+/// A user lrpc that may write names, and nothing else.
+void make_users(const EtcdServer& server, const TlsOptions& tls) {
+  administer(server, tls, "/v3/auth/user/add", R"({"name":"root","password":"master"})");
+  administer(server, tls, "/v3/auth/role/add", R"({"name":"root"})");
+  administer(server, tls, "/v3/auth/user/grant", R"({"user":"root","role":"root"})");
+  administer(server, tls, "/v3/auth/user/add", R"({"name":"lrpc","password":"se\"cret"})");
+  administer(server, tls, "/v3/auth/role/add", R"({"name":"names"})");
+  administer(server, tls, "/v3/auth/role/grant",
+             R"({"name":"names","perm":{"permType":"READWRITE","key":")" + to_base64("/lrpc/") + R"(","range_end":")" +
+                 to_base64(behind_prefix("/lrpc/")) + "\"}}");
+  administer(server, tls, "/v3/auth/user/grant", R"({"user":"lrpc","role":"names"})");
+  administer(server, tls, "/v3/auth/enable", "{}");
+}
+
+class EtcdWithUsers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_etcd()) GTEST_SKIP() << *why;
+    server.emplace();
+    make_users(*server, {});
+  }
+  [[nodiscard]] EtcdOptions as(const std::string& user, const std::string& password) const {
+    EtcdOptions options = server->options();
+    options.user = user;
+    options.password = password;
+    return options;
+  }
+  std::optional<EtcdServer> server;
+};
+
+TEST_F(EtcdWithUsers, serves_the_user_that_may_write_names) {
+  Etcd etcd(as("lrpc", "se\"cret"));
+  const auto lease = etcd.grant(60s);
+  ASSERT_TRUE(lease) << lease.error().message();
+  const KeyValue entry{"/lrpc/names/a/10.0.0.1", "1"};
+  EXPECT_TRUE(etcd.put(std::span(&entry, 1), lease->id));
+  EXPECT_EQ(etcd.range("/lrpc/names/a/", 10)->found.size(), 1U);
+  EXPECT_EQ(etcd.keep_alive(lease->id)->ttl, 60s);
+  EXPECT_EQ(etcd.attached(lease->id).value(), 1U);
+  EXPECT_TRUE(etcd.remove(entry.key, lease->id));
+  EXPECT_TRUE(etcd.revoke(lease->id));
+}
+
+TEST_F(EtcdWithUsers, lets_a_watch_in_that_has_the_token) {
+  Etcd etcd(as("lrpc", "se\"cret"));
+  const auto before = etcd.range("/lrpc/", 10);
+  ASSERT_TRUE(before) << before.error().message();
+  const KeyValue entry{"/lrpc/a", "1"};
+  ASSERT_TRUE(etcd.put(std::span(&entry, 1), etcd.grant(60s)->id));
+  bool seen = false;
+  const std::atomic<bool> stop = false;
+  const Status watched = etcd.watch(
+      "/lrpc/", before->revision + 1, 240s, [&](const Changes& changes) { return !(seen = !changes.changes.empty()); },
+      stop);
+  EXPECT_TRUE(watched) << watched.error().message();
+  EXPECT_TRUE(seen);
+}
+
+TEST_F(EtcdWithUsers, refuses_others_with_not_permitted) {
+  EXPECT_EQ(Etcd(as("lrpc", "wrong")).range("/lrpc/", 10).code(), Errc::not_permitted);
+  EXPECT_EQ(Etcd(as("nobody", "x")).range("/lrpc/", 10).code(), Errc::not_permitted);
+  EXPECT_EQ(Etcd(server->options()).range("/lrpc/", 10).code(), Errc::not_permitted) << "without a user";
+  EXPECT_EQ(Etcd(as("lrpc", "se\"cret")).range("/other/", 10).code(), Errc::not_permitted) << "not its keys";
+}
+
+TEST_F(EtcdWithUsers, gives_a_new_token_after_it_has_forgotten_the_old_one) {
+  Etcd etcd(as("lrpc", "se\"cret"));
+  ASSERT_TRUE(etcd.range("/lrpc/", 10));
+  server->kill();  // simple tokens are in its memory alone
+  server->start();
+  EXPECT_TRUE(testing_lrpc::eventually([&] { return etcd.range("/lrpc/", 10).has_value(); }));
+}
+
+TEST(EtcdWithoutUsers, serves_whoever_names_one_all_the_same) {
+  if (const auto why = why_no_etcd()) GTEST_SKIP() << *why;
+  const EtcdServer server;
+  EtcdOptions options = server.options();
+  options.user = "lrpc";
+  options.password = "p";
+  EXPECT_TRUE(Etcd(options).range("/lrpc/", 10));
+}
+
+/// Certificates as an administrator makes them with openssl(1). They have no common name (CN): etcd's gateway would take
+/// it for a user, and refuses where it has users.
+class EtcdWithCertificates : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto why = why_no_etcd()) GTEST_SKIP() << *why;
+    if (std::system("command -v openssl > /dev/null") != 0) GTEST_SKIP() << "openssl is not here: install openssl";
+    for (const std::string authority : {"ca", "other"})
+      run("openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=" + authority + " -keyout " + authority +
+          ".key -out " + authority + ".pem");
+    for (const auto& [name, authority] : {std::pair{"server", "ca"}, {"client", "ca"}, {"stranger", "other"}}) {
+      const std::string n = name;
+      const std::string a = authority;
+      run("openssl req -newkey rsa:2048 -nodes -subj /O=" + n + " -keyout " + n + ".key -out " + n + ".csr");
+      run("printf subjectAltName=IP:127.0.0.1 > san && openssl x509 -req -in " + n + ".csr -CA " + a + ".pem -CAkey " +
+          a + ".key -CAcreateserial -days 2 -extfile san -out " + n + ".pem");
+    }
+    server.emplace(std::vector<std::string>{"--cert-file", file("server.pem"), "--key-file", file("server.key"),
+                                            "--trusted-ca-file", file("ca.pem"), "--client-cert-auth"});
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return (directory.path() / name).string(); }
+  void run(const std::string& command) const {
+    ASSERT_EQ(std::system(("cd " + directory.path().string() + " && { " + command + "; } > out 2>&1").c_str()), 0)
+        << command;
+  }
+  [[nodiscard]] Status asked(const std::string& authority, const std::string& certificate) const {
+    EtcdOptions options = server->options();
+    options.tls.ca = file(authority + ".pem");
+    if (!certificate.empty()) options.tls = {options.tls.ca, file(certificate + ".pem"), file(certificate + ".key")};
+    const auto range = Etcd(options).range("/lrpc/", 10);
+    if (range) return {};
+    return range.error();
+  }
+
+  testing_lrpc::TemporaryDirectory directory;
+  std::optional<EtcdServer> server;
+};
+
+TEST_F(EtcdWithCertificates, is_believed_if_its_authority_has_signed_it_and_serves_whom_that_has_signed) {
+  const Status fits = asked("ca", "client");
+  EXPECT_TRUE(fits) << fits.error().message();
+  EXPECT_EQ(asked("other", "client").code(), Errc::remote_unavailable) << "another etcd, or somebody in between";
+  EXPECT_EQ(asked("ca", "").code(), Errc::remote_unavailable) << "it wants a certificate";
+  EXPECT_EQ(asked("ca", "stranger").code(), Errc::remote_unavailable);
+  EtcdOptions plain = server->options();
+  plain.endpoints = {"http" + server->url().substr(5)};
+  EXPECT_FALSE(Etcd(plain).range("/lrpc/", 10)) << "without TLS";
+}
+
+TEST_F(EtcdWithCertificates, serves_the_daemon_in_its_sandbox_by_certificate_user_and_password) {
+  make_users(*server, {file("ca.pem"), file("client.pem"), file("client.key")});
+  std::ofstream(file("password")) << "se\"cret\n";
+  std::filesystem::permissions(file("password"), std::filesystem::perms(0600));
+  const auto outcome = [&](const std::string& user) {
+    std::ofstream(file("directory.toml"))
+        << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << server->url() << "\"]\nca = \"" << file("ca.pem")
+        << "\"\ncertificate = \"" << file("client.pem") << "\"\nkey = \"" << file("client.key") << "\"\nuser = \""
+        << user << "\"\npassword_file = \"" << file("password") << "\"\n";
+    const testing_lrpc::Process lrpcd({LRPCD, "--socket", file("lrpcd.sock"), "--log-level", "off"});
+    const testing_lrpc::Process daemon({LRPC_DIRECTORY, "--config", file("directory.toml"), "--nameserver",
+                                        file("lrpcd.sock"), "--log-level", "warning"});
+    return Conformance::Client::import("nothing@", {.nameserver = file("lrpcd.sock")}).error();
+  };
+  const Error heard = outcome("lrpc");
+  EXPECT_EQ(heard.code, Errc::name_unknown) << heard.message();
+  const Error refused = outcome("nobody");
+  EXPECT_EQ(refused.code, Errc::not_permitted) << refused.message();
+}
+
+}  // namespace
+}  // namespace lrpc::directory::test
