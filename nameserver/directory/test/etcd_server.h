@@ -31,6 +31,7 @@ class EtcdServer {
   /// As a power failure does.
   void kill() { process_ = {}; }
   void send(int signal) const { process_.send(signal); }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
   /// While it does not run: with no data.
   void forget() const;
 

@@ -13,6 +13,7 @@
 
 #include "etcd_server.h"
 #include "netrpc/test_support/namespaces.h"
+#include "published_name.h"
 #include "two_machines.h"
 
 namespace lrpc::directory::test {
