@@ -95,11 +95,14 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
     const auto answer = look_up(*directory, name, pdl, wait.left());
     Result<Binding> bound = answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
     if (bound) return bound;
-    // Who waits for a name waits for a host that has it, and that can be reached.
-    const bool may_come = bound.code() == Errc::name_unknown || (answer && next_host_may_do(bound.code()));
+    // Who waits for a name waits for a host that has it and can be reached, and for etcd and lrpc-directory to come back.
+    const bool may_come = answer ? next_host_may_do(bound.code())
+                                 : bound.code() == Errc::name_unknown || bound.code() == Errc::remote_unavailable;
     const milliseconds left = wait.left();
     if (!may_come || left.count() == 0) return bound;
     std::this_thread::sleep_for(std::min(kBetweenAnswers, left));
+    if (!directory->binding().revoked()) continue;
+    if (auto again = import_directory(options)) directory = std::move(again);
   }
 }
 

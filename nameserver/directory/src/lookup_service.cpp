@@ -13,11 +13,33 @@ using std::chrono::milliseconds;
 LookupService::LookupService(Etcd& etcd, LookupOptions options)
     : etcd_(etcd), options_(std::move(options)), last_(options_.oldest), chance_(shim::make_identifier()) {}
 
-std::optional<LookupService::Found> LookupService::remembered(const std::string& name, bool spare) {
-  const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  if (spare && (etcd_failed_ == Time() || now - etcd_failed_ >= kSpared)) return std::nullopt;
-  auto known = last_.find(name, now);
+class LookupService::Turn {
+ public:
+  Turn(LookupService& service, uid_t user) : service_(service), user_(user) {
+    std::unique_lock lock(service_.mutex_);
+    service_.turn_.wait(lock, [&] {
+      const auto of_user = service_.asking_.find(user_);
+      return of_user == service_.asking_.end() || of_user->second < kMostAskingOfUser;
+    });
+    ++service_.asking_[user_];
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    {
+      const std::lock_guard lock(service_.mutex_);
+      if (--service_.asking_.find(user_)->second == 0) service_.asking_.erase(user_);
+    }
+    service_.turn_.notify_all();
+  }
+
+ private:
+  LookupService& service_;
+  const uid_t user_;
+};
+
+std::optional<LookupService::Found> LookupService::remembered_locked(const std::string& name) {
+  auto known = last_.find(name, Clock::now());
   auto own = options_.own_name(name);
   if (!known && !own) return std::nullopt;
   Found found;
@@ -30,16 +52,28 @@ std::optional<LookupService::Found> LookupService::remembered(const std::string&
   return found;
 }
 
-Result<LookupService::Found> LookupService::find(const std::string& name) {
-  if (auto spared = remembered(name, true)) return *std::move(spared);
+std::optional<Result<LookupService::Found>> LookupService::spared(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (etcd_failed_ == Time() || Clock::now() - etcd_failed_ >= kSpared) return std::nullopt;
+  if (auto known = remembered_locked(name)) return Result<Found>(*std::move(known));
+  return Result<Found>(Error(failure_));
+}
+
+Result<LookupService::Found> LookupService::find(const std::string& name, uid_t user) {
+  if (auto known = spared(name)) return *std::move(known);
+  const Turn turn(*this, user);
+  if (auto known = spared(name)) return *std::move(known);  // etcd has failed while this lookup queued
+  return ask(name);
+}
+
+Result<LookupService::Found> LookupService::ask(const std::string& name) {
   auto range = etcd_.range(keys_of_name(options_.prefix, name), kMostRead);
   if (!range) {
-    {
-      const std::lock_guard lock(mutex_);
-      etcd_failed_ = Clock::now();
-    }
-    if (range.code() == Errc::remote_unavailable)
-      if (auto known = remembered(name, false)) return *std::move(known);
+    if (range.code() != Errc::remote_unavailable) return range.error();
+    const std::lock_guard lock(mutex_);
+    etcd_failed_ = Clock::now();
+    failure_ = range.error();
+    if (auto known = remembered_locked(name)) return *std::move(known);
     return range.error();
   }
   Found found;
@@ -116,10 +150,10 @@ Result<Directory::LookupResults, Directory::Refused> LookupService::Lookup(
   const InterfaceId of_client{interface, major_version, minor_version, hash};
   const uid_t user = context.caller().uid;
 
-  auto found = find(wanted);
+  auto found = find(wanted, user);
   if (found && found->hosts.empty() && wait_ms != 0 && found->revision != 0 &&
       wait_for_change(wanted, found->revision, milliseconds(wait_ms), user))
-    found = find(wanted);
+    found = find(wanted, user);
   if (!found) return refuse(found.error());
   auto results = answer(*found, of_client, wanted, user);
   if (!results) return refuse(results.error());

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -41,9 +42,12 @@ class LookupService {
   /// answered at once.
   static constexpr std::size_t kMostWaiting = 32;
   static constexpr std::size_t kMostWaitingOfUser = 16;
+  /// Requests to etcd at a time for one user's lookups; further ones queue. Half of what there is for all, so that one
+  /// user's lookups do not stop another's.
+  static constexpr std::size_t kMostAskingOfUser = Etcd::kMostConnections / 2;
   /// One call waits no longer; its client asks again.
   static constexpr std::chrono::milliseconds kLongestWait{5'000};
-  /// After etcd has not answered, what is known already is given at once for so long.
+  /// After etcd has not answered, lookups do not ask for so long: they get what is known already, or this error.
   static constexpr std::chrono::milliseconds kSpared{1'000};
 
   LookupService(Etcd& etcd, LookupOptions options);
@@ -71,8 +75,13 @@ class LookupService {
     std::chrono::milliseconds age{0};
     std::int64_t revision = 0;  ///< 0: not from etcd now.
   };
-  Result<Found> find(const std::string& name);
-  std::optional<Found> remembered(const std::string& name, bool spare);
+  /// A turn to ask etcd on a user's behalf. Waits for it.
+  class Turn;
+  Result<Found> find(const std::string& name, uid_t user);
+  Result<Found> ask(const std::string& name);
+  /// Without etcd, if it has not answered lately.
+  std::optional<Result<Found>> spared(const std::string& name);
+  std::optional<Found> remembered_locked(const std::string& name);
   /// Waits for a change of the name, if there is room to wait. False: who asks is to be answered now.
   bool wait_for_change(const std::string& name, std::int64_t revision, std::chrono::milliseconds wait, uid_t user);
   Result<Directory::LookupResults> answer(const Found& found, const InterfaceId& wanted, const std::string& name,
@@ -87,6 +96,9 @@ class LookupService {
   Suspects suspects_;
   std::mt19937_64 chance_;
   Time etcd_failed_{};
+  Error failure_;
+  std::condition_variable turn_;
+  std::map<uid_t, std::size_t> asking_;   ///< By user; none is zero.
   std::map<uid_t, std::size_t> waiting_;  ///< By user; none is zero.
   std::size_t all_waiting_ = 0;
 };

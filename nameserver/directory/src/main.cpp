@@ -94,7 +94,9 @@ int check(const Config& config) {
 
 /// Until a signal ends it. What has been made goes in the reverse order: first the lookups, then the names.
 int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
-  lrpc::directory::Etcd etcd(config.server);
+  lrpc::directory::Etcd for_lookups(config.server);
+  lrpc::directory::Etcd etcd(
+      config.server);  // connections of its own: lookups do not keep the lease from being kept alive
   lrpc::directory::PublisherOptions publishing;
   publishing.nameserver = line.nameserver;
   publishing.prefix = config.prefix;
@@ -103,8 +105,9 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
     spdlog::log(severity == lrpc::directory::Severity::warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
   };
   lrpc::directory::Publisher publisher(etcd, std::move(publishing));
-  lrpc::directory::LookupService lookups(etcd, {config.prefix, config.oldest, [&] { return publisher.own(); },
-                                                [&](const std::string& name) { return publisher.own_name(name); }});
+  lrpc::directory::LookupService lookups(for_lookups,
+                                         {config.prefix, config.oldest, [&] { return publisher.own(); },
+                                          [&](const std::string& name) { return publisher.own_name(name); }});
   lrpc::Server server({.nameserver = line.nameserver, .max_estacks = 128});
   auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
   if (!exported) return complain(exported.error().message());

@@ -1,6 +1,7 @@
 #include "publisher.h"
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -113,16 +114,20 @@ void Publisher::run() {
       const std::lock_guard lock(mutex_);
       if (stopping_) break;
     }
-    const Time now = Clock::now();
-    if (now >= next_look) {
-      look(now);
-      next_look = Clock::now() + options_.look_every;
+    try {
+      const Time now = Clock::now();
+      if (now >= next_look) {
+        look(now);
+        next_look = Clock::now() + options_.look_every;
+      }
+      const PublisherPolicy::Step step = policy_.next(Clock::now());
+      if (step.what == PublisherPolicy::What::wait)
+        wait_until(std::min(step.until, next_look));
+      else
+        perform(step);
+    } catch (const std::bad_alloc&) {  // later: an audit puts right what this step has left half done
+      wait_until(Clock::now() + options_.look_every);
     }
-    const PublisherPolicy::Step step = policy_.next(Clock::now());
-    if (step.what == PublisherPolicy::What::wait)
-      wait_until(std::min(step.until, next_look));
-    else
-      perform(step);
   }
   if (policy_.lease() != 0) (void)etcd_.revoke(policy_.lease());
 }

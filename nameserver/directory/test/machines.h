@@ -85,6 +85,16 @@ class Machines : public ::testing::Test {
     });
     return hosts;
   }
+  /// What etcd has under the key of a host; empty: nothing.
+  [[nodiscard]] std::string value_of_host(const std::string& host, const std::string& name = "conformance") const {
+    std::string value;
+    store.run([&] {
+      Etcd client(etcd->options());
+      const auto range = client.range(keys_of_name("/lrpc", name) + host, 1);
+      if (range && !range->found.empty()) value = range->found.front().value;
+    });
+    return value;
+  }
   using Hosts = std::set<std::string>;
   [[nodiscard]] ::testing::AssertionResult becomes_published(const Hosts& hosts) const {
     if (eventually([&] { return published() == hosts; })) return ::testing::AssertionSuccess();

@@ -95,6 +95,20 @@ TEST_F(Machines, an_import_waits_for_a_name_to_appear_anywhere) {
   EXPECT_EQ(client->ServerPid().value(), server.pid());
 }
 
+TEST_F(Machines, an_import_that_waits_for_a_name_waits_for_etcd_too) {
+  start_all();
+  const Process server = start_server(1);
+  ASSERT_TRUE(becomes_published({"10.7.0.2"}));
+  etcd->kill();
+  Result<Conformance::Client> client = Errc::name_unknown;
+  std::thread importer([&] { client = import(0, {.timeout = std::chrono::minutes(4)}); });
+  EXPECT_EQ(import(0).code(), Errc::remote_unavailable);
+  etcd->start();
+  importer.join();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->ServerPid().value(), server.pid());
+}
+
 TEST_F(Machines, without_etcd_known_names_are_found_and_others_say_why_not) {
   start_all();
   const Process server = start_server(1);
@@ -158,9 +172,11 @@ TEST_F(Machines, a_directory_that_was_killed_takes_its_names_over_from_its_earli
   start_all(3600);
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
+  const std::string before = value_of_host("10.7.0.2");
   directories[1].kill_and_wait(SIGKILL);
+  EXPECT_EQ(value_of_host("10.7.0.2"), before) << "the lease lasts";
   start_directory(1, 3600);
-  ASSERT_TRUE(eventually([&] { return published() == Hosts{"10.7.0.2"}; }));
+  ASSERT_TRUE(eventually([&] { return value_of_host("10.7.0.2") != before; })) << "another instance";
   directories[1].kill_and_wait(SIGTERM);
   EXPECT_TRUE(becomes_published({})) << "they were under the new lease";
 }
