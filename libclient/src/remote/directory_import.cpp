@@ -95,7 +95,8 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
     const auto answer = look_up(*directory, name, pdl, wait.left());
     Result<Binding> bound = answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
     if (bound) return bound;
-    // Who waits for a name waits for a host that has it and can be reached, and for etcd and lrpc-directory to come back.
+    // Who waits for a name waits for a host that has it and can be reached, and for etcd and lrpc-directory to come
+    // back.
     const bool may_come = answer ? next_host_may_do(bound.code())
                                  : bound.code() == Errc::name_unknown || bound.code() == Errc::remote_unavailable;
     const milliseconds left = wait.left();

@@ -1,5 +1,5 @@
-// lrpc-directory-scale: what many hosts with many names cost a real etcd, and each of them. It starts an etcd of its own
-// on loopback, simulates the hosts, and prints a table. Only the figures depend on how fast this machine is.
+// lrpc-directory-scale: what many hosts with many names cost a real etcd, and each of them. It starts an etcd of its
+// own on loopback, simulates the hosts, and prints a table. Only the figures depend on how fast this machine is.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// lrpc-directory's configuration file, in TOML:
+// lrpc-directory's configuration file, in TOML of ASCII characters:
 //
 //   directory = "etcd"                            # "local", the default: names stay on this machine
 //   [etcd]
@@ -37,8 +37,8 @@ struct Config {
 
 /// Errors: invalid_argument, with all that is wrong, a line each. Passwords are not read.
 [[nodiscard]] Result<Config> parse_config(std::string_view text);
-/// Reads the file, and the file of the password. Errors: as parse_config(); not_permitted (others can read the password,
-/// or change one of the files), system_error.
+/// Reads the file, and the file of the password. Errors: as parse_config(); not_permitted (others can read the
+/// password, or change one of the files), system_error.
 [[nodiscard]] Result<Config> read_config(const std::string& path);
 
 /// The TCP port of an endpoint.

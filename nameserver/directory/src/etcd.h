@@ -1,4 +1,5 @@
-// A client of etcd, over its HTTP gateway: one method for each request, several endpoints, a token where there is a user.
+// A client of etcd, over its HTTP gateway: one method for each request, several endpoints, a token where there is a
+// user.
 #pragma once
 
 #include <atomic>
@@ -30,9 +31,9 @@ struct EtcdOptions {
 /// time; who finds none waits for one. A request that one endpoint does not answer goes to the next, each once, so it
 /// blocks at most endpoints × timeout, twice that where a token has to be renewed.
 ///
-/// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message (what
-/// answers is not etcd), limit_reached (an answer is longer than 1 MiB), invalid_argument (etcd does not take the
-/// request), system_error.
+/// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message
+/// (what answers is not etcd), limit_reached (an answer is longer than 1 MiB), invalid_argument (etcd does not take
+/// the request), system_error.
 class Etcd {
  public:
   static constexpr std::size_t kMostConnections = 8;
@@ -57,7 +58,8 @@ class Etcd {
 
   /// Passes on what happens to keys that begin with `prefix`, from the revision `from` on, while `on_changes` returns
   /// true. The first call, without changes, says that the watch stands. Blocks until then, at most `wait`, or until
-  /// `stop` (within about a second); over a connection of its own, which is not one of kMostConnections. Of one endpoint.
+  /// `stop` (within about a second); over a connection of its own, which is not one of kMostConnections. Of one
+  /// endpoint.
   Status watch(const std::string& prefix, std::int64_t from, std::chrono::milliseconds wait,
                const std::function<bool(const Changes&)>& on_changes, const std::atomic<bool>& stop);
 

@@ -1,5 +1,6 @@
-// What is said to etcd's gateway and what it answers (etcd's API reference, rpc.proto of 3.4), as texts: no connection, no
-// time. Answers are a stranger's: a reader takes what it needs, checks it, and refuses the rest as bad_message.
+// What is said to etcd's gateway and what it answers (etcd's API reference, rpc.proto of 3.4), as texts: no
+// connection, no time. Answers are a stranger's: a reader takes what it needs, checks it, and refuses the rest as
+// bad_message.
 #pragma once
 
 #include <chrono>

@@ -45,13 +45,14 @@ class Http {
   Http& operator=(Http&&) noexcept = default;
 
   /// One request and its whole answer, whatever its status. Blocks at most `timeout`, a third of it to connect.
-  /// Errors: remote_unavailable (no connection, no answer in time, TLS does not agree), limit_reached (the answer is longer
-  /// than `most`).
+  /// Errors: remote_unavailable (no connection, no answer in time, TLS does not agree), limit_reached (the answer is
+  /// longer than `most`).
   Result<HttpReply> post(const Request& request);
 
   /// Each line of the answer as it comes, while `on_line` returns true. Blocks until it returns false, `stop` is true
   /// (noticed within about a second), the timeout is over (ok, too: that much was to be waited), or the answer ends.
-  /// Returns the HTTP status, 0 if it was stopped before there was one; the lines of an answer that is not 200 are passed on as well. Errors: as post().
+  /// Returns the HTTP status, 0 if it was stopped before there was one; the lines of an answer that is not 200 are
+  /// passed on as well. Errors: as post().
   Result<long> stream(const Request& request, const std::function<bool(std::string_view line)>& on_line,
                       const std::atomic<bool>& stop);
 

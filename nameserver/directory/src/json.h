@@ -15,7 +15,8 @@ using Json = nlohmann::json;
 /// The most levels of arrays and objects that are read; etcd's answers have 6.
 inline constexpr int kDeepestJson = 16;
 
-/// Nothing if it is no JSON, is deeper than kDeepestJson, or there is text behind it. Allocates some ten times the text.
+/// Nothing if it is no JSON, is deeper than kDeepestJson, or there is text behind it. Allocates some ten times the
+/// text.
 [[nodiscard]] std::optional<Json> parse_json(std::string_view text);
 
 /// The member of an object; null if `value` is no object or has no such member.

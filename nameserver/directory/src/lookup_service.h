@@ -1,5 +1,6 @@
 // The procedures of Directory (libclient/directory.lrpc): what this machine's clients ask. Answers come from etcd, one
-// request each; while etcd does not answer, from what it said last, with the age of that, and from what this machine has.
+// request each; while etcd does not answer, from what it said last, with the age of that, and from what this machine
+// has.
 #pragma once
 
 #include <sys/types.h>

@@ -13,8 +13,9 @@
 
 namespace lrpc::directory {
 
-/// Which hosts a user's clients did not reach lately. A user's reports count for that user alone: nobody can turn others
-/// away from a host. Bounded; the oldest report gives way. Not thread-safe. Work: a pass over at most kMost reports.
+/// Which hosts a user's clients did not reach lately. A user's reports count for that user alone: nobody can turn
+/// others away from a host. Bounded; the oldest report gives way. Not thread-safe. Work: a pass over at most kMost
+/// reports.
 class Suspects {
  public:
   using Time = std::chrono::steady_clock::time_point;

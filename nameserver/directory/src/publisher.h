@@ -29,8 +29,8 @@ struct PublisherOptions {
   Log log;                                      ///< Called on the publisher's thread.
 };
 
-/// Owns its thread. `etcd` must outlive it. The destructor revokes the lease, so that the names vanish at once: it blocks
-/// as long as one request may take.
+/// Owns its thread. `etcd` must outlive it. The destructor revokes the lease, so that the names vanish at once: it
+/// blocks as long as one request may take.
 class Publisher {
  public:
   Publisher(Etcd& etcd, PublisherOptions options);

@@ -106,8 +106,8 @@ TEST(EtcdWithoutUsers, serves_whoever_names_one_all_the_same) {
   EXPECT_TRUE(Etcd(options).range("/lrpc/", 10));
 }
 
-/// Certificates as an administrator makes them with openssl(1). They have no common name (CN): etcd's gateway would take
-/// it for a user, and refuses where it has users.
+/// Certificates as an administrator makes them with openssl(1). They have no common name (CN): etcd's gateway would
+/// take it for a user, and refuses where it has users.
 class EtcdWithCertificates : public ::testing::Test {
  protected:
   void SetUp() override {
