@@ -29,9 +29,10 @@ class Machines : public ::testing::Test {
   void SetUp() override {
     for (const auto& why : {why_no_etcd(), netrpc::test::why_no_namespaces(), netrpc::test::why_no_bridges()})
       if (why) GTEST_SKIP() << *why;
+    store.emplace();
     bridge.emplace();
-    bridge->plug(store, "eth0", "10.7.0.100/24");
-    etcd.emplace("10.7.0.100", [this](const std::function<void()>& procedure) { store.run(procedure); });
+    bridge->plug(*store, "eth0", "10.7.0.100/24");
+    etcd.emplace("10.7.0.100", [this](const std::function<void()>& procedure) { store->run(procedure); });
     for (std::size_t i = 0; i < kMachines; ++i) {
       machines[i] = std::make_unique<Machine>("10.7.0." + std::to_string(i + 1));
       bridge->plug(machines[i]->where(), "eth0", machines[i]->address() + "/24");
@@ -76,7 +77,7 @@ class Machines : public ::testing::Test {
   /// The hosts that etcd has for a name, as their keys end.
   [[nodiscard]] std::set<std::string> published(const std::string& name = "conformance") const {
     std::set<std::string> hosts;
-    store.run([&] {
+    store->run([&] {
       Etcd client(etcd->options());
       const std::string prefix = keys_of_name("/lrpc", name);
       const auto range = client.range(prefix, 100);
@@ -88,7 +89,7 @@ class Machines : public ::testing::Test {
   /// What etcd has under the key of a host; empty: nothing.
   [[nodiscard]] std::string value_of_host(const std::string& host, const std::string& name = "conformance") const {
     std::string value;
-    store.run([&] {
+    store->run([&] {
       Etcd client(etcd->options());
       const auto range = client.range(keys_of_name("/lrpc", name) + host, 1);
       if (range && !range->found.empty()) value = range->found.front().value;
@@ -107,7 +108,7 @@ class Machines : public ::testing::Test {
   }
   void link(std::size_t i, const std::string& state) const { machines[i]->where().ip("link set eth0 " + state); }
 
-  netrpc::test::Namespace store;
+  std::optional<netrpc::test::Namespace> store;
   std::optional<netrpc::test::Bridge> bridge;
   std::optional<EtcdServer> etcd;
   std::array<std::unique_ptr<Machine>, kMachines> machines;

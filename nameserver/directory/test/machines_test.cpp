@@ -192,7 +192,7 @@ TEST_F(Machines, what_others_write_into_etcd_misleads_nobody_for_long) {
   start_all();
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
-  store.run([&] {
+  store->run([&] {
     Etcd intruder(etcd->options());
     const LeaseId lease = intruder.grant(3600s)->id;
     // A host that does not have the name, one that is not there, and what is no entry.
