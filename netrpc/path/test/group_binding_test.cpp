@@ -56,12 +56,14 @@ class Groups : public testing::Test {
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
     directory_ = pattern;
     here_ = std::make_unique<Host>(network_, kHere, directory_ + "/here.sock");
+    std::vector<HostAddress> all;
     for (std::size_t i = 0; i < kMembers; ++i) {
       members_[i].host = std::make_unique<Host>(network_, address(i), directory_ + "/" + std::to_string(i) + ".sock");
       members_[i].host->start_broker(there_options());
       serve(i);
-      here_->wire().members.push_back(address(i));
+      all.push_back(address(i));
     }
+    here_->wire().set_members(all);
     here_->start_broker({.own_address = kHere, .keepalive = kKeepalive});
   }
   ~Groups() override {
@@ -197,11 +199,11 @@ TEST_F(Groups, say_why_they_cannot_be_bound) {
   EXPECT_EQ(import("files@replica").code(), Errc::remote_unavailable) << "no group, so a host";
   const auto wide = Wide::Client::import("files@replicas", {.nameserver = here_->socket()});
   EXPECT_EQ(wide.code(), Errc::limit_reached);
-  here_->wire().members.push_back(kHere);
+  here_->wire().set_members({address(0), kHere});
   const auto own = import();
   EXPECT_EQ(own.code(), Errc::invalid_argument);
   EXPECT_NE(own.error().text.find("includes this machine"), std::string::npos) << own.error().text;
-  here_->wire().members = {0x0a00'0063};
+  here_->wire().set_members({0x0a00'0063});
   const auto nobody = import();
   EXPECT_EQ(nobody.code(), Errc::remote_unavailable);
   EXPECT_NE(nobody.error().text.find("member 10.0.0.99 of group 'replicas'"), std::string::npos) << nobody.error().text;

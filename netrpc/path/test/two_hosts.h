@@ -150,13 +150,20 @@ class Wire final : public Transport {
     return network_.deliver(self_, host, command, request, reply, size);
   }
 
-  /// The one group of this host, "replicas"; empty: there is none. Not while calls are made.
-  std::vector<HostAddress> members;
+  /// From now on these are the one group of this host, "replicas".
+  void set_members(std::vector<HostAddress> members) {
+    std::lock_guard lock(mutex_);
+    members_ = std::move(members);
+  }
+  [[nodiscard]] std::vector<HostAddress> members() {
+    std::lock_guard lock(mutex_);
+    return members_;
+  }
   /// How many answers a call to it needs.
-  std::size_t needed = 1;
+  std::atomic<std::size_t> needed{1};
   std::optional<lrpc::netpath::Group> group(std::string_view name) override {
-    if (members.empty() || name != "replicas") return std::nullopt;
-    return lrpc::netpath::Group{kGroup, members, {longest_request, longest_reply}};
+    if (name != "replicas" || members().empty()) return std::nullopt;
+    return lrpc::netpath::Group{kGroup, members(), {longest_request, longest_reply}};
   }
   /// One member after the other.
   Errc call_group(HostAddress group, std::uint16_t command, std::span<const std::byte> request,
@@ -164,7 +171,7 @@ class Wire final : public Transport {
                   milliseconds /*timeout*/) noexcept override {
     if (group != kGroup || request.size() > kMaxMessage) return Errc::system_error;
     std::size_t answers = 0;
-    for (const HostAddress member : members) {
+    for (const HostAddress member : members()) {
       std::vector<std::byte> said(kMaxMessage);
       std::size_t length = 0;
       const Errc outcome = network_.deliver(self_, member, command, request, said, length);
@@ -182,6 +189,8 @@ class Wire final : public Transport {
   static constexpr HostAddress kGroup = 0xef000000;
   Network& network_;
   const HostAddress self_;
+  std::mutex mutex_;
+  std::vector<HostAddress> members_;
 };
 
 /// A machine: its nameserver, and its broker, which can be restarted.
