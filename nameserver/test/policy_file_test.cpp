@@ -203,6 +203,9 @@ TEST(FilePolicy, each_of_these_is_wrong) {
   for (const auto& [text, error] : {
            Case{"[[rule]\n", ":1:8: this is no TOML"},
            {"a = \"\xff\"\n", ":1:5: this is no TOML"},
+           {"a = 1\n8\xce\x92"
+            "A\x15",
+            "line 2: only comments and quotes"},
            {"[rule]\nallow = \"both\"\n", "write [[rule]]"},
            {"rule = [1]\n", ":1:9: a rule is a table"},
            {"rule = 1\n", "write [[rule]]"},

@@ -53,7 +53,7 @@ NamedInPolicy names_in_policy(std::string_view text) {
     if (name != kEverybody && !number_of(name)) names.insert(name);
   };
   try {
-    const toml::table document = toml::parse(text);
+    const toml::table document = parse_toml(text);
     if (const toml::node* const rules = document.get("rule")) {
       each(*rules, [&](const toml::node& node) {
         const toml::table* const rule = node.as_table();
@@ -77,7 +77,7 @@ class PolicyParser {
   /// Every error that was found, in the order of the file.
   std::string parse() {
     try {
-      const toml::table document = toml::parse(std::string_view(source_.text));
+      const toml::table document = parse_toml(source_.text);
       only_keys(document, {"rule", "default", "quotas"});
       rules(document.get("rule"));
       defaults(document.get("default"));
