@@ -17,8 +17,6 @@
 namespace replicas {
 namespace {
 
-using lrpc::Errc;
-
 class Journals : public ::testing::Test {
  protected:
   [[nodiscard]] std::string path() const { return (directory_.path() / "journal").string(); }

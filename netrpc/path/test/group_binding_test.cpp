@@ -1,6 +1,7 @@
 // name@group: bindings to several hosts at once, their calls, and what each member says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 #include <map>
@@ -300,6 +301,46 @@ TEST_F(Groups, other_hosts_are_told_when_the_client_goes) {
   for (Member& member : members_)
     EXPECT_TRUE(eventually([&] { return member.host->broker().statistics().bindings == 0; }));
   EXPECT_EQ(here_->broker().statistics().paths, 0U);
+}
+
+TEST_F(Groups, count_as_many_bindings_as_they_have_members) {
+  here_->stop_broker();
+  here_->start_broker({.max_paths = 5, .keepalive = kKeepalive});  // half of them for one user
+  auto first = import();
+  ASSERT_TRUE(first) << first.error().message();
+  const auto second = import("files@" + name(0));
+  EXPECT_EQ(second.code(), Errc::limit_reached) << second.error().message();
+  first = Errc::name_unknown;
+  EXPECT_TRUE(eventually([&] { return import("files@" + name(0)).has_value(); }));
+}
+
+/// Clients come and go while members are lost and found by the broker's own thread.
+TEST_F(Groups, clients_come_and_go_while_members_begin_again) {
+  std::atomic<bool> done{false};
+  std::atomic<int> rounds{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 2; ++i)
+    clients.emplace_back([&] {
+      while (!done) {
+        auto client = import();
+        for (int j = 0; client && j < 3; ++j) (void)client->all().Add(1, j);
+        ++rounds;
+      }
+    });
+  for (std::size_t i = 0; i < kMembers; ++i) {
+    const int before = rounds;
+    members_[i].host->stop_broker();
+    EXPECT_TRUE(eventually([&] { return rounds >= before + 4; }));
+    members_[i].host->start_broker(there_options());
+  }
+  done = true;
+  for (std::thread& client : clients) client.join();
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(eventually([&] {
+    const auto said = added(*client);
+    return std::ranges::all_of(said, [](const auto& one) { return one.second == "42"; }) && said.size() == kMembers;
+  }));
 }
 
 TEST_F(Groups, wait_for_a_name_that_comes_later) {

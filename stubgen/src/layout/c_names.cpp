@@ -303,12 +303,12 @@ y0l y1 y1f y1f128 y1f32 y1f32x y1f64 y1f64x y1l yn ynf ynf128 ynf32 ynf32x ynf64
 
 constexpr std::string_view kRuntime = R"(
 AStackClass AStackSupply Binding Buffer CallContext CallDeadline CallScope Cancellation ClientCredentials
-CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions Finishing
-Fresh Gate GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId NoLimit Pdl Pending Principal
-ProcedureDescriptor Raise Result Scheduling Server ServerOptions ServerStatistics Status String UniqueFd Unit
-VariableLength VariableParameter as_bytes copy_bytes count_copy describe fresh get_buffer get_scalar get_string
-judge_length kDoNotWait kNoLimit kNobodyHere locate_variable make_socket_pair put_result_length put_scalar put_variable
-raise result_window system_error
+CompletionQueue CopyCode Credentials DoNotWait EntryStub Errc Error EscapedException ExportId ExportOptions
+Finishing Fresh Gate GroupMember GroupsKnown Handle HostAuthentication ImageRange ImportOptions InterfaceId
+MemberReplies MemberReply NoLimit Pdl Pending Principal ProcedureDescriptor Raise Replies Result Scheduling Server
+ServerOptions ServerStatistics Status String UniqueFd Unit VariableLength VariableParameter as_bytes copy_bytes
+count_copy describe fresh get_buffer get_scalar get_string judge_length kDoNotWait kNoLimit kNobodyHere
+locate_variable make_socket_pair put_result_length put_scalar put_variable raise result_window system_error
 )";
 
 }  // namespace

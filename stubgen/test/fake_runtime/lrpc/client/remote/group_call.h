@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "lrpc/client/call/stub.h"
@@ -26,8 +27,9 @@ namespace client {
 
 template <class P, class... A>
 Replies<typename P::Result_> invoke_all(BindingObject& object, const A&... arguments) noexcept {
+  auto answer = invoke(object, P{}, arguments...);
   MemberReplies<typename P::Result_> all;
-  all.replies.push_back({1, invoke(object, P{}, arguments...)});
+  all.replies.push_back({1, std::move(answer)});
   return all;
 }
 
