@@ -1,54 +1,104 @@
 #include "etcd.h"
 
+#include <optional>
 #include <utility>
 
 namespace lrpc::directory {
 
-Result<Http> Etcd::take() {
-  std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return in_use_ < kMostConnections; });
-  if (idle_.empty()) {
-    auto made = Http::make(options_.tls);
-    if (made) ++in_use_;
-    return made;
-  }
-  Http connection = std::move(idle_.back());
-  idle_.pop_back();
-  ++in_use_;
-  return connection;
-}
+Etcd::Etcd(EtcdOptions options) : options_(std::move(options)) { idle_.reserve(kMostConnections); }
 
-void Etcd::give_back(Http connection) {
-  {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(connection));
-    --in_use_;
+/// The right to one connection, and the connection. Both are given back at its end, however a request ends.
+class Etcd::Loan {
+ public:
+  /// Waits for its turn.
+  explicit Loan(Etcd& etcd) : etcd_(etcd) {
+    std::unique_lock lock(etcd_.mutex_);
+    etcd_.returned_.wait(lock, [&] { return etcd_.in_use_ < kMostConnections; });
+    ++etcd_.in_use_;
+    if (etcd_.idle_.empty()) return;
+    connection_ = std::move(etcd_.idle_.back());
+    etcd_.idle_.pop_back();
   }
-  returned_.notify_one();
-}
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+  ~Loan() {
+    {
+      const std::lock_guard lock(etcd_.mutex_);
+      // Allocates nothing: idle_ has room for all, because a new one is made only where none is idle.
+      if (connection_) etcd_.idle_.push_back(*std::move(connection_));
+      --etcd_.in_use_;
+    }
+    etcd_.returned_.notify_one();
+  }
+  Result<Http*> connection() {
+    if (!connection_) {
+      auto made = Http::make(etcd_.options_.tls);
+      if (!made) return made.error();
+      connection_ = *std::move(made);
+    }
+    return &*connection_;
+  }
 
-Result<std::string> Etcd::token(Http& connection, std::size_t endpoint, const std::string& refused) {
-  if (options_.user.empty()) return std::string();
-  {
-    const std::lock_guard lock(mutex_);
-    if (token_ != refused && !token_.empty()) return token_;
+ private:
+  Etcd& etcd_;
+  std::optional<Http> connection_;
+};
+
+/// The one request for a token. Its end tells the others what has become of it, however it ends.
+class Etcd::Authentication {
+ public:
+  Authentication(Etcd& etcd, std::size_t endpoint) noexcept : etcd_(etcd), endpoint_(endpoint) {}
+  Authentication(const Authentication&) = delete;
+  Authentication& operator=(const Authentication&) = delete;
+  ~Authentication() {
+    {
+      const std::lock_guard lock(etcd_.mutex_);
+      if (outcome) etcd_.token_.swap(token);
+      etcd_.outcome_ = std::move(outcome);
+      etcd_.asked_endpoint_ = endpoint_;
+      etcd_.authenticating_ = false;
+      ++etcd_.authentications_;
+    }
+    etcd_.authenticated_.notify_all();
   }
+  Result<std::string> outcome = Errc::system_error;
+  std::string token;
+
+ private:
+  Etcd& etcd_;
+  const std::size_t endpoint_;
+};
+
+Result<std::string> Etcd::authenticate(Http& connection, std::size_t endpoint) {
   const auto reply = connection.post({.url = options_.endpoints[endpoint] + "/v3/auth/authenticate",
                                       .body = authenticate_request(options_.user, options_.password),
                                       .token = {},
                                       .timeout = options_.timeout});
   if (!reply) return reply.error();
-  if (reply->status != 200) {
-    const Error error = error_of(reply->status, reply->body);
-    // An etcd without users takes requests without a token.
-    if (error.code == Errc::not_supported) return std::string();
-    return error.code == Errc::invalid_argument ? Error{Errc::not_permitted, error.text} : error;
+  if (reply->status == 200) return read_token(reply->body);
+  const Error error = error_of(reply->status, reply->body);
+  // An etcd without users takes requests without a token.
+  if (error.code == Errc::not_supported) return std::string();
+  return error.code == Errc::invalid_argument ? Error{Errc::not_permitted, error.text} : error;
+}
+
+Result<std::string> Etcd::token(Http& connection, std::size_t endpoint, const std::string& refused) {
+  if (options_.user.empty()) return std::string();
+  {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (token_ != refused && !token_.empty()) return token_;
+      if (!authenticating_) break;
+      const std::uint64_t before = authentications_;
+      authenticated_.wait(lock, [&] { return authentications_ != before; });
+      if (asked_endpoint_ == endpoint && (!outcome_ || outcome_->empty() || *outcome_ != refused)) return outcome_;
+    }
+    authenticating_ = true;
   }
-  auto made = read_token(reply->body);
-  if (!made) return made.error();
-  const std::lock_guard lock(mutex_);
-  token_ = *made;
-  return made;
+  Authentication one(*this, endpoint);
+  one.outcome = authenticate(connection, endpoint);
+  if (one.outcome) one.token = *one.outcome;
+  return one.outcome;
 }
 
 Result<std::string> Etcd::ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body) {
@@ -83,11 +133,10 @@ Result<std::string> Etcd::ask_with(Http& connection, const char* path, const std
 }
 
 Result<std::string> Etcd::ask(const char* path, const std::string& body) {
-  auto connection = take();
+  Loan loan(*this);
+  const auto connection = loan.connection();
   if (!connection) return connection.error();
-  auto answer = ask_with(*connection, path, body);
-  give_back(*std::move(connection));
-  return answer;
+  return ask_with(**connection, path, body);
 }
 
 Result<Range> Etcd::range(const std::string& prefix, std::size_t limit) {

@@ -29,7 +29,8 @@ struct EtcdOptions {
 
 /// Thread-safe. Each request takes one of the connections that are kept, at most kMostConnections of them in use at a
 /// time; who finds none waits for one. A request that one endpoint does not answer goes to the next, each once, so it
-/// blocks at most endpoints × timeout, twice that where a token has to be renewed.
+/// blocks at most endpoints × timeout, twice that where a token has to be renewed. One request at a time asks for a
+/// token, and the others wait for its outcome.
 ///
 /// Errors of each: remote_unavailable (no endpoint answers), not_permitted (user, password or rights), bad_message
 /// (what answers is not etcd), limit_reached (an answer is longer than 1 MiB), invalid_argument (etcd does not take
@@ -38,7 +39,7 @@ class Etcd {
  public:
   static constexpr std::size_t kMostConnections = 8;
 
-  explicit Etcd(EtcdOptions options) : options_(std::move(options)) {}
+  explicit Etcd(EtcdOptions options);
   Etcd(const Etcd&) = delete;
   Etcd& operator=(const Etcd&) = delete;
 
@@ -67,13 +68,14 @@ class Etcd {
   [[nodiscard]] std::uint64_t unanswered() const noexcept { return unanswered_.load(std::memory_order_relaxed); }
 
  private:
+  class Loan;
+  class Authentication;
   Result<std::string> ask(const char* path, const std::string& body);
   Result<std::string> ask_with(Http& connection, const char* path, const std::string& body);
   Result<std::string> ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body);
   /// A token of `endpoint`'s cluster; `refused` is one that was not accepted, or empty.
   Result<std::string> token(Http& connection, std::size_t endpoint, const std::string& refused);
-  Result<Http> take();
-  void give_back(Http connection);
+  Result<std::string> authenticate(Http& connection, std::size_t endpoint);
 
   const EtcdOptions options_;
   std::atomic<std::size_t> current_{0};  ///< The endpoint that answered last.
@@ -83,6 +85,11 @@ class Etcd {
   std::vector<Http> idle_;
   std::size_t in_use_ = 0;
   std::string token_;
+  bool authenticating_ = false;
+  std::condition_variable authenticated_;
+  std::uint64_t authentications_ = 0;  ///< That have ended. The last one's:
+  std::size_t asked_endpoint_ = 0;
+  Result<std::string> outcome_ = Errc::remote_unavailable;
 };
 
 }  // namespace lrpc::directory

@@ -117,24 +117,43 @@ Result<Directory::LookupResults> LookupService::answer(const Found& found, const
                                   .age_ms = static_cast<std::uint32_t>(found.age.count())};
 }
 
-bool LookupService::wait_for_change(const std::string& name, std::int64_t revision, milliseconds wait, uid_t user) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (all_waiting_ >= kMostWaiting) return false;
-    const auto of_user = waiting_.find(user);
-    if (of_user != waiting_.end() && of_user->second >= kMostWaitingOfUser) return false;
-    ++waiting_[user];
-    ++all_waiting_;
+class LookupService::Place {
+ public:
+  Place(LookupService& service, uid_t user) : service_(service), user_(user) {
+    const std::lock_guard lock(service_.mutex_);
+    if (service_.all_waiting_ >= kMostWaiting) return;
+    std::size_t& of_user = service_.waiting_[user_];
+    if (of_user >= kMostWaitingOfUser) return;
+    ++of_user;
+    ++service_.all_waiting_;
+    taken_ = true;
   }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    if (!taken_) return;
+    const std::lock_guard lock(service_.mutex_);
+    --service_.all_waiting_;
+    const auto of_user = service_.waiting_.find(user_);
+    if (--of_user->second == 0) service_.waiting_.erase(of_user);
+  }
+  [[nodiscard]] bool taken() const noexcept { return taken_; }
+
+ private:
+  LookupService& service_;
+  const uid_t user_;
+  bool taken_ = false;
+};
+
+bool LookupService::wait_for_change(const std::string& name, std::int64_t revision, milliseconds wait, uid_t user) {
+  const Place place(*this, user);
+  if (!place.taken()) return false;
   // From the revision of the answer on: what has happened since is told at once.
   const auto changed = [](const Changes& changes) {
     return std::ranges::none_of(changes.changes, [](const Change& one) { return !one.removed; });
   };
   const Status watched =
       etcd_.watch(keys_of_name(options_.prefix, name), revision + 1, std::min(wait, kLongestWait), changed, stopping_);
-  const std::lock_guard lock(mutex_);
-  --all_waiting_;
-  if (--waiting_[user] == 0) waiting_.erase(user);
   return static_cast<bool>(watched);
 }
 

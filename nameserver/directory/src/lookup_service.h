@@ -78,6 +78,8 @@ class LookupService {
   };
   /// A turn to ask etcd on a user's behalf. Waits for it.
   class Turn;
+  /// A place among those that wait for a name, if there is one.
+  class Place;
   Result<Found> find(const std::string& name, uid_t user);
   Result<Found> ask(const std::string& name);
   /// Without etcd, if it has not answered lately.

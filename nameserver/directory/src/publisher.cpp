@@ -1,7 +1,6 @@
 #include "publisher.h"
 
 #include <algorithm>
-#include <new>
 #include <random>
 #include <utility>
 
@@ -107,6 +106,13 @@ void Publisher::wait_until(Time until) {
   wake_.wait_until(lock, until, [&] { return stopping_; });
 }
 
+void Publisher::went_wrong(const std::exception& error) noexcept {
+  try {
+    say(said_of_names_, Severity::warning, error.what());
+  } catch (...) {  // no memory to say so
+  }
+}
+
 void Publisher::run() {
   Time next_look{};
   for (;;) {
@@ -117,19 +123,25 @@ void Publisher::run() {
     try {
       const Time now = Clock::now();
       if (now >= next_look) {
+        next_look =
+            now + options_.look_every;  // first: a look that throws does not keep the lease from being kept alive
         look(now);
-        next_look = Clock::now() + options_.look_every;
       }
       const PublisherPolicy::Step step = policy_.next(Clock::now());
       if (step.what == PublisherPolicy::What::wait)
         wait_until(std::min(step.until, next_look));
       else
         perform(step);
-    } catch (const std::bad_alloc&) {  // later: an audit puts right what this step has left half done
+    } catch (const std::exception& error) {  // later: an audit puts right what this step has left half done
+      went_wrong(error);
       wait_until(Clock::now() + options_.look_every);
     }
   }
-  if (policy_.lease() != 0) (void)etcd_.revoke(policy_.lease());
+  try {
+    if (policy_.lease() != 0) (void)etcd_.revoke(policy_.lease());
+  } catch (const std::exception& error) {  // the lease expires
+    went_wrong(error);
+  }
 }
 
 }  // namespace lrpc::directory

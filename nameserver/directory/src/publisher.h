@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -51,6 +52,7 @@ class Publisher {
   void failed(const PublisherPolicy::Step& step, const Error& why);
   /// Once until something else is said under this key.
   void say(std::string& last, Severity severity, const std::string& text);
+  void went_wrong(const std::exception& error) noexcept;
   void wait_until(Time until);
 
   Etcd& etcd_;

@@ -48,9 +48,10 @@ Gateway::~Gateway() {
 
 void Gateway::run() {
   while (!stopping_) {
-    const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection) serve(connection.get());
+    UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection) serving_.emplace_back([this, one = std::move(connection)] { serve(one.get()); });
   }
+  for (std::thread& one : serving_) one.join();
 }
 
 void Gateway::serve(int connection) {

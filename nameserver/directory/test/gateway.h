@@ -11,7 +11,7 @@
 
 namespace lrpc::directory::test {
 
-/// Serves one connection after the other until it is destroyed.
+/// Serves each connection on a thread of its own until it is destroyed; `answer` is called on all of them.
 class Gateway {
  public:
   struct Request {
@@ -42,6 +42,7 @@ class Gateway {
   std::atomic<int> requests_{0};
   std::atomic<bool> stopping_{false};
   std::thread thread_;
+  std::vector<std::thread> serving_;  ///< Of thread_.
 };
 
 /// A whole answer with the length of its body.

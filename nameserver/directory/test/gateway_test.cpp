@@ -127,6 +127,16 @@ TEST(Tokens, are_asked_for_once_and_again_when_they_have_expired) {
   EXPECT_EQ(guarded.tokens, 2);
 }
 
+TEST(Tokens, are_asked_for_once_by_requests_that_come_together) {
+  Guarded guarded;
+  Etcd etcd(guarded.options("se\"cret"));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 2 * Etcd::kMostConnections; ++i)
+    threads.emplace_back([&] { EXPECT_TRUE(etcd.range("/lrpc/", 10)); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(guarded.tokens, 1);
+}
+
 TEST(Tokens, a_wrong_password_is_not_permitted) {
   Guarded guarded;
   Etcd etcd(guarded.options("wrong"));
