@@ -14,6 +14,21 @@ TEST(Failover, goes_on_after_what_concerns_one_host_and_not_after_a_mistake_of_t
   EXPECT_FALSE(not_reached(Errc::name_unknown)) << "who says that it has no such name was reached";
 }
 
+TEST(Failover, goes_on_after_a_host_that_only_the_directory_has_named) {
+  EXPECT_TRUE(next_named_host_may_do(Errc::invalid_argument)) << "as for another address of this machine";
+  EXPECT_TRUE(next_named_host_may_do(Errc::remote_unavailable));
+  EXPECT_FALSE(next_named_host_may_do(Errc::not_supported));
+}
+
+TEST(Failover, waits_for_the_directory_little_longer_than_its_caller) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(patience_with_directory(0ms, 0ms), 15s);
+  EXPECT_EQ(patience_with_directory(1s, 200ms), 5200ms);
+  EXPECT_EQ(patience_with_directory(1s, 0ms), 5s) << "its last call";
+  EXPECT_EQ(patience_with_directory(3600s, 3599s), 60s);
+  EXPECT_EQ(patience_with_directory(std::chrono::milliseconds::max(), std::chrono::milliseconds::max()), 60s);
+}
+
 TEST(Failover, reads_the_hosts_of_an_answer_whatever_it_is) {
   using Hosts = std::vector<std::string_view>;
   EXPECT_EQ(hosts_of("10.0.0.1 10.0.0.2"), (Hosts{"10.0.0.1", "10.0.0.2"}));

@@ -20,8 +20,6 @@ using std::chrono::milliseconds;
 
 /// A call to the directory waits for a name at most so long, and is made again.
 constexpr milliseconds kWaitOfOneCall{5'000};
-/// Beyond that: what etcd may take, at several endpoints.
-constexpr milliseconds kDirectoryPatience{60'000};
 /// Between two answers that did not help.
 constexpr milliseconds kBetweenAnswers{250};
 
@@ -29,6 +27,7 @@ constexpr milliseconds kBetweenAnswers{250};
 class Wait {
  public:
   explicit Wait(milliseconds whole) : whole_(whole) {}
+  [[nodiscard]] milliseconds whole() const noexcept { return whole_; }
   [[nodiscard]] milliseconds left() const {
     if (whole_ == kNoLimit) return kNoLimit;
     const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began_);
@@ -43,8 +42,8 @@ class Wait {
 Result<advice::Client> import_directory(const ImportOptions& options) {
   ImportOptions inner;
   inner.nameserver = options.nameserver;
-  inner.watcher = false;  // for some calls only
-  inner.call_timeout = kDirectoryPatience;
+  inner.watcher = false;                                                 // for some calls only
+  inner.call_timeout = patience_with_directory(kDoNotWait, kDoNotWait);  // until each call sets its own
   auto client = advice::Client::import(shim::kDirectoryName, inner);
   if (client || client.code() != Errc::name_unknown) return client;
   return Error{Errc::remote_unavailable,
@@ -52,8 +51,10 @@ Result<advice::Client> import_directory(const ImportOptions& options) {
 }
 
 Result<advice::LookupResults> look_up(advice::Client& directory, std::string_view name, const Pdl& pdl,
-                                      milliseconds wait) {
-  const auto wait_ms = static_cast<std::uint32_t>(std::min(wait, kWaitOfOneCall).count());
+                                      const Wait& wait) {
+  const milliseconds left = wait.left();
+  const auto wait_ms = static_cast<std::uint32_t>(std::min(left, kWaitOfOneCall).count());
+  directory.binding().object().set_call_timeout(patience_with_directory(wait.whole(), left));
   auto answer =
       directory.Lookup(name, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash, wait_ms);
   if (const auto* refused = answer.raised<advice::Refused>()) {
@@ -77,9 +78,9 @@ Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResul
     ++tried;
     auto binding = own ? Binding::import(name, pdl, options)
                        : import_remote(std::string(name).append("@").append(host), pdl, options);
-    if (binding || not_reached(binding.code())) (void)directory.Report(host, static_cast<bool>(binding));
-    if (binding || !next_host_may_do(binding.code())) return binding;
-    last = binding.error();
+    if (!own && (binding || not_reached(binding.code()))) (void)directory.Report(host, static_cast<bool>(binding));
+    if (binding || !(own ? next_host_may_do(binding.code()) : next_named_host_may_do(binding.code()))) return binding;
+    if (tried == 1 || next_host_may_do(binding.code())) last = binding.error();  // what says whether waiting may help
   }
   if (tried > 1) last.text = last.message() + " (the last of " + std::to_string(tried) + " hosts that were tried)";
   return last;
@@ -92,15 +93,13 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
   auto directory = import_directory(options);
   if (!directory) return directory.error();
   for (;;) {
-    const auto answer = look_up(*directory, name, pdl, wait.left());
+    const auto answer = look_up(*directory, name, pdl, wait);
     Result<Binding> bound = answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
     if (bound) return bound;
-    // Who waits for a name waits for a host that has it and can be reached, and for etcd and lrpc-directory to come
-    // back.
-    const bool may_come = answer ? next_host_may_do(bound.code())
-                                 : bound.code() == Errc::name_unknown || bound.code() == Errc::remote_unavailable;
+    // Who waits for a name waits for a host that has it and can be reached, with an interface that fits, because hosts
+    // may be updated one after the other; and for etcd and lrpc-directory to come back, and to permit it.
     const milliseconds left = wait.left();
-    if (!may_come || left.count() == 0) return bound;
+    if (!next_host_may_do(bound.code()) || left.count() == 0) return bound;
     std::this_thread::sleep_for(std::min(kBetweenAnswers, left));
     if (!directory->binding().revoked()) continue;
     if (auto again = import_directory(options)) directory = std::move(again);

@@ -1,6 +1,7 @@
 // `name@` with several hosts: when the next one is tried. Pure.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace lrpc::client {
 
-/// Whether another host may do where one has refused so: it is about that host, or about the way to it.
+/// Whether another host may do where one has refused so, or this one later: it is about that host, or about the way to
+/// it, or it passes.
 [[nodiscard]] constexpr bool next_host_may_do(Errc code) noexcept {
   switch (code) {
     case Errc::remote_unavailable:
@@ -24,6 +26,23 @@ namespace lrpc::client {
     case Errc::bad_message: return true;
     default: return false;
   }
+}
+
+/// The same of a host that the directory has named, and not the program: that there is no such host, or that it is this
+/// machine's other address, is no mistake of the program.
+[[nodiscard]] constexpr bool next_named_host_may_do(Errc code) noexcept {
+  return next_host_may_do(code) || code == Errc::invalid_argument;
+}
+
+/// How long one call to the directory may take, of an import with this timeout of which so much is left: that, and what
+/// etcd may take beyond it. kNoLimit as in ImportOptions.
+[[nodiscard]] constexpr std::chrono::milliseconds patience_with_directory(std::chrono::milliseconds timeout,
+                                                                          std::chrono::milliseconds left) noexcept {
+  constexpr std::chrono::milliseconds kWithoutTimeout{15'000};
+  constexpr std::chrono::milliseconds kBeyondTimeout{5'000};
+  constexpr std::chrono::milliseconds kLongest{60'000};
+  if (timeout.count() == 0) return kWithoutTimeout;
+  return std::min(std::min(left, kLongest) + kBeyondTimeout, kLongest);
 }
 
 /// Whether the failure says that the host itself was not reached: the directory is to name it last for a while.

@@ -19,8 +19,8 @@ bool Suspects::is_suspect(unsigned user, Host host, Time now) const {
 std::vector<Host> pick(std::vector<Host> hosts, Host own, unsigned user, const Suspects& suspects, Suspects::Time now,
                        std::mt19937_64& chance, std::size_t most) {
   std::ranges::shuffle(hosts, chance);
-  std::stable_partition(hosts.begin(), hosts.end(), [&](Host host) { return own != 0 && host == own; });
   std::stable_partition(hosts.begin(), hosts.end(), [&](Host host) { return !suspects.is_suspect(user, host, now); });
+  std::stable_partition(hosts.begin(), hosts.end(), [&](Host host) { return own != 0 && host == own; });
   if (hosts.size() > most) hosts.resize(most);
   return hosts;
 }

@@ -1,5 +1,6 @@
-// In which order the hosts of a name are tried: pure. This machine first, because a local call costs a hundredth; the
-// others by chance, so that clients spread over them; those that were not reached lately last.
+// In which order the hosts of a name are tried: pure. This machine first, because a local call costs a hundredth and a
+// try that fails costs nothing; the others by chance, so that clients spread over them; those that were not reached
+// lately last.
 #pragma once
 
 #include <chrono>

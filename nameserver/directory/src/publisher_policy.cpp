@@ -80,7 +80,8 @@ void PublisherPolicy::failed(const Step& step, Errc why, Time now, double chance
     for (const KeyValue& entry : step.entries) published_[entry.key].clear();
   if (why == Errc::name_unknown) lose_lease();
   const unsigned doublings = std::min(failures_++, 16U);
-  const auto longest = std::min(settings_.first_pause * (1L << doublings), settings_.longest_pause);
+  auto longest = std::min(settings_.first_pause * (1L << doublings), settings_.longest_pause);
+  if (lease_ != 0) longest = std::min(longest, third());  // a keep-alive that is due is not to come too late
   // Half of it at least, so that one that is refused at once does not ask without a pause.
   retry_at_ = now + std::chrono::duration_cast<milliseconds>(longest * (0.5 + std::clamp(chance, 0.0, 1.0) / 2));
 }

@@ -27,6 +27,7 @@ class PublisherPolicy {
     /// How long etcd keeps the names of a host that says nothing. As long as lrpc-netd bears a silent host.
     std::chrono::seconds ttl{30};
     /// After the first failure, and at most: a thousand hosts that lost etcd together come back over some ten seconds.
+    /// While there is a lease, at most a third of its time.
     std::chrono::milliseconds first_pause{200};
     std::chrono::milliseconds longest_pause{10'000};
     /// While lrpcd or lrpc-netd is away for less than this, its names stay: a restart brings them back within 2 s.
