@@ -210,6 +210,13 @@ std::uint16_t port_of(const std::string& endpoint) {
   return static_cast<std::uint16_t>(number);
 }
 
+std::optional<std::string> risk_of(const Config& config) {
+  if (config.server.user.empty()) return std::nullopt;
+  for (const std::string& one : config.server.endpoints)
+    if (one.starts_with("http://")) return "user and password go to " + one + " in plain text: use https://";
+  return std::nullopt;
+}
+
 Result<Config> parse_config(std::string_view text) {
   std::string password_file;
   return parse(text, password_file);

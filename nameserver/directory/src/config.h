@@ -7,15 +7,16 @@
 //   lease = 30                                    # seconds that etcd keeps the names of a silent host; 2 to 3600
 //   user = "lrpc"                                 # with password_file
 //   password_file = "/etc/lrpc/etcd-password"     # its first line; only its owner may be able to read the file
-//   ca = "/etc/lrpc/etcd-ca.pem"                  # default: the system's authorities
-//   certificate = "/etc/lrpc/host.pem"            # with key
-//   key = "/etc/lrpc/host-key.pem"
+//   ca = "/etc/lrpc/etcd/ca.pem"                  # default: the system's authorities
+//   certificate = "/etc/lrpc/etcd/host.pem"       # with key
+//   key = "/etc/lrpc/etcd/host-key.pem"
 //   [lookup]
 //   oldest = 300                                  # seconds: without etcd, older answers are not given; 0: none is
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ struct Config {
 /// Reads the file, and the file of the password. Errors: as parse_config(); not_permitted (others can read the
 /// password, or change one of the files), system_error.
 [[nodiscard]] Result<Config> read_config(const std::string& path);
+
+/// What is dangerous about a configuration that is right: a password that goes over the network in plain text.
+[[nodiscard]] std::optional<std::string> risk_of(const Config& config);
 
 /// The TCP port of an endpoint.
 [[nodiscard]] std::uint16_t port_of(const std::string& endpoint);

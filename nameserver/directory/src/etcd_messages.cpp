@@ -1,14 +1,14 @@
 #include "etcd_messages.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base64.h"
 #include "json.h"
+#include "printable.h"
 
 namespace lrpc::directory {
 namespace {
-
-constexpr std::size_t kMostWords = 200;
 
 // gRPC's status codes.
 constexpr std::int64_t kInvalidArgument = 3;
@@ -21,20 +21,15 @@ Error malformed(std::string_view what) {
   return {Errc::bad_message, "etcd's answer is no " + std::string(what) + " of its API"};
 }
 
+/// 0 if there is none that another one can follow.
 std::int64_t revision_of(const Json& answer) {
   const Json* const header = member(answer, "header");
-  return header == nullptr ? 0 : integer_of(*header, "revision").value_or(0);
+  const std::int64_t revision = header == nullptr ? 0 : integer_of(*header, "revision").value_or(0);
+  return revision > 0 && revision < std::numeric_limits<std::int64_t>::max() ? revision : 0;
 }
 
 /// Of an answer that is a stream of one: the message itself.
 const Json* result_of(const Json& line) { return member(line, "result"); }
-
-std::string printable(std::string_view text) {
-  std::string words(text.substr(0, kMostWords));
-  std::ranges::replace_if(
-      words, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return words;
-}
 
 Result<Lease> lease_of(const Json& answer) {
   const auto id = integer_of(answer, "ID");
@@ -44,6 +39,13 @@ Result<Lease> lease_of(const Json& answer) {
 }
 
 }  // namespace
+
+std::string kind_of(const Error& error) {
+  const std::string_view text = error.text;
+  const std::size_t scheme = text.starts_with("http") ? text.find("://") : std::string_view::npos;
+  const std::size_t end = scheme == std::string_view::npos ? scheme : text.find('/', scheme + 3);
+  return std::string(describe(error.code)).append(" ").append(text.substr(0, end));
+}
 
 std::string behind_prefix(std::string prefix) {
   while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) prefix.pop_back();
@@ -163,7 +165,6 @@ Result<Changes> read_changes(std::string_view line) {
   if (const Json* const canceled = member(*result, "canceled"); canceled != nullptr && *canceled == Json(true))
     return Error{Errc::remote_unavailable, "etcd has ended the watch"};
   Changes changes;
-  changes.revision = revision_of(*result);
   const Json* const events = member(*result, "events");
   if (events == nullptr) return changes;
   if (!events->is_array()) return malformed("watch");
@@ -171,9 +172,7 @@ Result<Changes> read_changes(std::string_view line) {
     const Json* const entry = member(event, "kv");
     auto key = entry == nullptr ? std::nullopt : bytes_of(*entry, "key");
     if (!key) return malformed("watch");
-    Change change{*std::move(key), {}, text_of(event, "type") == "DELETE"};
-    if (!change.removed) change.value = bytes_of(*entry, "value").value_or(std::string());
-    changes.changes.push_back(std::move(change));
+    changes.changes.push_back({*std::move(key), text_of(event, "type") == "DELETE"});
   }
   return changes;
 }
@@ -184,7 +183,10 @@ Error error_of(long status, std::string_view body) {
   std::string words = "HTTP status " + std::to_string(status);
   if (answer) {
     code = integer_of(*answer, "code").value_or(0);
-    if (const auto said = text_of(*answer, "error")) words += ": " + printable(*said);
+    // etcd 3.4 has both; from 3.6 on there is only the latter.
+    auto said = text_of(*answer, "error");
+    if (!said) said = text_of(*answer, "message");
+    if (said) words += ": " + printable(*said);
   } else if (const auto line = body.substr(0, body.find('\n')); !line.empty()) {
     words += ": " + printable(line);
   }

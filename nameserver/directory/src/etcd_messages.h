@@ -1,6 +1,6 @@
-// What is said to etcd's gateway and what it answers (etcd's API reference, rpc.proto of 3.4), as texts: no
-// connection, no time. Answers are a stranger's: a reader takes what it needs, checks it, and refuses the rest as
-// bad_message.
+// What is said to etcd's gateway and what it answers (etcd's API reference, rpc.proto of 3.4; errors of 3.6, too), as
+// texts: no connection, no time. Answers are a stranger's: a reader takes what it needs, checks it, and refuses the
+// rest as bad_message.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,9 @@
 #include "lrpc/shim/result.h"
 
 namespace lrpc::directory {
+
+/// What an error is about, without what differs each time: its code, and the endpoint, or etcd's words.
+[[nodiscard]] std::string kind_of(const Error& error);
 
 /// Of etcd, never 0.
 using LeaseId = std::int64_t;
@@ -31,8 +34,9 @@ struct KeyValue {
 [[nodiscard]] std::string range_request(const std::string& prefix, std::size_t limit);
 struct Range {
   std::vector<KeyValue> found;
-  std::int64_t revision = 0;  ///< Of etcd when it answered: what happens later has a higher one.
-  std::uint64_t more = 0;     ///< Keys beyond the limit.
+  /// Of etcd when it answered: what happens later has a higher one. 0: it has said none, or none that can be.
+  std::int64_t revision = 0;
+  std::uint64_t more = 0;  ///< Keys beyond the limit.
 };
 [[nodiscard]] Result<Range> read_range(std::string_view body);
 
@@ -64,12 +68,10 @@ inline constexpr std::size_t kMostOperations = 100;
 [[nodiscard]] std::string watch_request(const std::string& prefix, std::int64_t from);
 struct Change {
   std::string key;
-  std::string value;  ///< Empty if it was removed.
   bool removed = false;
 };
 struct Changes {
   std::vector<Change> changes;
-  std::int64_t revision = 0;
 };
 /// One line of the stream. remote_unavailable: etcd has ended the watch (the revision is compacted, or it stops).
 [[nodiscard]] Result<Changes> read_changes(std::string_view line);

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "printable.h"
+
 namespace lrpc::directory {
 
 struct Http::Easy {
@@ -81,7 +83,8 @@ Headers& fill(Headers& headers, const std::string& token) {
 }
 
 Error unreachable(const Http::Request& request, CURLcode code, const char* detail) {
-  return {Errc::remote_unavailable, request.url + ": " + (*detail != '\0' ? detail : curl_easy_strerror(code))};
+  return {Errc::remote_unavailable,
+          request.url + ": " + printable(*detail != '\0' ? detail : curl_easy_strerror(code))};
 }
 Error too_long(const Http::Request& request) {
   return {Errc::limit_reached, request.url + ": the answer is longer than " + std::to_string(request.most) + " bytes"};

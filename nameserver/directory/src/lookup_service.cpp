@@ -40,16 +40,36 @@ class LookupService::Turn {
 
 std::optional<LookupService::Found> LookupService::remembered_locked(const std::string& name) {
   auto known = last_.find(name, Clock::now());
-  auto own = options_.own_name(name);
-  if (!known && !own) return std::nullopt;
   Found found;
   found.age = milliseconds(1);  // never that of an answer of etcd's
   if (known) found = {std::move(known->hosts), std::max(known->age, found.age), 0};
-  if (own) {
-    std::erase_if(found.hosts, [&](const PublishedName& one) { return one.host == own->host; });
-    found.hosts.push_back(*std::move(own));
-  }
+  add_own(name, found.hosts);
+  if (found.hosts.empty()) return std::nullopt;
   return found;
+}
+
+void LookupService::add_own(const std::string& name, std::vector<PublishedName>& hosts) const {
+  auto own = options_.own_name(name);
+  if (!own) return;
+  std::erase_if(hosts, [&](const PublishedName& one) { return one.host == own->host; });
+  hosts.push_back(*std::move(own));
+}
+
+void LookupService::refused(const std::string& name, std::size_t count) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto before = refused_.find(name);
+    if (count == (before == refused_.end() ? 0 : before->second)) return;
+    if (count == 0)
+      refused_.erase(before);
+    else if (before != refused_.end() || refused_.size() < LastAnswers::kMostNames)
+      refused_[name] = count;
+    else
+      return;  // it would be said each time
+  }
+  options_.log(count == 0 ? Severity::info : Severity::warning,
+               "etcd has " + std::to_string(count) + " entries below " + keys_of_name(options_.prefix, name) +
+                   " that are not right and are not used");
 }
 
 std::optional<Result<LookupService::Found>> LookupService::spared(const std::string& name) {
@@ -69,10 +89,13 @@ Result<LookupService::Found> LookupService::find(const std::string& name, uid_t 
 Result<LookupService::Found> LookupService::ask(const std::string& name) {
   auto range = etcd_.range(keys_of_name(options_.prefix, name), kMostRead);
   if (!range) {
-    if (range.code() != Errc::remote_unavailable) return range.error();
+    // limit_reached: somebody has filled the name's entries up. What was known before still serves.
+    if (range.code() != Errc::remote_unavailable && range.code() != Errc::limit_reached) return range.error();
     const std::lock_guard lock(mutex_);
-    etcd_failed_ = Clock::now();
-    failure_ = range.error();
+    if (range.code() == Errc::remote_unavailable) {
+      etcd_failed_ = Clock::now();
+      failure_ = range.error();
+    }
     if (auto known = remembered_locked(name)) return *std::move(known);
     return range.error();
   }
@@ -80,14 +103,15 @@ Result<LookupService::Found> LookupService::ask(const std::string& name) {
   found.revision = range->revision;
   for (const KeyValue& entry : range->found) {
     auto published = parse_published(options_.prefix, entry.key, entry.value);
-    if (published && published->name == name)
-      found.hosts.push_back(*std::move(published));
-    else
-      refused_.fetch_add(1, std::memory_order_relaxed);
+    if (published && published->name == name) found.hosts.push_back(*std::move(published));
   }
-  const std::lock_guard lock(mutex_);
-  etcd_failed_ = Time();
-  last_.store(name, found.hosts, Clock::now());
+  refused(name, range->found.size() - found.hosts.size());
+  {
+    const std::lock_guard lock(mutex_);
+    etcd_failed_ = Time();
+    last_.store(name, found.hosts, Clock::now());
+  }
+  add_own(name, found.hosts);
   return found;
 }
 

@@ -20,6 +20,7 @@
 #include "directory.server.h"
 #include "etcd.h"
 #include "last_answers.h"
+#include "log.h"
 #include "lrpc/server.h"
 #include "pick.h"
 
@@ -31,6 +32,7 @@ struct LookupOptions {
   std::function<Host()> own;                  ///< This machine's address, 0 if it is not known. Any thread.
   /// What this machine itself publishes under a name. Any thread.
   std::function<std::optional<PublishedName>(const std::string& name)> own_name;
+  Log log;  ///< Any thread, several at a time.
 };
 
 /// Thread-safe. `etcd` must outlive it, and it the Server that serves it.
@@ -66,9 +68,6 @@ class LookupService {
                                                               std::uint64_t hash, std::uint32_t wait_ms);
   void Report(CallContext& context, const String<15>& host, bool reached);
 
-  /// Entries in etcd that were not right and counted as not there.
-  [[nodiscard]] std::uint64_t entries_refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
-
  private:
   using Time = std::chrono::steady_clock::time_point;
   struct Found {
@@ -85,6 +84,10 @@ class LookupService {
   /// Without etcd, if it has not answered lately.
   std::optional<Result<Found>> spared(const std::string& name);
   std::optional<Found> remembered_locked(const std::string& name);
+  /// This machine's own word of itself holds, and not etcd's, which may be late or lack it.
+  void add_own(const std::string& name, std::vector<PublishedName>& hosts) const;
+  /// Says how many entries of a name are not right: once, until it is another number.
+  void refused(const std::string& name, std::size_t count);
   /// Waits for a change of the name, if there is room to wait. False: who asks is to be answered now.
   bool wait_for_change(const std::string& name, std::int64_t revision, std::chrono::milliseconds wait, uid_t user);
   Result<Directory::LookupResults> answer(const Found& found, const InterfaceId& wanted, const std::string& name,
@@ -93,9 +96,9 @@ class LookupService {
   Etcd& etcd_;
   const LookupOptions options_;
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint64_t> refused_{0};
   std::mutex mutex_;
   LastAnswers last_;
+  std::map<std::string, std::size_t> refused_;  ///< Entries, by name; none is zero. At most kMostNames of LastAnswers.
   Suspects suspects_;
   std::mt19937_64 chance_;
   Time etcd_failed_{};

@@ -89,6 +89,7 @@ int check(const Config& config) {
               config.prefix.c_str(), static_cast<long long>(config.lease.count()),
               config.server.user.empty() ? "no user" : ("user " + config.server.user).c_str(),
               config.server.tls.certificate.empty() ? "no certificate of its own" : "with a certificate");
+  if (const auto risk = lrpc::directory::risk_of(config)) std::printf("warning: %s\n", risk->c_str());
   return 0;
 }
 
@@ -101,13 +102,14 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   publishing.nameserver = line.nameserver;
   publishing.prefix = config.prefix;
   publishing.policy.ttl = config.lease;
-  publishing.log = [](lrpc::directory::Severity severity, const std::string& text) {
+  const lrpc::directory::Log log = [](lrpc::directory::Severity severity, const std::string& text) {
     spdlog::log(severity == lrpc::directory::Severity::warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
   };
+  publishing.log = log;
   lrpc::directory::Publisher publisher(etcd, std::move(publishing));
   lrpc::directory::LookupService lookups(for_lookups,
                                          {config.prefix, config.oldest, [&] { return publisher.own(); },
-                                          [&](const std::string& name) { return publisher.own_name(name); }});
+                                          [&](const std::string& name) { return publisher.own_name(name); }, log});
   lrpc::Server server({.nameserver = line.nameserver, .max_estacks = 128});
   auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
   if (!exported) return complain(exported.error().message());
@@ -130,9 +132,10 @@ int serve(const CommandLine& line, const Config& config) {
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t ends;
   ::sigemptyset(&ends);
-  for (const int number : {SIGTERM, SIGINT}) ::sigaddset(&ends, number);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ends, number);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   open_log(line.log_level);
+  if (const auto risk = lrpc::directory::risk_of(config)) spdlog::warn("{}", *risk);
   if (auto started = lrpc::directory::start_http(); !started) return complain(started.error().message());
   if (auto shut = shut_in(line, config); !shut) return complain(shut.error().message());
   return run(line, config, ends);

@@ -27,9 +27,9 @@ Publisher::~Publisher() {
   thread_.join();
 }
 
-void Publisher::say(std::string& last, Severity severity, const std::string& text) {
-  if (text != last) options_.log(severity, text);
-  last = text;
+void Publisher::say(std::string& last, Severity severity, const std::string& text, const std::string& key) {
+  if (key != last) options_.log(severity, text);
+  last = key;
 }
 
 std::optional<PublishedName> Publisher::own_name(const std::string& name) const {
@@ -69,7 +69,7 @@ void Publisher::failed(const PublisherPolicy::Step& step, const Error& why) {
   thread_local std::minstd_rand chance{static_cast<unsigned>(instance_ % 0x7fff'ffff + 1)};
   policy_.failed(step, why.code, Clock::now(), std::uniform_real_distribution<double>(0, 1)(chance));
   if (why.code == Errc::name_unknown) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
-  say(said_of_etcd_, Severity::warning, "etcd: " + why.message());
+  say(said_of_etcd_, Severity::warning, "etcd: " + why.message(), kind_of(why));
 }
 
 void Publisher::perform(const PublisherPolicy::Step& step) {

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,12 +14,10 @@
 
 #include "etcd.h"
 #include "local_names.h"
+#include "log.h"
 #include "publisher_policy.h"
 
 namespace lrpc::directory {
-
-enum class Severity : std::uint8_t { info, warning };
-using Log = std::function<void(Severity, const std::string&)>;
 
 struct PublisherOptions {
   std::string nameserver;
@@ -50,8 +47,9 @@ class Publisher {
   void look(Time now);
   void perform(const PublisherPolicy::Step& step);
   void failed(const PublisherPolicy::Step& step, const Error& why);
-  /// Once until something else is said under this key.
-  void say(std::string& last, Severity severity, const std::string& text);
+  /// Unless `last` has this key already: texts of one kind may differ in their times.
+  void say(std::string& last, Severity severity, const std::string& text, const std::string& key);
+  void say(std::string& last, Severity severity, const std::string& text) { say(last, severity, text, text); }
   void went_wrong(const std::exception& error) noexcept;
   void wait_until(Time until);
 

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "base64.h"
 #include "config.h"
@@ -148,11 +151,50 @@ TEST(EtcdMessages, changes_are_read_and_an_ended_watch_is_noticed) {
                    R"({"type":"DELETE","kv":{"key":"Yw=="}}]}})");
   ASSERT_TRUE(changes);
   ASSERT_EQ(changes->changes.size(), 2U);
-  EXPECT_EQ(changes->changes[0].value, "b");
+  EXPECT_EQ(changes->changes[0].key, "a");
+  EXPECT_FALSE(changes->changes[0].removed);
   EXPECT_TRUE(changes->changes[1].removed);
   EXPECT_EQ(read_changes(R"({"result":{"canceled":true}})").code(), Errc::remote_unavailable);
   EXPECT_EQ(read_changes(R"({"error":{"grpc_code":14}})").code(), Errc::remote_unavailable);
   EXPECT_EQ(read_changes(R"({"result":{"events":[{}]}})").code(), Errc::bad_message);
+}
+
+TEST(EtcdMessages, a_revision_is_one_that_another_can_follow) {
+  const auto revision = [](const std::string& text) {
+    return read_range("{\"header\":{\"revision\":" + text + "}}").value().revision;
+  };
+  EXPECT_EQ(revision("\"9223372036854775806\""), 9223372036854775806);
+  for (const char* const text : {"\"9223372036854775807\"", "\"-1\"", "0", "9223372036854775808", "null"})
+    EXPECT_EQ(revision(text), 0) << text;
+}
+
+TEST(EtcdMessages, a_refusal_of_etcd_3_4_and_one_of_3_6_mean_the_same) {
+  const std::vector<std::tuple<long, std::string, int, Errc>> vectors{
+      {404, "etcdserver: requested lease not found", 5, Errc::name_unknown},
+      {400, "etcdserver: authentication failed, invalid user ID or password", 3, Errc::not_permitted},
+      {400, "etcdserver: user name is empty", 3, Errc::not_permitted},
+      {400, "etcdserver: authentication is not enabled", 9, Errc::not_supported},
+      {401, "etcdserver: invalid auth token", 16, Errc::not_permitted},
+      {403, "etcdserver: permission denied", 7, Errc::not_permitted},
+      {503, "etcdserver: no leader", 14, Errc::remote_unavailable},
+      {400, "etcdserver: key is not provided", 3, Errc::invalid_argument}};
+  for (const auto& [status, words, number, code] : vectors) {
+    const std::string tail = "\"code\":" + std::to_string(number) + ",\"message\":\"" + words + "\"";
+    for (const std::string& body : {"{\"error\":\"" + words + "\"," + tail + "}", "{" + tail + ",\"details\":[]}"}) {
+      const Error error = error_of(status, body);
+      EXPECT_EQ(error.code, code) << body;
+      EXPECT_NE(error.text.find(words), std::string::npos) << error.text;
+    }
+  }
+}
+
+TEST(EtcdMessages, errors_of_one_kind_differ_in_nothing_but_their_times) {
+  const auto kind = [](Errc code, const std::string& text) { return kind_of({code, text}); };
+  EXPECT_EQ(kind(Errc::remote_unavailable, "http://a:1/v3/x: timed out after 3001 milliseconds"),
+            kind(Errc::remote_unavailable, "http://a:1/v3/y: timed out after 3002 milliseconds"));
+  EXPECT_NE(kind(Errc::remote_unavailable, "http://a:1/v3/x: x"), kind(Errc::remote_unavailable, "http://b:1/v3/x: x"));
+  EXPECT_NE(kind(Errc::remote_unavailable, "http://a:1/v3/x: x"), kind(Errc::limit_reached, "http://a:1/v3/x: x"));
+  EXPECT_NE(kind(Errc::not_permitted, "etcd refuses: a"), kind(Errc::not_permitted, "etcd refuses: b"));
 }
 
 TEST(EtcdMessages, refusals_mean_what_they_say) {
@@ -201,6 +243,16 @@ TEST(DirectoryConfig, says_what_is_wrong_with_it) {
   EXPECT_FALSE(parse_config("x = ["));
   EXPECT_FALSE(parse_config(std::string("\0", 1)));
   EXPECT_NE(parse_config("# a\n8\xce\x92").error().message().find("line 2: only printable ASCII"), std::string::npos);
+}
+
+TEST(DirectoryConfig, warns_of_a_password_without_tls) {
+  Config config;
+  config.server.endpoints = {"https://a:1", "http://b:1"};
+  EXPECT_FALSE(risk_of(config));
+  config.server.user = "u";
+  EXPECT_NE(risk_of(config).value_or("").find("http://b:1 in plain text"), std::string::npos);
+  config.server.endpoints.pop_back();
+  EXPECT_FALSE(risk_of(config));
 }
 
 TEST(DirectoryConfig, takes_no_password_that_others_can_read) {

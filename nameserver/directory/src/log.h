@@ -1,0 +1,13 @@
+// What the parts of lrpc-directory say, to whoever has made them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace lrpc::directory {
+
+enum class Severity : std::uint8_t { info, warning };
+using Log = std::function<void(Severity, const std::string&)>;
+
+}  // namespace lrpc::directory
