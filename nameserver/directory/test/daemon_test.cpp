@@ -3,21 +3,18 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "attempts.h"
 #include "directory_sandbox.h"
 #include "etcd_server.h"
-#include "eventually.h"
-#include "gateway.h"
 #include "run.h"
 
 namespace lrpc::directory::test {
 namespace {
 
 using netd::test::run;
-using testing_lrpc::eventually;
-using testing_lrpc::Process;
 
 class DirectoryDaemon : public ::testing::Test {
  protected:
@@ -50,13 +47,16 @@ TEST_F(DirectoryDaemon, says_what_its_configuration_means_and_what_is_wrong_with
   EXPECT_EQ(run(std::string(LRPC_DIRECTORY) + " --config " + file("none") + " --check").status, 1);
 }
 
-TEST_F(DirectoryDaemon, ends_in_order_though_etcd_does_not_answer) {
-  const Gateway silent([](const Gateway::Request&) { return std::string(); });
-  std::ofstream(file("directory.toml")) << "directory = \"etcd\"\n[etcd]\nendpoints = [\"" << silent.url() << "\"]\n";
-  const Process lrpcd({LRPCD, "--socket", file("lrpcd.sock"), "--log-level", "off"});
-  Process daemon(
-      {LRPC_DIRECTORY, "--config", file("directory.toml"), "--nameserver", file("lrpcd.sock"), "--log-level", "off"});
-  daemon.kill_and_wait(SIGTERM);
+TEST_F(DirectoryDaemon, warns_of_a_password_that_goes_out_in_plain_text) {
+  std::ofstream(file("password")) << "secret\n";
+  std::filesystem::permissions(file("password"), std::filesystem::perms(0600));
+  const std::string rest = ":2379\"]\nuser = \"u\"\npassword_file = \"" + file("password") + "\"\n";
+  const auto plain = run_with("directory = \"etcd\"\n[etcd]\nendpoints = [\"http://10.0.0.1" + rest, "--check");
+  EXPECT_EQ(plain.status, 0);
+  expect_said(plain, "warning: user and password go to http://10.0.0.1:2379 in plain text");
+  const auto tls = run_with("directory = \"etcd\"\n[etcd]\nendpoints = [\"https://10.0.0.1" + rest, "--check");
+  EXPECT_EQ(tls.status, 0);
+  EXPECT_EQ(tls.output.find("warning"), std::string::npos) << tls.output;
 }
 
 TEST_F(DirectoryDaemon, needs_an_lrpcd) {

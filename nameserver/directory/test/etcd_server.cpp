@@ -2,12 +2,19 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
+#include <set>
+#include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "eventually.h"
@@ -107,14 +114,55 @@ bool EtcdServer::start_at(int port) {
       "400"};
   arguments.insert(arguments.end(), options_.begin(), options_.end());
   where_([&] { process_ = testing_lrpc::Process(arguments); });
-  bool serves = false;
-  (void)testing_lrpc::eventually([&] {
-    const std::string said = log();
-    const auto says = [&](const char* what) { return said.find(what) != std::string::npos; };
-    serves = says("serving insecure client requests") || says("serving client requests");
-    return serves || says("address already in use") || says("C | etcdmain");
+  return testing_lrpc::eventually([&] { return listens(port) || has_ended(); }) && !has_ended() && answers(port);
+}
+
+bool EtcdServer::has_ended() const {
+  siginfo_t end{};
+  return ::waitid(P_PID, static_cast<id_t>(process_.pid()), &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid != 0;
+}
+
+bool EtcdServer::listens(int port) const {
+  namespace fs = std::filesystem;
+  const std::string process = "/proc/" + std::to_string(process_.pid());
+  std::ostringstream hex;
+  hex << ':' << std::uppercase << std::hex << std::setw(4) << std::setfill('0') << port;
+  std::set<std::string> listening;
+  for (const char* const family : {"/net/tcp", "/net/tcp6"}) {
+    std::ifstream in(process + family);
+    for (std::string line; std::getline(in, line);) {
+      std::istringstream fields(line);
+      std::array<std::string, 10> field;  // 1: own address and port; 3: state; 9: inode
+      for (std::string& one : field) fields >> one;
+      if (field[1].ends_with(hex.str()) && field[3] == "0A") listening.insert("socket:[" + field[9] + "]");
+    }
+  }
+  std::error_code gone;
+  for (fs::directory_iterator at(process + "/fd", gone), end; !gone && at != end; at.increment(gone)) {
+    std::error_code closed;
+    if (listening.contains(fs::read_symlink(at->path(), closed).string())) return true;
+  }
+  return false;
+}
+
+bool EtcdServer::answers(int port) const {
+  bool answered = false;
+  where_([&] {
+    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (::inet_pton(AF_INET, address_.c_str(), &address.sin_addr) != 1) return;
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
+    const std::string request = "GET /health HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n";
+    (void)::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    // It accepts no connection before it is ready. With TLS this is no request, and what comes may be an end.
+    pollfd entry{socket.get(), POLLIN, 0};
+    if (::poll(&entry, 1, testing_lrpc::kPatienceMs) != 1) return;
+    char first = 0;
+    answered = ::recv(socket.get(), &first, 1, 0) == 1 || scheme_ == "https";
   });
-  return serves;
+  return answered && !has_ended();
 }
 
 }  // namespace lrpc::directory::test

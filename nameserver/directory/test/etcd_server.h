@@ -40,13 +40,17 @@ class EtcdServer {
 
  private:
   bool start_at(int port);
+  [[nodiscard]] bool has_ended() const;
+  /// This process listens at the port, and not another one that has taken it.
+  [[nodiscard]] bool listens(int port) const;
+  /// Says something to a client, if only that it does not accept it. Waits for that.
+  [[nodiscard]] bool answers(int port) const;
   [[nodiscard]] std::string log() const;
 
   testing_lrpc::TemporaryDirectory directory_;
   std::string address_ = "127.0.0.1";
   std::string scheme_ = "http";
   int port_ = 0;
-  bool started_ = false;
   std::string url_;
   std::vector<std::string> options_;
   Where where_ = [](const std::function<void()>& procedure) { procedure(); };

@@ -25,6 +25,7 @@ using testing_lrpc::Process;
 class Machines : public ::testing::Test {
  protected:
   static constexpr std::size_t kMachines = 3;
+  static constexpr int kLong = 3600;  ///< Seconds of a lease that does not expire, however slow the machine is.
 
   void SetUp() override {
     for (const auto& why : {why_no_etcd(), netrpc::test::why_no_namespaces(), netrpc::test::why_no_bridges()})
@@ -39,16 +40,17 @@ class Machines : public ::testing::Test {
     }
   }
 
-  /// lrpc-netd and lrpc-directory on each.
-  void start_all(int lease = 60) {
+  /// lrpc-netd and lrpc-directory on each, with such leases. Machine 1 has one of its own where a test waits for it to
+  /// expire: the others are to keep theirs on a slow machine, too.
+  void start_all(int lease = kLong, int lease_of_1 = 0) {
     for (std::size_t i = 0; i < kMachines; ++i) {
       start_netd(i);
-      start_directory(i, lease);
+      start_directory(i, i == 1 && lease_of_1 != 0 ? lease_of_1 : lease);
     }
   }
   /// That notices within a second that the other host does not answer.
-  void start_netd(std::size_t i) {
-    machines[i]->start_impatient("--insecure", {"--address", machines[i]->address(), "--export", "conformance"});
+  void start_netd(std::size_t i, const std::string& exported = "conformance") {
+    machines[i]->start_impatient("--insecure", {"--address", machines[i]->address(), "--export", exported});
   }
   void start_directory(std::size_t i, int lease) {
     const std::string config = machines[i]->file("directory.toml");
@@ -86,6 +88,16 @@ class Machines : public ::testing::Test {
     });
     return hosts;
   }
+  /// As somebody else who may write into etcd.
+  void write(const std::vector<KeyValue>& entries) const {
+    store->run([&] {
+      Etcd intruder(etcd->options());
+      const auto lease = intruder.grant(std::chrono::hours(1));
+      ASSERT_TRUE(lease) << lease.error().message();
+      const Status put = intruder.put(entries, lease->id);
+      ASSERT_TRUE(put) << put.error().message();
+    });
+  }
   /// What etcd has under the key of a host; empty: nothing.
   [[nodiscard]] std::string value_of_host(const std::string& host, const std::string& name = "conformance") const {
     std::string value;
@@ -96,14 +108,16 @@ class Machines : public ::testing::Test {
     });
     return value;
   }
+  [[nodiscard]] std::string directory_log(std::size_t i) const {
+    std::ifstream in(machines[i]->file("directory.log"));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   using Hosts = std::set<std::string>;
   [[nodiscard]] ::testing::AssertionResult becomes_published(const Hosts& hosts) const {
     if (eventually([&] { return published() == hosts; })) return ::testing::AssertionSuccess();
     std::string logs;
-    for (const auto& machine : machines) {
-      std::ifstream in(machine->file("directory.log"));
-      logs += "\n" + machine->address() + ":\n" + std::string(std::istreambuf_iterator<char>(in), {}) + machine->log();
-    }
+    for (std::size_t i = 0; i < kMachines; ++i)
+      logs += "\n" + machines[i]->address() + ":\n" + directory_log(i) + machines[i]->log();
     return ::testing::AssertionFailure() << ::testing::PrintToString(published()) << logs;
   }
   void link(std::size_t i, const std::string& state) const { machines[i]->where().ip("link set eth0 " + state); }

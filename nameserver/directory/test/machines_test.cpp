@@ -25,6 +25,15 @@ TEST_F(Machines, only_names_that_lrpc_netd_exports_are_published) {
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
   EXPECT_EQ(published("secret"), Hosts());
   EXPECT_EQ(import(0, {}, "secret@").code(), Errc::name_unknown);
+}
+
+TEST_F(Machines, no_name_of_lrpc_itself_is_published_though_all_names_are_exported) {
+  start_netd(0, "*");
+  start_directory(0, kLong);
+  const Process server = start_server(0);
+  const Process other = start_server(0, "zebra");
+  ASSERT_TRUE(becomes_published({"10.7.0.1"}));
+  ASSERT_TRUE(eventually([&] { return published("zebra") == Hosts{"10.7.0.1"}; })) << "behind lrpc. in byte order";
   EXPECT_EQ(published("lrpc.directory"), Hosts());
   EXPECT_EQ(published("lrpc.network"), Hosts());
 }
@@ -136,7 +145,7 @@ TEST_F(Machines, names_come_back_when_etcd_has_lost_all_its_data) {
 }
 
 TEST_F(Machines, an_expired_lease_takes_the_names_of_a_silent_host_away_until_it_is_back) {
-  start_all(2);
+  start_all(kLong, 2);
   const Process one = start_server(1);
   const Process two = start_server(2);
   ASSERT_TRUE(becomes_published({"10.7.0.2", "10.7.0.3"}));
@@ -148,7 +157,7 @@ TEST_F(Machines, an_expired_lease_takes_the_names_of_a_silent_host_away_until_it
 }
 
 TEST_F(Machines, a_partitioned_machine_is_forgotten_and_comes_back_when_it_is_healed) {
-  start_all(2);
+  start_all(kLong, 2);
   const Process one = start_server(1);
   const Process two = start_server(2);
   ASSERT_TRUE(becomes_published({"10.7.0.2", "10.7.0.3"}));
@@ -161,21 +170,34 @@ TEST_F(Machines, a_partitioned_machine_is_forgotten_and_comes_back_when_it_is_he
 }
 
 TEST_F(Machines, names_go_at_once_when_lrpc_directory_stops_in_order) {
-  start_all(3600);
+  start_all();
+  const Process server = start_server(1);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    ASSERT_TRUE(becomes_published({"10.7.0.2"}));
+    directories[1].kill_and_wait(signal);
+    EXPECT_EQ(published(), Hosts()) << signal;
+    start_directory(1, kLong);
+  }
+}
+
+TEST_F(Machines, lrpc_directory_stops_in_order_though_etcd_does_not_answer) {
+  start_all();
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
+  etcd->send(SIGSTOP);
   directories[1].kill_and_wait(SIGTERM);
-  EXPECT_EQ(published(), Hosts());
+  etcd->send(SIGCONT);
+  EXPECT_NE(directory_log(1).find("stops"), std::string::npos) << directory_log(1);
 }
 
 TEST_F(Machines, a_directory_that_was_killed_takes_its_names_over_from_its_earlier_life) {
-  start_all(3600);
+  start_all();
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
   const std::string before = value_of_host("10.7.0.2");
   directories[1].kill_and_wait(SIGKILL);
   EXPECT_EQ(value_of_host("10.7.0.2"), before) << "the lease lasts";
-  start_directory(1, 3600);
+  start_directory(1, kLong);
   ASSERT_TRUE(eventually([&] { return value_of_host("10.7.0.2") != before; })) << "another instance";
   directories[1].kill_and_wait(SIGTERM);
   EXPECT_TRUE(becomes_published({})) << "they were under the new lease";
@@ -188,21 +210,57 @@ TEST_F(Machines, without_lrpc_directory_the_error_says_what_to_do) {
   EXPECT_NE(refused.error().text.find("start lrpc-directory"), std::string::npos) << refused.error().text;
 }
 
+TEST_F(Machines, an_import_waits_for_a_server_with_an_interface_that_fits) {
+  start_all();
+  const PublishedName older{"conformance", 0x0a07'0003, 7, {"Conformance", 1, 0, 0}};
+  write({{key_of("/lrpc", "conformance", older.host), value_of(older)}});
+  EXPECT_EQ(import(0).code(), Errc::version_mismatch);
+  Result<Conformance::Client> client = Errc::name_unknown;
+  std::thread importer([&] { client = import(0, {.timeout = std::chrono::minutes(4)}); });
+  const Process server = start_server(1);
+  importer.join();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_EQ(client->ServerPid().value(), server.pid());
+}
+
+TEST_F(Machines, many_entries_of_others_hide_no_own_name_and_long_ones_no_name_that_is_known) {
+  start_all();
+  const Process server = start_server(1);
+  ASSERT_TRUE(becomes_published({"10.7.0.2"}));
+  ASSERT_EQ(server_of(0), server.pid());
+  const auto fill = [&](std::size_t bytes) {
+    for (std::size_t begin = 0; begin < 300; begin += kMostOperations) {
+      std::vector<KeyValue> entries;
+      for (std::size_t i = begin; i < begin + kMostOperations; ++i)
+        entries.push_back({"/lrpc/names/conformance/!" + std::to_string(i), std::string(bytes, 'x')});
+      write(entries);
+    }
+  };
+  fill(8000);
+  EXPECT_EQ(import(2).code(), Errc::limit_reached);
+  EXPECT_EQ(server_of(0), server.pid());
+  EXPECT_EQ(server_of(1), server.pid());
+  fill(1);
+  EXPECT_EQ(import(0).code(), Errc::name_unknown) << "others are behind the first 256";
+  EXPECT_EQ(server_of(1), server.pid());
+}
+
 TEST_F(Machines, what_others_write_into_etcd_misleads_nobody_for_long) {
   start_all();
   const Process server = start_server(1);
   ASSERT_TRUE(becomes_published({"10.7.0.2"}));
-  store->run([&] {
-    Etcd intruder(etcd->options());
-    const LeaseId lease = intruder.grant(3600s)->id;
-    // A host that does not have the name, one that is not there, and what is no entry.
-    const PublishedName lie{"conformance", 0x0a07'0003, 7, {"Conformance", 1, 0, 0}};
-    std::vector<KeyValue> entries{{"/lrpc/names/conformance/10.7.0.9", "{}"},
-                                  {"/lrpc/names/conformance/127.0.0.1", "\xff"},
-                                  {key_of("/lrpc", "conformance", lie.host), value_of(lie)}};
-    ASSERT_TRUE(intruder.put(entries, lease));
-  });
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(server_of(0), server.pid());
+  // What is no entry, an address that no host has, and a host that does not have the name.
+  const auto truth = parse_published("/lrpc", "/lrpc/names/conformance/10.7.0.2", value_of_host("10.7.0.2"));
+  ASSERT_TRUE(truth);
+  PublishedName lie = *truth;  // an interface that fits, so that an import does try it
+  lie.host = 0x0a07'0003;
+  write({{"/lrpc/names/conformance/10.7.0.9", "{}"},
+         {"/lrpc/names/conformance/127.0.0.1", "\xff"},
+         {key_of("/lrpc", "conformance", lie.host), value_of(lie)}});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(server_of(0), server.pid());
+  EXPECT_NE(directory_log(0).find("etcd has 2 entries below /lrpc/names/conformance/ that are not right"),
+            std::string::npos)
+      << directory_log(0);
 }
 
 }  // namespace
