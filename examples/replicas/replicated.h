@@ -1,6 +1,7 @@
-// What clients make of a group of replicas whose calls end when a majority has answered: a store and a counter that go on,
-// and forget nothing that they have acknowledged, as long as a majority lives. Any two majorities have a member in common,
-// so a reader always hears of the last write that has been acknowledged (Attiya, Bar-Noy and Dolev, JACM 1995).
+// What clients make of a group of replicas whose calls end when a majority has answered: a store and a counter that go
+// on, and forget nothing that they have acknowledged, as long as a majority lives. Any two majorities have a member in
+// common, so a reader always hears of the last write that has been acknowledged (Attiya, Bar-Noy and Dolev, JACM
+// 1995).
 #pragma once
 
 #include <array>
@@ -38,12 +39,12 @@ class ReplicatedStore {
 
   Store::Client client_;
   const std::uint64_t writer_;  ///< Of this client alone.
-  std::uint64_t last_ =
-      0;  ///< The number of its last write, of which a majority need not have heard: it may have failed.
+  /// The number of its last write, of which a majority need not have heard: it may have failed.
+  std::uint64_t last_ = 0;
 };
 
-/// The value is at least what was added with success, and at most what was to be added. Used by one thread at a time, and
-/// in one place of 16 by one client at a time.
+/// The value is at least what was added with success, and at most what was to be added. Used by one thread at a time,
+/// and in one place of 16 by one client at a time.
 class ReplicatedCounter {
  public:
   static lrpc::Result<ReplicatedCounter> import(std::string_view name, std::size_t place,

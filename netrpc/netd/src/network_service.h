@@ -30,8 +30,8 @@ struct NetworkStatistics {
 
 class NetworkService final : public netrpc::Protocol, public netpath::Transport {
  public:
-  /// `below`: a transaction service with commands (SELECT). `groups`: instances of GROUP. `receivers`: threads that receive when nobody else does;
-  /// one of them must not be kept by what it serves. Inside the monitor.
+  /// `below`: a transaction service with commands (SELECT). `groups`: instances of GROUP. `receivers`: threads that
+  /// receive when nobody else does; one of them must not be kept by what it serves. Inside the monitor.
   NetworkService(netrpc::Host& host, netrpc::Protocol& below, std::vector<netrpc::Protocol*> groups,
                  unsigned receivers);
   ~NetworkService() override;

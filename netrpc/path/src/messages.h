@@ -100,7 +100,8 @@ struct PingAnswer {
 [[nodiscard]] std::string encode_unbind(const BindingKey& key);
 /// Of a CALL with an image of `size` bytes, which the caller puts behind it.
 void encode_prologue(const CallPrologue& prologue, std::size_t size, std::span<std::byte, kPrologue> to) noexcept;
-/// Of a GROUP_CALL with these keys, at most kMaxMembers; that of `prologue` does not go along. Has group_prologue() bytes.
+/// Of a GROUP_CALL with these keys, at most kMaxMembers; that of `prologue` does not go along. Has group_prologue()
+/// bytes.
 void encode_group_prologue(const CallPrologue& prologue, std::span<const BindingKey> keys, std::size_t size,
                            std::span<std::byte> to) noexcept;
 void encode_reply_prologue(std::uint16_t status, bool ended, std::size_t size,

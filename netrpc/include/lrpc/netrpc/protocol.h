@@ -64,7 +64,8 @@ class Transaction {
   /// completed(); for no member that has neither answered nor failed by then, and none twice. Must not cancel the call.
   virtual void collated(HostAddress member, Errc outcome, Message reply) noexcept;
   /// Of a call to a group: whether what a member has answered counts as an answer. If not, the member has failed; its
-  /// reply is collated all the same. Asked once for each reply, under the monitor. Must not block. By default all count.
+  /// reply is collated all the same. Asked once for each reply, under the monitor. Must not block. By default all
+  /// count.
   [[nodiscard]] virtual bool counts(const Message& reply) noexcept;
 
   // The protocol's that has it now: while it waits its turn.
