@@ -206,6 +206,8 @@ TEST(FilePolicy, each_of_these_is_wrong) {
            {"a = 1\n8\xce\x92"
             "A\x15",
             "line 2: only comments and quotes"},
+           {"a = \"\xce\x92\" 8\xce\x92", "line 1: only comments and quotes"},
+           {"a = \"\xce\x92\\\"#\xce\x92\" # \xce\x92\n", "no key 'a'"},
            {"[rule]\nallow = \"both\"\n", "write [[rule]]"},
            {"rule = [1]\n", ":1:9: a rule is a table"},
            {"rule = 1\n", "write [[rule]]"},

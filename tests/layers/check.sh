@@ -14,6 +14,7 @@ build=$1 source=$2 planted=${3:-}
 shared='
 netrpc/netd netrpc/               the network daemon is the one place that knows all protocols
 nameserver kernel-shim/bpf/       the program in the kernel is compiled in two folders
+nameserver/directory nameserver/src/policy/toml_or_throw.h  both daemons read TOML
 entry-fuzzer libserver/src/         runs stubs as the call path does
 tests libclient/src/              told to wait for longer
 tests libserver/src/              explored, attacked and simulated as they are

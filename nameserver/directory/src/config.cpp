@@ -10,24 +10,10 @@
 #include <exception>
 #include <initializer_list>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "lrpc/shim/system/fd.h"
-
-// Assertions of toml++ 3.3 must not end the daemon, nor become assumptions of the optimizer.
-namespace lrpc::directory {
-[[noreturn]] inline void toml_assertion_failed() {
-  throw std::logic_error("this is no TOML, and toml++ does not say why");
-}
-}  // namespace lrpc::directory
-#define toml lrpc_directory_toml
-#include <toml++/impl/preprocessor.h>
-#undef TOML_ASSERT
-#undef TOML_ASSERT_ASSUME
-#define TOML_ASSERT(expression) ((expression) ? static_cast<void>(0) : ::lrpc::directory::toml_assertion_failed())
-#define TOML_ASSERT_ASSUME(expression) TOML_ASSERT(expression)
-#include <toml++/toml.h>
+#include "nameserver/src/policy/toml_or_throw.h"
 
 namespace lrpc::directory {
 namespace {
@@ -150,7 +136,7 @@ Result<Config> parse(std::string_view text, std::string& password_file) {
   if (const std::size_t line = line_beyond_ascii(text); line != 0)
     return Error{Errc::invalid_argument, "line " + std::to_string(line) + ": only printable ASCII is taken"};
   try {
-    const toml::table table = toml::parse(text);
+    const toml::table table = nameserver::parse_toml(text);
     Config config;
     std::string wrong;
     Reader reader(table, "", wrong);

@@ -1,9 +1,10 @@
 // toml++ whose assertions throw. In its version 3.3 some texts that are no TOML, such as a line that begins with a zero
 // byte, fail an assertion, or where assertions are off an assumption of the optimizer's; a daemon must survive both.
 //
-// The library is renamed so that no other part of a program shares these functions with us. For one source file only.
+// The library is renamed so that no other part of a program shares these functions with us.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,12 +29,21 @@ namespace lrpc::nameserver {
 /// be reached; in comments and quotes they do not.
 inline toml::table parse_toml(std::string_view text) {
   int line = 1;
-  bool plain = true;  // nothing is quoted yet on this line, nor a comment
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    plain = c == '\n' || (plain && c != '#' && c != '"' && c != '\'');
-    if (plain && static_cast<unsigned char>(c) > 0x7f)
-      throw std::logic_error("line " + std::to_string(line) + ": only comments and quotes may have more than ASCII");
+  char within = 0;  // the comment's or quote's first character; 0: neither
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      within = 0;
+    } else if (within == 0) {
+      if (static_cast<unsigned char>(c) > 0x7f)
+        throw std::logic_error("line " + std::to_string(line) + ": only comments and quotes may have more than ASCII");
+      if (c == '#' || c == '"' || c == '\'') within = c;
+    } else if (within == '"' && c == '\\' && i + 1 < text.size() && text[i + 1] != '\n') {
+      ++i;
+    } else if (c == within && c != '#') {
+      within = 0;
+    }
   }
   return toml::parse(text);
 }

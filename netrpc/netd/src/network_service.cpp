@@ -143,7 +143,7 @@ void NetworkService::stop_calling() noexcept {
 
 // ---- calls to other hosts ----
 
-Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint16_t command) {
+Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint16_t command) noexcept try {
   const Called key{host().hash_seed(), to, command};
   if (SessionRef* const known = sessions_.resolve(key)) return *known;
   netrpc::ParticipantSet participants;
@@ -158,6 +158,8 @@ Result<SessionRef> NetworkService::session_to(netrpc::HostAddress to, std::uint1
   if (!forget_.waiting()) host().events().schedule(forget_, kForget);
   sessions_.bind(key, *opened);
   return opened;
+} catch (const std::bad_alloc&) {
+  return Errc::limit_reached;
 }
 
 /// Those that nobody waits on: opening one again costs little.
@@ -236,11 +238,7 @@ Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::sp
   const Shepherd inside(host().monitor());
   if (!calling_) return Errc::peer_gone;
   ++statistics_.calls;
-  Result<SessionRef> opened = Errc::limit_reached;
-  try {
-    opened = session_to(to, command);
-  } catch (const std::bad_alloc&) {
-  }
+  const Result<SessionRef> opened = session_to(to, command);
   Message message = Message::copy_of(host().pool(), request);
   if (!opened || !message.allocated()) {
     ++statistics_.calls_failed;
@@ -286,11 +284,7 @@ Errc NetworkService::agree(netpath::HostAddress to, netpath::MessageSizes& sizes
   sizes.reply = reader.get<std::uint32_t>();
   const Shepherd inside(host().monitor());
   if (mtu != 0) host().peers().set_mtu({to}, mtu);
-  Result<SessionRef> opened = Errc::limit_reached;
-  try {
-    opened = session_to({to}, kAgree);
-  } catch (const std::bad_alloc&) {
-  }
+  const Result<SessionRef> opened = session_to({to}, kAgree);
   if (!opened) return transport_outcome(opened.code());
   sizes.request = longest(**opened);
   sizes.reply = std::min(sizes.reply, max_message_);

@@ -87,7 +87,7 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
             std::chrono::milliseconds timeout) noexcept;
   /// What `host` is called through; null: no such group.
   [[nodiscard]] netrpc::Protocol* way_to(netrpc::HostAddress host) noexcept;
-  Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command);
+  Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command) noexcept;
   /// Of the messages through a session to, or from, another host.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;
   void answer_agree(netrpc::Session& lower, netrpc::Message request) noexcept;

@@ -213,6 +213,10 @@ void PathService::seek_unbound(Members& members) {
     std::lock_guard lock(members.mutex);
     for (Members::Member& one : members.all) one.lost = !one.bound();
   }
+  want_rebind();
+}
+
+void PathService::want_rebind() {
   lost_.store(true, std::memory_order_release);
   if (on_work) on_work();
 }
@@ -230,9 +234,7 @@ void PathService::note_lost(Members& members, const Answers& answers) {
       any = any || one.lost;
     }
   }
-  if (!any) return;
-  lost_.store(true, std::memory_order_release);
-  if (on_work) on_work();
+  if (any) want_rebind();
 }
 
 NetworkPath::CallResults PathService::call_first(Path& path, const CallPrologue& prologue,

@@ -2,20 +2,24 @@
 //
 // Little-endian, as the images are; no padding. A name: u8 length and characters. A text: u16 length and bytes.
 //
-//   command 1, BIND      u64 client's boot id · name · name of the interface · u16 major · u16 minor · u64 hash · u32 wait ms
+//   command 1, BIND      u64 client's boot id · name · name of the interface · u16 major · u16 minor · u64 hash
+//                        u32 wait ms
 //             reply      u16 code; 0: u64 server's boot id · u64 binding id · 16 bytes nonce; else: text
 //   command 2, CALL      prologue (56 bytes) · packed image of the arguments
 //             prologue   u64 server's boot id · u64 hash · u64 binding id · 16 bytes nonce · u16 procedure · u16 flags
 //                        (1 one-way) · u32 remaining ms (0: no limit) · u32 length of the image · u32 zero
-//             reply      u16 call status · u16 flags (1 the binding has ended) · u32 length · packed image of the results
+//             reply      u16 call status · u16 flags (1 the binding has ended) · u32 length
+//                        packed image of the results
 //                        of an error that the procedure returned with a text (status 0xc000 | code): the text
 //   command 3, UNBIND    u64 server's boot id · u64 binding id · 16 bytes nonce
 //             reply      empty
 //   command 4, PING      u64 client's boot id · u16 number · u64 binding id each
 //             reply      u64 server's boot id · u16 number · u8 each: 1 alive
-//   command 5, GROUP_CALL  the same for all members of a group: u64 hash · u16 procedure · u16 flags · u32 remaining ms
-//             · u32 length of the image · u16 number of keys · u16 zero · (u64 boot id · u64 binding id · 16 bytes nonce)
-//             each · packed image. Each member takes the first key with its own boot id, and answers as to a CALL with it
+//   command 5, GROUP_CALL  the same for all members of a group: each takes the first key with its own boot id
+//             prologue   u64 hash · u16 procedure · u16 flags · u32 remaining ms · u32 length of the image
+//                        u16 number of keys · u16 zero · u64 boot id · u64 binding id · 16 bytes nonce each
+//             then       packed image of the arguments
+//             reply      as to a CALL with that key
 //
 // A boot id is random for every start of a broker. A CALL for another boot id is call-failed without being executed: so
 // a restart never executes a call twice, whatever the network under it remembers.

@@ -24,6 +24,8 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = PathService::Clock;
 
+/// Beyond the time that the other host itself may take for a BIND.
+constexpr milliseconds kBindPatience{30'000};
 /// Between two BINDs for a name that is waited for, at least.
 constexpr milliseconds kBindPause{250};
 /// Of the first words with a host, while a binding is made.

@@ -25,9 +25,6 @@
 
 namespace lrpc::netpath {
 
-/// Beyond the time that the other host itself may take for a BIND.
-inline constexpr std::chrono::milliseconds kBindPatience{30'000};
-
 /// The procedures of NetworkPath. Thread-safe; must outlive the Server that serves them.
 class PathService {
  public:
@@ -148,6 +145,7 @@ class PathService {
   [[nodiscard]] Status bind_member(Path& path, std::size_t member, std::chrono::milliseconds patience);
   class Answers;
   void seek_unbound(Members& members);
+  void want_rebind();
   void note_lost(Members& members, const Answers& answers);
   [[nodiscard]] NetworkPath::CallResults call_first(Path& path, const CallPrologue& prologue,
                                                     std::span<const std::byte> image, Buffer& results);
