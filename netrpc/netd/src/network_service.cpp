@@ -244,7 +244,7 @@ Errc NetworkService::call(netrpc::HostAddress to, std::uint16_t command, std::sp
     ++statistics_.calls_failed;
     return opened ? Errc::system_error : transport_outcome(opened.code());
   }
-  const SessionRef session = *opened;
+  const SessionRef& session = *opened;
   const WaitingHere here;
   Waiting waiting(host(), collation);
   session->call(std::move(message), waiting, timeout == kNoLimit ? netrpc::Duration(0) : timeout);
