@@ -128,7 +128,7 @@ clang_sanitizes() {
 }
 
 build() { # build PRESET [TARGET...]
-  local preset=$1 file=build/$1/build.ninja all=OFF
+  local preset=$1 file=build/$1/build.ninja all=OFF elsewhere=OFF
   local -a around=() options=()
   [[ $preset == tsan ]] && around=("${without_randomisation[@]}")
   [[ -d build/$preset || $preset =~ ^(release|debug|asan|tsan|fuzz)$ ]] || die "no such preset: $preset"
@@ -147,9 +147,11 @@ build() { # build PRESET [TARGET...]
     fi
   fi
   [[ -z ${long_run:-} ]] || all=ON
+  [[ -z ${every_build:-} ]] || elsewhere=ON
   # Once; afterwards ninja itself configures anew when a CMake file has changed.
-  if [[ ! -e $file || CMakePresets.json -nt $file ]] || ! grep -qx "LRPC_ALL_TESTS:BOOL=$all" "build/$preset/CMakeCache.txt"; then
-    "${around[@]}" cmake --preset "$preset" "-DLRPC_ALL_TESTS=$all" "${options[@]}" >&2
+  if [[ ! -e $file || CMakePresets.json -nt $file ]] ||
+    (($(grep -cxE "LRPC_(ALL_TESTS:BOOL=$all|QUICK_ELSEWHERE:BOOL=$elsewhere)" "build/$preset/CMakeCache.txt") != 2)); then
+    "${around[@]}" cmake --preset "$preset" "-DLRPC_ALL_TESTS=$all" "-DLRPC_QUICK_ELSEWHERE=$elsewhere" "${options[@]}" >&2
   fi
   "${around[@]}" cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }

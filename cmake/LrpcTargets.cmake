@@ -99,9 +99,17 @@ endfunction()
 
 # lrpc_test(target LABEL unit SOURCES ... [DEPENDS ...] [BUILDS ...] [INCLUDES ...] [DEFINES ...] [RUNS ...]): a GoogleTest
 # program, each of its tests known to ctest by name. BUILDS says where it can find something: plain, address, thread
-# (default: all three; docs/TESTS.md). RUNS are programs of this build that the tests start.
+# (default: all three; docs/TESTS.md), or quick: plain unless the other builds run beside it. RUNS are programs of this
+# build that the tests start.
 function(lrpc_test target)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
+  set(elsewhere OFF)
+  if("quick" IN_LIST ARG_BUILDS)
+    list(TRANSFORM ARG_BUILDS REPLACE "quick" "plain")
+    if(LRPC_QUICK_ELSEWHERE AND LRPC_TEST_BUILD STREQUAL "plain" AND NOT LRPC_ALL_TESTS)
+      set(elsewhere ON)
+    endif()
+  endif()
   lrpc_tested_here(wanted ${ARG_BUILDS})
   if(NOT wanted)
     return()
@@ -117,6 +125,10 @@ function(lrpc_test target)
   lrpc_guard_forks(${target})
   if(ARG_RUNS)
     add_dependencies(${target} ${ARG_RUNS})
+  endif()
+  if(elsewhere)  # known here for clang-tidy
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
   endif()
   include(GoogleTest)
   set(timeout 600)  # seconds: a net, far above what any takes

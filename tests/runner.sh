@@ -3,6 +3,7 @@
 
 passed=0 failed=0 skipped=0 unsteady=0 complaints= compiling=0
 long_run= # "yes" for --all
+every_build= # "yes" if the tests run in all three
 
 # ---- progress ----
 
@@ -205,6 +206,7 @@ run_tests() {
     esac
     shift
   done
+  [[ $presets != "debug asan tsan" ]] || every_build=yes
   need_for_tests
   for preset in $presets; do stages+=("build-$preset" "test-$preset"); done
   for preset in $presets; do test_preset "$preset" "${selection[@]}" "${arguments[@]}"; done
