@@ -14,9 +14,9 @@ namespace {
 
 TEST(AllocatorPage, of_zeros_means_that_the_servers_own_rule_holds) {
   const AllocatorPageMapping page;
-  EXPECT_EQ(AllocatorRuling::pollers(page->ruling.word.load()), 1U);
+  EXPECT_EQ(AllocatorRuling::pollers(page->ruling.word.load()), AllocatorRuling::kMostPollers);
   EXPECT_FALSE(AllocatorRuling::rules(page->ruling.word.load()));
-  EXPECT_EQ(AllocatorRuling::pollers(AllocatorRuling::kAsleep), 1U);
+  EXPECT_EQ(AllocatorRuling::pollers(AllocatorRuling::kAsleep), AllocatorRuling::kMostPollers);
   EXPECT_EQ(AllocatorRuling::pollers(AllocatorRuling::of(0)), 0U);
   EXPECT_EQ(AllocatorRuling::pollers(AllocatorRuling::of(3)), 3U);
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "estacks/estack_policy.h"
+#include "poller/poller_load.h"
 #include "poller/poller_policy.h"
 
 namespace lrpc::server {
@@ -218,6 +219,71 @@ TEST(CallerProcessors, callers_sit_where_they_have_called_from_of_late) {
   callers.called_from(&other, shim::kNoProcessor, 4, at(5'100));
   EXPECT_TRUE(callers.on(4, at(5'100))) << "it is another one that says that it has moved";
   EXPECT_FALSE(callers.on(shim::kNoProcessor, at(5'100)));
+}
+
+/// A poller's periods: in each so many scans, and so many calls in a hundred of them.
+class Periods {
+ public:
+  Periods() { load.begin(hits_, at(now_)); }
+  void pass(unsigned periods, std::uint64_t calls_in_a_hundred) {
+    for (unsigned i = 0; i < periods; ++i) {
+      for (int look = 0; look < 10; ++look) {
+        now_ += PollerLoad::kPeriodUs / 10;
+        hits_ += calls_in_a_hundred;
+        EXPECT_EQ(load.scanned(100, hits_, at(now_)), look == 9);
+      }
+    }
+  }
+  PollerLoad load;
+
+ private:
+  std::uint64_t now_ = 5'000;
+  std::uint64_t hits_ = 77;
+};
+
+TEST(PollerLoad, is_crowded_where_each_scan_meets_a_call_for_some_periods_in_a_row) {
+  Periods periods;
+  periods.pass(PollerLoad::kCrowdedPeriods - 1, 100);
+  periods.pass(1, 99);
+  EXPECT_FALSE(periods.load.crowded());
+  periods.pass(PollerLoad::kCrowdedPeriods - 1, 100);
+  EXPECT_FALSE(periods.load.crowded());
+  periods.pass(1, 800);
+  EXPECT_TRUE(periods.load.crowded());
+  EXPECT_FALSE(periods.load.has_room());
+  periods.pass(1, 50);
+  EXPECT_FALSE(periods.load.crowded());
+}
+
+TEST(PollerLoad, is_quiet_with_next_to_no_calls_for_many_periods_in_a_row) {
+  Periods periods;
+  periods.pass(PollerLoad::kQuietPeriods - 1, 100 / PollerLoad::kQuietScans);
+  EXPECT_FALSE(periods.load.quiet());
+  periods.pass(1, 13);
+  EXPECT_FALSE(periods.load.quiet());
+  periods.pass(PollerLoad::kQuietPeriods, 0);
+  EXPECT_TRUE(periods.load.quiet());
+  EXPECT_TRUE(periods.load.has_room());
+}
+
+TEST(PollerLoad, of_a_quiet_poller_and_of_one_with_room_is_not_crowded_together) {
+  Periods together;
+  together.pass(100, 49 + 100 / PollerLoad::kQuietScans);
+  EXPECT_FALSE(together.load.crowded());
+}
+
+TEST(EverySecondCaller, goes_with_all_that_it_has_in_flight) {
+  EverySecondCaller goes;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint16_t processor = 0; processor < 6; ++processor) EXPECT_EQ(goes(processor), processor % 2 == 1);
+  }
+}
+
+TEST(EverySecondCaller, of_one_caller_is_none_and_of_callers_that_say_nothing_each_second_word) {
+  EverySecondCaller alone;
+  for (int i = 0; i < 64; ++i) EXPECT_FALSE(alone(7));
+  EverySecondCaller silent;
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(silent(shim::kNoProcessor), i % 2 == 1);
 }
 
 }  // namespace

@@ -11,9 +11,12 @@
 #include <thread>
 
 #include "bystander.h"
+#include "conformance.server.h"
+#include "conformance_service.h"
 #include "garbage.h"
 #include "gates.h"
 #include "length.h"
+#include "lrpc/server.h"
 #include "lrpc/shim/call/gates.h"
 #include "raw_binding.h"
 #include "world.h"
@@ -185,6 +188,56 @@ TEST_P(HostileClient, that_says_something_strange_on_its_bell_loses_at_most_its_
 }
 
 INSTANTIATE_TEST_SUITE_P(gates, HostileClient, testing::ValuesIn(kEveryGate), gate_name);
+
+/// Takes long enough that calls on several A-stacks queue.
+struct SlowService : ConformanceService {
+  using ConformanceService::ConformanceService;
+  void Null(lrpc::CallContext&) {
+    const auto until = std::chrono::steady_clock::now() + 2us;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    ++executed;
+  }
+  std::atomic<std::uint64_t> executed{0};
+};
+
+// Who says of no call where it comes from passes for as many callers as it has A-stacks, and keeps no processor free of
+// pollers. So they are dealt out again and again, even on two processors.
+TEST(HostileCaller, that_is_on_no_processor_moves_between_pollers_and_loses_no_call) {
+  lrpc::Server server;
+  SlowService service;
+  auto ends = shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+  RawBinding hostile(ends->second.get(), Gate::exchange);
+  const auto stacks = hostile.region().layout().classes()[Conformance::kPdl.procedures[procedure("Null")].astack_class];
+  const auto served = [&](std::uint32_t astack) {
+    for (int look = 0; look < 2000; ++look) {
+      if (const auto status = hostile.returned(astack)) return status == 0;
+    }
+    return eventually([&] {
+             if (!hostile.returned(astack)) hostile.wake(astack);
+             return hostile.returned(astack).has_value();
+           }) &&
+           hostile.returned(astack) == 0;
+  };
+  std::uint64_t calls = 0;
+  std::uint32_t most = 0;
+  int left = rounds(4000);
+  for (int round = 0; left > 0; ++round, --left) {
+    for (std::uint32_t i = 0; i < stacks.declared.count; ++i, ++calls) {
+      const std::uint32_t astack = stacks.first_astack + i;
+      ASSERT_TRUE(round == 0 || served(astack)) << "round " << round;
+      hostile.ring_only(astack, procedure("Null"));
+    }
+    if (round % 16 != 0 || most > 1) continue;
+    most = server.statistics().polling;
+    if (most > 1) left = std::min(left, rounds(500));
+  }
+  for (std::uint32_t i = 0; i < stacks.declared.count; ++i) ASSERT_TRUE(served(stacks.first_astack + i));
+  EXPECT_EQ(service.executed, calls);
+  if (most < 2) GTEST_SKIP() << "no second poller has begun: the machine is busy, or has one processor";
+}
 
 /// Moves whoever sleeps on the word of an A-stack to a word that only this process knows.
 long steal_sleepers(const shim::AStack& astack, void* elsewhere) {

@@ -64,10 +64,24 @@ void RawBinding::bind(int socket, std::string name, shim::Gate gate) {
 void RawBinding::hang_up() noexcept { (void)shutdown(bell_.get(), SHUT_RDWR); }
 
 void RawBinding::ring(std::uint32_t astack, std::uint16_t procedure) {
-  shim::AStackHead& head = *region_.astack(astack).head;
-  (void)shim::ring_handoff(head, shim::CallWord::called(++generations_[astack], procedure, shim::kNoProcessor));
-  (void)shim::futex_wake(head.word, shim::Sleeper::estack);
+  ring_only(astack, procedure);
+  wake(astack);
+}
+
+void RawBinding::ring_only(std::uint32_t astack, std::uint16_t procedure) {
+  (void)shim::ring_handoff(*region_.astack(astack).head,
+                           shim::CallWord::called(++generations_[astack], procedure, shim::kNoProcessor));
+}
+
+void RawBinding::wake(std::uint32_t astack) {
+  (void)shim::futex_wake(region_.astack(astack).head->word, shim::Sleeper::estack);
   (void)send(bell_.get(), "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+std::optional<std::uint16_t> RawBinding::returned(std::uint32_t astack) const {
+  const shim::CallWord word = shim::load_word(*region_.astack(astack).head);
+  if (!word.is(shim::Turn::returned, generations_[astack])) return std::nullopt;
+  return word.status();
 }
 
 std::optional<std::uint16_t> RawBinding::call(std::uint32_t astack, std::uint16_t procedure,
@@ -75,8 +89,7 @@ std::optional<std::uint16_t> RawBinding::call(std::uint32_t astack, std::uint16_
   ring(astack, procedure);
   const auto until = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < until) {
-    const shim::CallWord word = shim::load_word(*region_.astack(astack).head);
-    if (word.is(shim::Turn::returned, generations_[astack])) return word.status();
+    if (const auto status = returned(astack)) return status;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return std::nullopt;

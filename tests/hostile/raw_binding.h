@@ -38,6 +38,11 @@ class RawBinding {
                                     std::chrono::milliseconds patience = std::chrono::minutes(4));
   /// The first half of call(): rings and wakes.
   void ring(std::uint32_t astack, std::uint16_t procedure);
+  /// Only rings: for a poller. Where none is, wake() has it served.
+  void ring_only(std::uint32_t astack, std::uint16_t procedure);
+  void wake(std::uint32_t astack);
+  /// The status of the last call, if it has returned.
+  [[nodiscard]] std::optional<std::uint16_t> returned(std::uint32_t astack) const;
 
  private:
   void bind(int socket, std::string name, lrpc::shim::Gate gate);

@@ -70,7 +70,7 @@ TEST(ProcessorAllocation, the_busy_server_may_poll_the_idle_one_may_not_and_gran
   auto two = world.import("second");
   ASSERT_TRUE(one && two);
   EXPECT_TRUE(shown(*one).page);
-  EXPECT_EQ(shown(*one).granted, 1U) << "the allocator sleeps: everybody's own rule";
+  EXPECT_EQ(shown(*one).granted, lrpc::ServerOptions{}.pollers) << "the allocator sleeps: everybody's own rule";
   Conformance::Client* busy = &*one;
   Conformance::Client* idle = &*two;
   for (int round = 0; round < 4; ++round) {
@@ -115,7 +115,7 @@ TEST(ProcessorAllocation,
     EXPECT_TRUE(call_until(*client, [&] { return shown(*client).page && shown(*client).granted == 0; })) << round;
     world.stop_nameserver();
     EXPECT_TRUE(call_until(*client, [&] { return !shown(*client).page; }));
-    EXPECT_EQ(shown(*client).granted, 1U);
+    EXPECT_EQ(shown(*client).granted, lrpc::ServerOptions{}.pollers);
     const std::uint64_t hits = shown(*client).hits;
     EXPECT_TRUE(call_until(*client, [&] { return shown(*client).hits > hits; })) << "it polls again";
     world.start_nameserver();
@@ -127,7 +127,7 @@ TEST(ProcessorAllocation, private_bindings_need_no_page) {
   auto client = Conformance::Client::import_over(std::move(server.socket));
   ASSERT_TRUE(client);
   EXPECT_FALSE(shown(*client).page);
-  EXPECT_EQ(shown(*client).granted, 1U);
+  EXPECT_EQ(shown(*client).granted, lrpc::ServerOptions{}.pollers);
 }
 
 TEST(ProcessorAllocation, the_allocator_ticks_while_a_server_is_active_and_never_else) {

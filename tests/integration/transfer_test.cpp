@@ -238,6 +238,50 @@ TEST(DomainCaching, leaves_procedures_that_take_long_to_the_estacks) {
   FAIL() << "in none of " << sound << " rounds";
 }
 
+TEST(DomainCaching, begins_further_pollers_where_callers_queue_and_ends_them_when_they_do_no_more) {
+  const cpu_set_t all = own_affinity();
+  if (CPU_COUNT(&all) < 8) GTEST_SKIP() << "needs eight processors: for four callers, and for pollers";
+  Pair pair;
+  std::atomic<std::uint64_t> executed{0};
+  pair.service.body = [&] { ++executed; };
+  auto client = pair.bind();
+  ASSERT_TRUE(client);
+  std::atomic<std::uint64_t> calls{0};
+  const auto call_on = [&](const std::stop_token& enough) {
+    while (!enough.stop_requested()) {
+      EXPECT_TRUE(client->Null());
+      ++calls;
+    }
+  };
+  for (int round = 0; round < 3; ++round) {
+    std::jthread last(call_on);
+    {
+      std::vector<std::jthread> others;
+      for (int i = 0; i < 3; ++i) others.emplace_back(call_on);
+      EXPECT_TRUE(eventually([&] { return pair.server.statistics().polling > 1; })) << "round " << round;
+    }
+    EXPECT_TRUE(eventually([&] { return pair.server.statistics().polling <= 1; })) << "round " << round;
+  }
+  EXPECT_EQ(executed, calls);
+}
+
+TEST(DomainCaching, has_as_many_pollers_as_the_server_says) {
+  Pair pair({.pollers = 1});
+  auto client = pair.bind(lrpc::Gate::exchange);
+  ASSERT_TRUE(client);
+  std::atomic<std::uint32_t> most{0};
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int call = 0; call < 20'000; ++call) EXPECT_TRUE(client->Null());
+    });
+  }
+  for (int i = 0; i < 100; ++i) most = std::max(most.load(), pair.server.statistics().polling);
+  callers.clear();
+  EXPECT_LE(most, 1U);
+  EXPECT_EQ(pair.server.statistics().granted_pollers, 1U);
+}
+
 TEST(DomainCaching, costs_nothing_without_calls) {
   Pair pair;
   auto client = pair.bind();

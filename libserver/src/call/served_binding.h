@@ -92,7 +92,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   void* impl = nullptr;                       ///< The binding's.
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
-  std::atomic<bool> polled{false};           ///< In the poller's hot set (the truth behind the hint in the region).
+  std::atomic<bool> polled{false};           ///< In a poller's hot set (the truth behind the hint in the region).
+  std::atomic<std::uint8_t> poller{0};       ///< The index of the one that it is or was polled by.
   ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
   shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.
   std::atomic<std::uint64_t> not_before{0};  ///< ticks() before which it is not to be polled again.

@@ -44,8 +44,8 @@ Bindings::Bindings(const ServerOptions& options, PollerGrant& grant, shim::Watch
     : options_(options),
       watcher_(watcher),
       accounts_(std::make_shared<Accounts>(options)),
-      poller_(options, processors_, grant),
-      estacks_(options, processors_, poller_,
+      pollers_(options, processors_, grant),
+      estacks_(options, processors_, pollers_,
                [this](std::uint32_t later) { (void)watcher_.post(supply_estacks_, later); }),
       traps_(options, accounts_),
       secondary_(options, watcher, estacks_, accounts_) {}
@@ -61,7 +61,7 @@ void Bindings::end_all() {
     watcher_.unwatch(binding->pidfd_watch);
     binding->revoke();
   }
-  poller_.stop();
+  pollers_.stop();
   estacks_.stop();  // waits for running procedures
   traps_.stop();    // so does this
   for (auto& [id, binding] : ending) {
@@ -253,9 +253,9 @@ void Bindings::count(ServerStatistics& counted) {
   counted.estacks_reclaimed = estacks_.reclaimed();
   counted.estacks_released = estacks_.released();
   counted.estack_moves = estacks_.moves();
-  counted.poller_hits = poller_.hits();
+  counted.poller_hits = pollers_.hits();
   counted.poller_misses = estacks_.poller_misses();
-  counted.poller_evictions = poller_.evictions();
+  counted.poller_evictions = pollers_.evictions();
 }
 
 }  // namespace lrpc::server

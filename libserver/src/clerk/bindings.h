@@ -13,8 +13,8 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/system/watcher.h"
 #include "poller/domain_processors.h"
-#include "poller/poller.h"
 #include "poller/poller_grant.h"
+#include "poller/poller_team.h"
 #include "quota/accounts.h"
 #include "secondary_regions.h"
 #include "trap/trap_server.h"
@@ -64,7 +64,7 @@ class Bindings {
   const shim::Watcher::Task supply_estacks_{[this] { estacks_.supply(); }};
   const std::shared_ptr<Accounts> accounts_;
   DomainProcessors processors_;
-  Poller poller_;
+  PollerTeam pollers_;
   EStackPool estacks_;
   TrapServer traps_;
   SecondaryRegions secondary_;

@@ -47,7 +47,8 @@ Domain::~Domain() {
 ServerStatistics Domain::statistics() {
   ServerStatistics counted;
   bindings_.count(counted);
-  counted.granted_pollers = std::min<std::uint32_t>(grant_.granted(), options_.pollers);
+  counted.granted_pollers = std::min({grant_.granted(), options_.pollers, PollerTeam::kMost});
+  counted.polling = grant_.polling();
   counted.allocator_page = grant_.has_page();
   return counted;
 }

@@ -14,7 +14,7 @@
 #include "lrpc/shim/call/step.h"
 #include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/processor.h"
-#include "poller/poller.h"
+#include "poller/poller_team.h"
 #include "poller/to_ticks.h"
 
 namespace lrpc::server {
@@ -107,7 +107,7 @@ void EStack::after_call() {
   const bool polled = astack_->polled.load(std::memory_order_relaxed);
   if (polled) {
     pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
-    poller_.grant().missed();
+    pollers_.grant().missed();
   }
   const bool hot =
       policy_.served(now.since(astack_->last_call), static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
@@ -116,9 +116,9 @@ void EStack::after_call() {
   const bool may_block = context_.procedure() >= astack_->binding->interface().stubs.size() ||
                          astack_->entries[context_.procedure()].may_block;
   if (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) {
-    if (hot) poller_.called_from(*astack_, caller, now);
-    if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && poller_.wants_offer(*astack_, now))
-      poller_.offer(binding_, *astack_);
+    if (hot) pollers_.called_from(*astack_, caller, now);
+    if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
+      pollers_.offer(binding_, *astack_);
   }
   // A call that was rung for the poller says nothing about yielding.
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
@@ -189,9 +189,13 @@ void EStack::detach() {
 
 // ---- EStackPool ----
 
-EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
+EStackPool::EStackPool(const ServerOptions& options, DomainProcessors& processors, PollerTeam& pollers,
                        std::function<void(std::uint32_t)> ask_clerk)
-    : options_(options), poller_(poller), processors_(processors), ask_clerk_(std::move(ask_clerk)), shares_(options) {}
+    : options_(options),
+      pollers_(pollers),
+      processors_(processors),
+      ask_clerk_(std::move(ask_clerk)),
+      shares_(options) {}
 
 void EStackPool::associate(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
@@ -231,7 +235,7 @@ bool EStackPool::start_locked(EStack*& estack) {
   const std::size_t before = estacks_.size();
   try {
     idle_.reserve(before + 1);
-    estacks_.push_back(std::make_unique<EStack>(*this, poller_));
+    estacks_.push_back(std::make_unique<EStack>(*this, pollers_));
     estack = estacks_.back().get();
     shim::Thread thread;
     if (thread.start(procedure_thread("lrpc-estack", options_.estack_size), &EStackPool::thread_main, estack)) {

@@ -21,14 +21,14 @@
 
 namespace lrpc::server {
 
-class Poller;
+class PollerTeam;
 class EStackPool;
 
 /// One execution stack: a thread with its guard page. Its members belong to the thread, but for the atomics and what
 /// the pool's lock guards.
 class EStack {
  public:
-  EStack(EStackPool& pool, Poller& poller) noexcept : pool_(pool), poller_(poller) {}
+  EStack(EStackPool& pool, PollerTeam& pollers) noexcept : pool_(pool), pollers_(pollers) {}
   /// The thread: serves one A-stack after another until the pool has no more use for it.
   void run();
 
@@ -45,7 +45,7 @@ class EStack {
   void detach();
 
   EStackPool& pool_;
-  Poller& poller_;
+  PollerTeam& pollers_;
   std::atomic<bool> leave_{false};           ///< Set by the pool: detach from the A-stack.
   std::atomic<bool> at_rest_{false};         ///< Executes nothing, looks whether it is wanted before it sleeps.
   std::atomic<std::uint64_t> last_used_{0};  ///< ticks() of the last call served.
@@ -66,7 +66,7 @@ class EStackPool {
  public:
   /// The references must outlive it. `ask_clerk(ms)` has supply() called so much later on the clerk's thread, whose
   /// scheduling is the domain's; it runs on any thread, under the pool's lock, and must not fail.
-  EStackPool(const ServerOptions& options, DomainProcessors& processors, Poller& poller,
+  EStackPool(const ServerOptions& options, DomainProcessors& processors, PollerTeam& pollers,
              std::function<void(std::uint32_t)> ask_clerk);
   EStackPool(const EStackPool&) = delete;
   EStackPool& operator=(const EStackPool&) = delete;
@@ -116,7 +116,7 @@ class EStackPool {
   static void* thread_main(void* estack);
 
   const ServerOptions options_;
-  Poller& poller_;
+  PollerTeam& pollers_;
   DomainProcessors& processors_;
   const std::function<void(std::uint32_t)> ask_clerk_;
   mutable std::mutex mutex_;

@@ -13,13 +13,14 @@
 #include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/processor.h"
+#include "poller_team.h"
 #include "to_ticks.h"
 
 namespace lrpc::server {
 namespace {
 
 /// Scans between two looks at the clock.
-constexpr int kScansPerLook = 64;
+constexpr unsigned kScansPerLook = 64;
 /// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
 constexpr std::uint64_t kGapUs = 50;
 /// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row,
@@ -37,14 +38,14 @@ constexpr std::uint64_t kColdWindows = 64;
 
 }  // namespace
 
-void Poller::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
-  if (!grant_.hot_call()) return;
+void Poller::take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   if (astack.polled.exchange(true)) return;  // offered or hot already
   std::lock_guard lock(mutex_);
   if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
     astack.polled.store(false);
     return;
   }
+  astack.poller.store(index_, std::memory_order_relaxed);
   // P1: the offer lies there before it is counted, and is counted before the wake-up.
   offers_.push_back({.binding = binding, .astack = &astack, .last_hit = shim::ticks()});
   offered_.fetch_add(1, std::memory_order_release);
@@ -100,16 +101,16 @@ void Poller::run() {
 }
 
 /// Off the processors that callers sit on: the E-stack that woke us sits beside one, the one place where polling makes
-/// no sense. False: there is no other. say_all_polled() tells the callers where it is.
+/// no sense. And off those of the other pollers. False: there is no other. say_all_polled() tells the callers where it is.
 bool Poller::take_seat() noexcept {
   const shim::Moment now = shim::this_moment();
   processors_.refresh(now.ticks);
-  return processors_.keep_this_thread_off([&](std::uint16_t processor) { return callers_.on(processor, now); });
+  return processors_.keep_this_thread_off([&](std::uint16_t processor) { return team_.taken(processor, this, now); });
 }
 
 /// H4, within a stint alone.
 void Poller::say_polled(ServedAStack& astack) const noexcept {
-  shim::PolledHint hint(seat_, policy_.stint(), policy_.turn());
+  shim::PolledHint hint(seat(), policy_.stint(), policy_.turn());
   if (!promised_) hint = hint.without_fence();
   astack.head->polled.store(hint.bits(), std::memory_order_release);
 }
@@ -133,14 +134,14 @@ bool Poller::can_promise() noexcept {
 }
 
 void Poller::say_all_polled() noexcept {
-  seat_ = shim::current_processor();
+  seat_.store(shim::current_processor(), std::memory_order_relaxed);
   for (std::size_t i = 0; i < hot_count_; ++i) say_polled(*hot_[i].astack);
 }
 
 /// H5: a caller says that it is where we are. False: it cannot be helped.
 bool Poller::step_aside(ServedAStack& astack) noexcept {
   const shim::Moment now = shim::this_moment();
-  called_from(astack, context_.caller_processor(), now);
+  team_.called_from(astack, context_.caller_processor(), now);
   if (!policy_.may_step_aside(now) || !take_seat()) return false;
   say_all_polled();
   mark_ = shim::ticks();  // what this took is not the next call's time
@@ -262,25 +263,51 @@ void Poller::drop(std::size_t index) {
   hot_[hot_count_] = {};
 }
 
-void Poller::drop_cold(shim::Moment now) {
-  const std::uint64_t cold = kColdWindows * static_cast<std::uint64_t>(window_.count());
-  const auto is_cold = [&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; };
+/// All for which leaves(hot) is true: out of the hot set, and offered to `heir`, if there is one.
+template <class Leaves>
+void Poller::drop_those(Leaves&& leaves, Poller* heir) {
   bool any = false;
   for (std::size_t i = 0; i < hot_count_; ++i) {
-    if (!is_cold(hot_[i])) continue;
+    if (!leaves(hot_[i])) continue;
     shim::take_hint_back(*hot_[i].astack->head);
-    hot_[i].cold = any = true;
+    hot_[i].leaves = any = true;
   }
   if (!any) return;
   fence();  // one for all of them
   for (std::size_t i = 0; i < hot_count_;) {
-    if (hot_[i].cold) {
-      drop(i);
-    } else {
+    if (!hot_[i].leaves) {
       ++i;
+      continue;
     }
+    const auto binding = hot_[i].binding;
+    ServedAStack& astack = *hot_[i].astack;
+    drop(i);
+    if (heir != nullptr) heir->take_over(binding, astack);
   }
   mark_ = shim::ticks();
+}
+
+void Poller::drop_cold(shim::Moment now) {
+  const std::uint64_t cold = kColdWindows * static_cast<std::uint64_t>(window_.count());
+  drop_those([&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; }, nullptr);
+}
+
+/// Once in a period of the load.
+void Poller::balance(shim::Moment now) {
+  has_room_.store(load_.has_room(), std::memory_order_relaxed);
+  if (load_.crowded() && shim::is_processor(seat())) {
+    EverySecondCaller goes;
+    const auto leaves = [&](const Hot& hot) { return goes(hot.astack->caller.load(std::memory_order_relaxed)); };
+    if (Poller* helper = team_.helper_for(*this, now)) {
+      drop_those(leaves, helper);
+      load_.begin(hits(), now);
+    }
+  } else if (index_ != 0 && load_.quiet()) {
+    Poller* other = team_.room_beside(*this);
+    if (other == nullptr) return;
+    not_before_.store(now.after(PollerLoad::kBetweenTriesUs), std::memory_order_relaxed);
+    drop_those([](const Hot&) { return true; }, other);
+  }
 }
 
 void Poller::stint() {
@@ -288,14 +315,28 @@ void Poller::stint() {
   polling_ = true;
   promised_ = can_promise();
   say_all_polled();
+  polls_.store(true, std::memory_order_relaxed);
   grant_.begin_polling();
   poll();
   polling_ = false;
-  if (policy_.evicted()) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (const std::uint64_t next = policy_.end(shim::this_moment()); next != 0)
+  const bool evicted = policy_.evicted();
+  if (evicted) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const shim::Moment now = shim::this_moment();
+  if (std::uint64_t next = policy_.end(now); next != 0) {
+    if (index_ != 0) next = std::max(next, now.after(PollerLoad::kBetweenTriesUs));
     not_before_.store(next, std::memory_order_relaxed);
+  }
   cool_down();
-  grant_.end_polling(hits(), evictions());
+  polls_.store(false, std::memory_order_relaxed);
+  seat_.store(shim::kNoProcessor, std::memory_order_relaxed);
+  has_room_.store(false, std::memory_order_relaxed);
+  tell_hits();
+  grant_.end_polling(evicted);
+}
+
+void Poller::tell_hits() noexcept {
+  const std::uint64_t all = hits();
+  grant_.tell_hits(all - std::exchange(told_hits_, all));
 }
 
 void Poller::poll() {
@@ -305,9 +346,11 @@ void Poller::poll() {
   std::uint64_t hits_seen = hits();
   mark_ = last_hit;
   count_anew(shim::this_moment());
+  load_.begin(hits_seen, shim::this_moment());
   for (std::uint64_t looked = last_hit;; looked = mark_) {
     // Calls take longer than looks: nobody waits for more than one of them to get our processor.
-    for (int i = 0; i < kScansPerLook && mark_ - looked < yield_ticks; ++i) {
+    unsigned scans = 0;
+    for (; scans < kScansPerLook && mark_ - looked < yield_ticks; ++scans) {
       if (!scan(last_hit)) shim::poll_delay();
     }
     const shim::Moment now = shim::this_moment();
@@ -315,7 +358,8 @@ void Poller::poll() {
     if (now.since(looked) > kGapUs) [[unlikely]]
       note_gap(now.since(looked), now);
     if (policy_.yield_due(now)) offer_processor();
-    if (policy_.evicted() || !grant_.keep_polling(hits()) || stop_.load(std::memory_order_relaxed)) return;
+    tell_hits();
+    if (policy_.evicted() || !team_.may_poll(index_) || stop_.load(std::memory_order_relaxed)) return;
     if (hot_count_ == 0 || now.since(last_hit) > window) return;
     if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
     if (const std::uint64_t all = hits(); all != hits_seen) {
@@ -323,10 +367,12 @@ void Poller::poll() {
       note_caller(last_hit, now);
     }
     processors_.refresh(now.ticks);
-    if (shim::current_processor() != seat_) [[unlikely]] {  // the scheduler has moved us, or somebody has (taskset)
+    // The scheduler has moved us, or somebody has (taskset), or another poller was as quick to sit down here.
+    if (shim::current_processor() != seat() || team_.another_sits_on(seat(), index_)) [[unlikely]] {
       if (!take_seat()) return;
       say_all_polled();
     }
+    if (load_.scanned(scans, hits(), now)) balance(now);
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now.ticks);
     drop_cold(now);
   }
@@ -351,7 +397,7 @@ void Poller::count_anew(shim::Moment now) noexcept {
 /// The last one, for all: each is the last one now and then.
 void Poller::note_caller(std::uint64_t last_hit, shim::Moment now) noexcept {
   for (std::size_t i = 0; i < hot_count_; ++i) {
-    if (hot_[i].last_hit == last_hit) called_from(*hot_[i].astack, context_.caller_processor(), now);
+    if (hot_[i].last_hit == last_hit) team_.called_from(*hot_[i].astack, context_.caller_processor(), now);
   }
 }
 

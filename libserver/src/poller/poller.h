@@ -15,21 +15,26 @@
 #include "lrpc/server/server.h"
 #include "lrpc/shim/system/thread.h"
 #include "poller_grant.h"
+#include "poller_load.h"
 #include "poller_policy.h"
 
 namespace lrpc::server {
 
+class PollerTeam;
+
 /// One poller thread with its hot set of call words. Parked it costs nothing.
 ///
-/// Thread-safe: offer(), wants_offer() and stop(). The thread starts with the first offer.
+/// Thread-safe: what is public. The thread starts with the first offer.
 class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
 
-  /// The references must outlive it. `grant`: whether it may poll just now.
-  Poller(const ServerOptions& options, DomainProcessors& processors, PollerGrant& grant) noexcept
-      : grant_(grant),
-        enabled_(options.pollers > 0),
+  /// The references must outlive it. `index`: its place in the team, 0 for the first.
+  Poller(PollerTeam& team, std::size_t index, const ServerOptions& options, DomainProcessors& processors,
+         PollerGrant& grant) noexcept
+      : team_(team),
+        index_(static_cast<std::uint8_t>(index)),
+        grant_(grant),
         window_(options.poll_window),
         stack_size_(options.estack_size),
         processors_(processors) {}
@@ -37,23 +42,20 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
   ~Poller() { stop(); }
 
-  /// Promotes an A-stack into the hot set and wakes the poller, unless there is no room. Ask wants_offer() first.
-  /// Called by the E-stack that has just served a call on it.
-  void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: the domain has a processor that no caller sits on, and neither the poller nor
-  /// this A-stack is backing off. For the call path of an E-stack: a look at each processor at most.
-  [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
-    if (now.ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
-    if (now.ticks < not_before_.load(std::memory_order_relaxed)) return false;
-    return enabled_ && processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
-  }
-  /// A call on `astack` has come from there. Any thread.
-  void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
-    callers_.called_from(&astack, processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
+  /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room.
+  void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// Whether it is not backing off.
+  [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
+    return now.ticks >= not_before_.load(std::memory_order_relaxed);
   }
   void stop();
 
-  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
+  /// The processor that its hints name while it polls, else none.
+  [[nodiscard]] std::uint16_t seat() const noexcept { return seat_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
+  /// Whether it could do with more calls, when last looked.
+  [[nodiscard]] bool has_room() const noexcept { return has_room_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
 
@@ -62,7 +64,7 @@ class Poller {
     std::shared_ptr<ServedBinding> binding;
     ServedAStack* astack = nullptr;
     std::uint64_t last_hit = 0;
-    bool cold = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
+    bool leaves = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
   };
   [[nodiscard]] bool start_locked();
   static void* thread_main(void* poller);
@@ -71,6 +73,9 @@ class Poller {
   void take_back_remembered(std::uint64_t now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
   void drop_cold(shim::Moment now);
+  template <class Leaves>
+  void drop_those(Leaves&& leaves, Poller* heir);
+  void balance(shim::Moment now);
   void last_look(const Hot& hot);
   void demote(std::size_t index);
   void drop(std::size_t index);
@@ -83,6 +88,7 @@ class Poller {
   void say_all_polled() noexcept;
   [[nodiscard]] bool step_aside(ServedAStack& astack) noexcept;
   void stint();
+  void tell_hits() noexcept;
   void poll();
   void offer_processor() noexcept;
   void note_caller(std::uint64_t last_hit, shim::Moment now) noexcept;
@@ -91,17 +97,20 @@ class Poller {
   void cool_down();
   void wait_for_offers();
 
+  PollerTeam& team_;
+  const std::uint8_t index_;
   PollerGrant& grant_;
-  const bool enabled_;
   const std::chrono::microseconds window_;
   const std::size_t stack_size_;
   DomainProcessors& processors_;
-  CallerProcessors callers_;
   std::mutex mutex_;
   std::vector<Hot> offers_;                ///< This and the other two have room for the hot set when the thread starts.
   std::atomic<std::uint32_t> offered_{0};  ///< Futex word: counts offers; also tells the polling thread to look.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks() before which no offer is taken.
+  std::atomic<std::uint16_t> seat_{shim::kNoProcessor};
+  std::atomic<bool> polls_{false};
+  std::atomic<bool> has_room_{false};
   std::atomic<std::uint64_t> hits_{0};
   std::atomic<std::uint64_t> evictions_{0};
   shim::Thread thread_;  ///< Under mutex_ until it runs.
@@ -119,14 +128,15 @@ class Poller {
   std::vector<Hot> taken_;  ///< Offers that are being looked at.
   std::uint32_t offers_seen_ = 0;
   PollerPolicy policy_;
-  bool polling_ = false;                     ///< Within a stint: hints are on.
-  bool fences_ = false;                      ///< The kernel fences for our callers, the last time that we looked.
-  std::uint64_t ask_again_ = 0;              ///< ticks() at which to look again whether it does.
-  bool promised_ = false;                    ///< The stint's hints say so.
-  std::uint16_t seat_ = shim::kNoProcessor;  ///< The processor that the hints name.
-  std::uint64_t mark_ = 0;                   ///< ticks() at the last look at the clock.
-  std::uint64_t slow_looked_ = 0;            ///< involuntary_switches() when a call last seemed slow.
-  std::uint64_t counted_ = 0;                ///< ticks() when thread_microseconds() were counted_us_.
+  PollerLoad load_;
+  std::uint64_t told_hits_ = 0;    ///< Those that the allocator has been told of.
+  bool polling_ = false;           ///< Within a stint: hints are on.
+  bool fences_ = false;            ///< The kernel fences for our callers, the last time that we looked.
+  std::uint64_t ask_again_ = 0;    ///< ticks() at which to look again whether it does.
+  bool promised_ = false;          ///< The stint's hints say so.
+  std::uint64_t mark_ = 0;         ///< ticks() at the last look at the clock.
+  std::uint64_t slow_looked_ = 0;  ///< involuntary_switches() when a call last seemed slow.
+  std::uint64_t counted_ = 0;      ///< ticks() when thread_microseconds() were counted_us_.
   std::uint64_t counted_us_ = 0;
   CallContext context_;
 };

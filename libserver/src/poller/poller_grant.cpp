@@ -3,15 +3,6 @@
 #include <utility>
 
 namespace lrpc::server {
-namespace {
-
-/// Only this thread counts there: an addition without the price of a locked one.
-void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 bool PollerGrant::hot_call() noexcept {
   // First counted, then looked: an allocator that falls asleep says so first and then looks at the counters once more.
   page_->counters.hot_calls.fetch_add(1, std::memory_order_seq_cst);
@@ -26,21 +17,23 @@ bool PollerGrant::hot_call() noexcept {
 
 void PollerGrant::begin_polling() noexcept {
   page_->counters.wants_poller.store(0, std::memory_order_relaxed);
+  polling_.fetch_add(1, std::memory_order_relaxed);
   page_->counters.polling.store(1, std::memory_order_relaxed);
 }
 
-bool PollerGrant::keep_polling(std::uint64_t hits) noexcept {
-  if (hits != told_hits_) add(page_->counters.hits, hits - std::exchange(told_hits_, hits));
-  const std::uint32_t ruling = word();
-  if ((ruling & shim::AllocatorRuling::kAsleep) != 0) [[unlikely]]
+void PollerGrant::tell_hits(std::uint64_t hits) noexcept {
+  if (hits != 0) page_->counters.hits.fetch_add(hits, std::memory_order_relaxed);
+  // One that ended beside our begin_polling() may have said "none" after it.
+  if (page_->counters.polling.load(std::memory_order_relaxed) == 0) [[unlikely]]
+    page_->counters.polling.store(1, std::memory_order_relaxed);
+  if ((word() & shim::AllocatorRuling::kAsleep) != 0) [[unlikely]]
     wake_allocator();
-  return shim::AllocatorRuling::pollers(ruling) != 0;
 }
 
-void PollerGrant::end_polling(std::uint64_t hits, std::uint64_t evictions) noexcept {
-  (void)keep_polling(hits);
-  add(page_->counters.evictions, evictions - std::exchange(told_evictions_, evictions));
-  page_->counters.polling.store(0, std::memory_order_relaxed);
+void PollerGrant::end_polling(bool evicted) noexcept {
+  if (evicted) page_->counters.evictions.fetch_add(1, std::memory_order_relaxed);
+  if (polling_.fetch_sub(1, std::memory_order_relaxed) == 1)
+    page_->counters.polling.store(0, std::memory_order_relaxed);
 }
 
 void PollerGrant::wake_allocator() noexcept {

@@ -10,7 +10,7 @@
 namespace lrpc::server {
 
 /// Owns the server's end of the page that it shares with the allocator. Without a page (no nameserver, one that
-/// allocates no processors, private bindings only) the domain's own rule holds: one poller.
+/// allocates no processors, private bindings only) the domain's own rule holds.
 ///
 /// Thread-safe as marked. Nothing here blocks but attach() and detach(), which map a page.
 class PollerGrant {
@@ -20,7 +20,7 @@ class PollerGrant {
   explicit PollerGrant(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   /// Any thread, one relaxed load.
-  [[nodiscard]] bool may_poll() const noexcept { return shim::AllocatorRuling::pollers(word()) != 0; }
+  [[nodiscard]] bool may_poll() const noexcept { return most() != 0; }
 
   /// On an E-stack that has just served a call which a poller could have had: counts it. Whether a poller may take the
   /// A-stack from now on.
@@ -28,11 +28,11 @@ class PollerGrant {
   /// On an E-stack that has just served a call on a polled A-stack.
   void missed() noexcept { page_->counters.misses.fetch_add(1, std::memory_order_relaxed); }
 
-  // On the poller's thread. `hits` and `evictions` are its counts since it began to exist.
+  // On a poller's thread.
   void begin_polling() noexcept;
-  /// Says how it goes; false: the processor is wanted elsewhere.
-  [[nodiscard]] bool keep_polling(std::uint64_t hits) noexcept;
-  void end_polling(std::uint64_t hits, std::uint64_t evictions) noexcept;
+  /// Says that there were `hits` more calls.
+  void tell_hits(std::uint64_t hits) noexcept;
+  void end_polling(bool evicted) noexcept;
 
   // On the watcher's thread, or before it runs.
   /// The page that a nameserver has sent. An error leaves the domain to its own rule.
@@ -42,9 +42,10 @@ class PollerGrant {
 
   // Any thread, also in a fork child.
   [[nodiscard]] bool has_page() const noexcept { return attached_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint32_t granted() const noexcept {
-    return page_.here() ? shim::AllocatorRuling::pollers(word()) : 0;
-  }
+  [[nodiscard]] std::uint32_t granted() const noexcept { return page_.here() ? most() : 0; }
+  [[nodiscard]] std::uint32_t polling() const noexcept { return polling_.load(std::memory_order_relaxed); }
+  /// How many pollers there may be, as far as the allocator rules.
+  [[nodiscard]] std::uint32_t most() const noexcept { return shim::AllocatorRuling::pollers(word()); }
 
  private:
   [[nodiscard]] std::uint32_t word() const noexcept { return page_->ruling.word.load(std::memory_order_relaxed); }
@@ -53,9 +54,8 @@ class PollerGrant {
   const std::function<void()> wake_;
   shim::AllocatorPageMapping page_;
   std::atomic<bool> attached_{false};
-  std::atomic<std::uint32_t> woken_{0};  ///< The page's epoch that the allocator was woken in, plus one.
-  std::uint64_t told_hits_ = 0;          ///< The poller's own.
-  std::uint64_t told_evictions_ = 0;     ///< The poller's own.
+  std::atomic<std::uint32_t> woken_{0};    ///< The page's epoch that the allocator was woken in, plus one.
+  std::atomic<std::uint32_t> polling_{0};  ///< Pollers that poll now.
 };
 
 }  // namespace lrpc::server

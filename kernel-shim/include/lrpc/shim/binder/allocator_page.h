@@ -26,7 +26,7 @@ struct alignas(128) AllocatorCounters {
 };
 
 /// What the allocator says. One word, so that one load answers every question; zero means "no ruling": the server's own
-/// rule holds, which is one poller.
+/// rule holds.
 struct alignas(128) AllocatorRuling {
   static constexpr std::uint32_t kNone = 0;
   static constexpr std::uint32_t kAsleep = 1U << 31;  ///< The allocator does not look. There is no ruling then.
@@ -35,7 +35,9 @@ struct alignas(128) AllocatorRuling {
   static constexpr std::uint32_t of(std::uint32_t pollers) noexcept { return 1 + pollers; }
   static constexpr bool rules(std::uint32_t word) noexcept { return (word & 0xffff) != 0; }
   /// How many pollers a word allows.
-  static constexpr std::uint32_t pollers(std::uint32_t word) noexcept { return rules(word) ? (word & 0xffff) - 1 : 1; }
+  static constexpr std::uint32_t pollers(std::uint32_t word) noexcept {
+    return rules(word) ? (word & 0xffff) - 1 : kMostPollers;
+  }
 
   std::atomic<std::uint32_t> word{kNone};
   std::atomic<std::uint32_t> epoch{0};  ///< Counts the times that the allocator fell asleep. Written before kAsleep is.

@@ -1,0 +1,67 @@
+#include "poller_team.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lrpc::server {
+
+PollerTeam::PollerTeam(const ServerOptions& options, DomainProcessors& processors, PollerGrant& grant)
+    : grant_(grant), processors_(processors) {
+  const std::size_t count = std::min<std::size_t>(options.pollers, kMost);
+  pollers_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    pollers_.push_back(std::make_unique<Poller>(*this, i, options, processors, grant));
+}
+
+void PollerTeam::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+  if (grant_.hot_call()) poller_of(astack, shim::this_moment()).take_over(binding, astack);
+}
+
+void PollerTeam::stop() {
+  for (const auto& poller : pollers_) poller->stop();
+}
+
+std::uint64_t PollerTeam::hits() const noexcept {
+  std::uint64_t all = 0;
+  for (const auto& poller : pollers_) all += poller->hits();
+  return all;
+}
+
+std::uint64_t PollerTeam::evictions() const noexcept {
+  std::uint64_t all = 0;
+  for (const auto& poller : pollers_) all += poller->evictions();
+  return all;
+}
+
+bool PollerTeam::taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept {
+  return callers_.on(processor, now) || std::ranges::any_of(pollers_, [&](const auto& poller) {
+           return poller.get() != asks && poller->seat() == processor;
+         });
+}
+
+bool PollerTeam::may_begin(const Poller& poller, shim::Moment now) const noexcept {
+  return may_poll(poller.index()) && poller.takes_offers(now) &&
+         processors_.any_but([&](std::uint16_t processor) { return taken(processor, nullptr, now); });
+}
+
+/// The one that it had, if that polls or may begin to; else the first, which every domain has.
+Poller& PollerTeam::poller_of(const ServedAStack& astack, shim::Moment now) const noexcept {
+  Poller& own = *pollers_[astack.poller.load(std::memory_order_relaxed)];
+  return own.index() == 0 || own.polls() || may_begin(own, now) ? own : *pollers_.front();
+}
+
+Poller* PollerTeam::helper_for(const Poller& poller, shim::Moment now) const noexcept {
+  for (const auto& other : pollers_) {
+    if (other.get() != &poller && !other->polls() && may_begin(*other, now)) return other.get();
+  }
+  return nullptr;
+}
+
+Poller* PollerTeam::room_beside(const Poller& poller) const noexcept {
+  for (const auto& other : pollers_) {
+    if (other.get() != &poller && other->polls() && other->has_room()) return other.get();
+  }
+  return nullptr;
+}
+
+}  // namespace lrpc::server

@@ -1,0 +1,82 @@
+// The pollers of a domain: one, and more while one has more calls than it can serve (LRPC §3.4).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "call/served_binding.h"
+#include "domain_processors.h"
+#include "lrpc/server/server.h"
+#include "poller.h"
+#include "poller_grant.h"
+#include "poller_policy.h"
+
+namespace lrpc::server {
+
+/// Deals the A-stacks out among the pollers. A poller whose callers queue gives half of them, by their processors, to
+/// one that does not poll, if there is a processor for it where neither a caller nor a poller sits. A further poller
+/// with next to nothing to do gives all it has to one that has room. An A-stack that comes back after a pause comes back
+/// to the poller that it had.
+///
+/// Thread-safe.
+class PollerTeam {
+ public:
+  static constexpr unsigned kMost = 8;
+
+  /// The references must outlive it.
+  PollerTeam(const ServerOptions& options, DomainProcessors& processors, PollerGrant& grant);
+  PollerTeam(const PollerTeam&) = delete;
+  PollerTeam& operator=(const PollerTeam&) = delete;
+  ~PollerTeam() { stop(); }  // all, before one is gone: they know each other
+
+  /// Promotes an A-stack into a hot set and wakes its poller, unless there is no room. Ask wants_offer() first.
+  /// Called by the E-stack that has just served a call on it.
+  void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// Whether an offer could be taken now: the domain has a processor that no caller sits on, and neither the poller nor
+  /// this A-stack is backing off. For the call path of an E-stack: a look or two at each processor at most.
+  [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
+    if (pollers_.empty() || now.ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
+    return poller_of(astack, now).takes_offers(now) &&
+           processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
+  }
+  /// A call on `astack` has come from there. Any thread.
+  void called_from(ServedAStack& astack, std::uint16_t processor, shim::Moment now) noexcept {
+    callers_.called_from(&astack, processor, astack.caller.exchange(processor, std::memory_order_relaxed), now);
+  }
+  /// No thread of a poller runs any more.
+  void stop();
+
+  [[nodiscard]] PollerGrant& grant() noexcept { return grant_; }
+  [[nodiscard]] std::uint64_t hits() const noexcept;
+  [[nodiscard]] std::uint64_t evictions() const noexcept;
+
+  // For pollers.
+  /// Whether a caller sits there, or a poller other than `asks`.
+  [[nodiscard]] bool taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept;
+  /// Whether a poller with a lesser index sits there, too: then it is not this one's.
+  [[nodiscard]] bool another_sits_on(std::uint16_t processor, std::size_t index) const noexcept {
+    for (std::size_t i = 0; i < index; ++i) {
+      if (pollers_[i]->seat() == processor) return true;
+    }
+    return false;
+  }
+  /// One that does not poll and could; null if there is none, or no processor for it.
+  [[nodiscard]] Poller* helper_for(const Poller& poller, shim::Moment now) const noexcept;
+  /// One that polls and could do so for `poller`, too; null if there is none.
+  [[nodiscard]] Poller* room_beside(const Poller& poller) const noexcept;
+  /// Whether the poller with this index may poll, as far as the allocator rules.
+  [[nodiscard]] bool may_poll(std::size_t index) const noexcept { return index < grant_.most(); }
+
+ private:
+  [[nodiscard]] Poller& poller_of(const ServedAStack& astack, shim::Moment now) const noexcept;
+  [[nodiscard]] bool may_begin(const Poller& poller, shim::Moment now) const noexcept;
+
+  PollerGrant& grant_;
+  DomainProcessors& processors_;
+  CallerProcessors callers_;
+  std::vector<std::unique_ptr<Poller>> pollers_;  ///< As many as there may be; each has its index.
+};
+
+}  // namespace lrpc::server
