@@ -38,6 +38,7 @@ constexpr ProcedureDescriptor kProcedures[] = {{.name = "F",
                                                 .simultaneous_calls = 1,
                                                 .image_size = 48,
                                                 .may_block = true,
+                                                .handles = true,
                                                 .stack_need = 0,
                                                 .call_ranges = kCall,
                                                 .return_ranges = kReturn,
@@ -206,6 +207,8 @@ TEST(ReceivedDescriptors, are_those_that_were_sent) {
   ASSERT_EQ(moved.procedures().size(), 2U);
   EXPECT_EQ(encode_descriptors(moved.procedures()), bytes);
   EXPECT_TRUE(moved.procedures()[0].may_block);
+  EXPECT_TRUE(moved.procedures()[0].handles);
+  EXPECT_FALSE(moved.procedures()[1].may_block || moved.procedures()[1].handles);
   EXPECT_EQ(PackedShape::of_call(moved.procedures()[0]).most(), 412U);
 }
 

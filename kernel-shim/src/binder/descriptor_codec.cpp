@@ -1,7 +1,7 @@
 // Descriptors as bytes. Little-endian:
 //
 //   u16 number of procedures, then for each
-//     u16 A-stack class · u8 flags (1 may_block) · u32 image size
+//     u16 A-stack class · u8 flags (1 may_block, 2 handles) · u32 image size
 //     three times, for call, return, raised:  u16 count, then offset u32 · size u32 each
 //     u16 count of variable parameters, then  u32 length offset · inline offset · inline capacity · tail offset · bound ·
 //                                             u8 directions (1 in, 2 out) each
@@ -14,6 +14,7 @@ namespace lrpc::shim {
 namespace {
 
 constexpr std::uint8_t kMayBlock = 1;
+constexpr std::uint8_t kHandles = 2;
 constexpr std::uint8_t kIn = 1;
 constexpr std::uint8_t kOut = 2;
 constexpr std::size_t kMostRows = 1024;  ///< Of one procedure's lists, each.
@@ -67,7 +68,8 @@ std::string encode_descriptors(std::span<const ProcedureDescriptor> procedures) 
   append_number(bytes, static_cast<std::uint16_t>(procedures.size()));
   for (const ProcedureDescriptor& procedure : procedures) {
     append_number(bytes, procedure.astack_class);
-    append_number(bytes, static_cast<std::uint8_t>(procedure.may_block ? kMayBlock : 0));
+    append_number(
+        bytes, static_cast<std::uint8_t>((procedure.may_block ? kMayBlock : 0) | (procedure.handles ? kHandles : 0)));
     append_number(bytes, procedure.image_size);
     put_ranges(bytes, procedure.call_ranges);
     put_ranges(bytes, procedure.return_ranges);
@@ -110,7 +112,9 @@ Result<ReceivedDescriptors> ReceivedDescriptors::decode(std::span<const std::byt
   for (std::size_t i = 0; i < count; ++i) {
     ProcedureDescriptor procedure;
     procedure.astack_class = reader.number<std::uint16_t>();
-    procedure.may_block = (reader.number<std::uint8_t>() & kMayBlock) != 0;
+    const auto flags = reader.number<std::uint8_t>();
+    procedure.may_block = (flags & kMayBlock) != 0;
+    procedure.handles = (flags & kHandles) != 0;
     procedure.image_size = reader.number<std::uint32_t>();
     Counts rows{};
     rows.call = take_ranges();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -55,17 +56,19 @@ using HangUp = std::shared_ptr<const UniqueFd>;
 
 class NetworkedPath final : public RemotePath {
  public:
-  NetworkedPath(const Pdl& pdl, wire::Client inner, wire::Path path, HangUp end, std::size_t astacks, std::size_t in,
-                std::size_t out)
+  NetworkedPath(const Pdl& pdl, wire::Client inner, const wire::BindResults& bound, HangUp end, std::size_t astacks,
+                std::size_t in, std::size_t out)
       : pdl_(pdl),
         inner_(std::move(inner)),
-        path_(path),
+        path_(bound.path),
+        to_group_(bound.to_group),
         end_(std::move(end)),
         slots_(astacks),
         most_in_(in),
         most_out_(out) {}
 
   std::uint16_t call(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    if (!carries(procedure)) return refuse(procedure, linkage);
     const auto image = packed(procedure, linkage);
     if (!image) return failed(Errc::call_failed);
     Buffer results(results_of(linkage));
@@ -73,6 +76,7 @@ class NetworkedPath final : public RemotePath {
   }
 
   std::uint16_t send(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    if (!carries(procedure)) return refuse(procedure, linkage);
     const auto image = packed(procedure, linkage);
     if (!image) return failed(Errc::call_failed);
     const auto sent = inner_.Send(path_, procedure, *image);
@@ -80,6 +84,7 @@ class NetworkedPath final : public RemotePath {
   }
 
   Result<GroupReplies> call_all(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    if (!carries(procedure)) return Errc::not_supported;
     const auto image = packed(procedure, linkage);
     std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMostReplies]);
     if (!image || memory == nullptr) return Errc::system_error;
@@ -94,6 +99,7 @@ class NetworkedPath final : public RemotePath {
   }
 
   Errc start(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
+    if (!carries(procedure)) return Errc::not_supported;
     const auto image = packed(procedure, linkage);
     if (!image) return Errc::call_failed;
     Slot& slot = slot_of(linkage);
@@ -154,6 +160,23 @@ class NetworkedPath final : public RemotePath {
     return wire_ms(std::min(timeout, rounded));
   }
 
+  /// A handle is one server's: the members of a group would each resolve it, or grant it, for themselves.
+  [[nodiscard]] bool carries(std::uint16_t procedure) const noexcept {
+    return !to_group_ || !pdl_.procedures[procedure].handles;
+  }
+  /// Of a call that carries() has refused: the call status. Its text lies on the A-stack, its name as far as it fits.
+  [[nodiscard]] std::uint16_t refuse(std::uint16_t procedure, const LinkageRecord& linkage) const noexcept {
+    std::array<char, shim::kMostTold + 1> text{};
+    const std::string_view of = pdl_.interface.name;
+    const std::string_view name = pdl_.procedures[procedure].name;
+    (void)std::snprintf(text.data(), text.size(),
+                        "handles do not go to groups, import from one host: procedure %.*s.%.*s",
+                        static_cast<int>(of.size()), of.data(), static_cast<int>(name.size()), name.data());
+    const shim::AStack& astack = linkage.astack;
+    const bool put = shim::put_told(shim::told_room(astack.image, astack.limit), text.data());
+    return static_cast<std::uint16_t>(failed(Errc::not_supported) | (put ? shim::call_status::kTold : 0));
+  }
+
   [[nodiscard]] std::optional<std::span<const std::byte>> packed(std::uint16_t procedure,
                                                                  const LinkageRecord& linkage) noexcept {
     Slot& slot = slot_of(linkage);
@@ -209,6 +232,7 @@ class NetworkedPath final : public RemotePath {
   BindingObject* owner_ = nullptr;
   wire::Client inner_;
   const wire::Path path_;
+  const bool to_group_;
   const HangUp end_;
   std::vector<Slot> slots_;
   std::array<std::unique_ptr<Slot[]>, shim::kMostSecondaryRegions> secondary_slots_;
@@ -250,7 +274,7 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
                "over UDP without)"};
 }
 
-Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd bell, const Pdl& pdl,
+Result<Binding> make(wire::Client inner, const wire::BindResults& bound, HangUp end, UniqueFd bell, const Pdl& pdl,
                      const ImportOptions& options, std::size_t most_in, std::size_t most_out) {
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
@@ -267,7 +291,7 @@ Result<Binding> make(wire::Client inner, wire::Path path, HangUp end, UniqueFd b
   parts.call_timeout = options.call_timeout;
   parts.watched = options.watcher;
   parts.on_revoked = options.on_revoked;
-  auto remote = std::make_unique<NetworkedPath>(pdl, std::move(inner), path, std::move(end),
+  auto remote = std::make_unique<NetworkedPath>(pdl, std::move(inner), bound, std::move(end),
                                                 parts.region.layout().astack_count(), most_in, most_out);
   NetworkedPath& networked = *remote;
   parts.remote = std::move(remote);
@@ -317,16 +341,16 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   auto inner = import_network(options, end);
   if (!inner) return inner.error();
   const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));
-  auto path = inner->Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash,
-                          wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
-                          static_cast<std::uint32_t>(result.size), result.procedure);
-  if (const auto* refused = path.raised<wire::Refused>()) {
+  auto bound = inner->Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash,
+                           wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
+                           static_cast<std::uint32_t>(result.size), result.procedure);
+  if (const auto* refused = bound.raised<wire::Refused>()) {
     const auto code = static_cast<Errc>(refused->code);
     return Error{describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code,
                  refused->text.str()};
   }
-  if (!path) return Error{Errc::remote_unavailable, "lrpc-netd did not bind: " + path.error().message()};
-  return make(*std::move(inner), *path, std::move(end), std::move(ends->first), pdl, options, call.size,
+  if (!bound) return Error{Errc::remote_unavailable, "lrpc-netd did not bind: " + bound.error().message()};
+  return make(*std::move(inner), *bound, std::move(end), std::move(ends->first), pdl, options, call.size,
               std::max<std::size_t>(result.size, shim::kMostTold));
 }
 

@@ -87,7 +87,7 @@ Status PathService::fits(const Needed& needed, const MessageSizes& carried, cons
   return {};
 }
 
-Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
+Result<NetworkPath::BindResults, NetworkPath::Refused> PathService::Bind(
     CallContext& context, const String<255>& name, const String<255>& host, const String<255>& interface_name,
     std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
     std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
@@ -150,7 +150,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
     auto path = make_path(group->address);
     const Status bound = bind_members(context, path, host.str(), *std::move(group), needed, std::move(message));
     if (!bound) return raise(refusal(bound.error()));
-    return context.grant<NetworkPath::Path>(std::move(path));
+    return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::move(path)), .to_group = true};
   }
   const auto address = resolve(host.str());
   if (!address) return raise(refusal(address.error()));
@@ -167,7 +167,7 @@ Result<NetworkPath::Path, NetworkPath::Refused> PathService::Bind(
   const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience);
   if (!key) return raise(refusal(key.error()));
   bound_at(path, *key);
-  return context.grant<NetworkPath::Path>(std::move(path));
+  return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::move(path)), .to_group = false};
 }
 
 PathService::Loads PathService::loads_to(HostAddress host, uid_t user, std::shared_ptr<Load> of_user) {

@@ -77,12 +77,11 @@ class PathService {
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
       : transport_(transport), options_(options), boot_(boot), silence_(options.silence) {}
 
-  Result<NetworkPath::Path, NetworkPath::Refused> Bind(CallContext& context, const String<255>& name,
-                                                       const String<255>& host, const String<255>& interface_name,
-                                                       std::uint16_t major_version, std::uint16_t minor_version,
-                                                       std::uint64_t hash, std::uint32_t wait_ms,
-                                                       std::uint32_t largest_call, const String<255>& call_name,
-                                                       std::uint32_t largest_return, const String<255>& return_name);
+  Result<NetworkPath::BindResults, NetworkPath::Refused> Bind(
+      CallContext& context, const String<255>& name, const String<255>& host, const String<255>& interface_name,
+      std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
+      std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
+      const String<255>& return_name);
   Result<NetworkPath::CallResults> Call(CallContext& context, Path& path, std::uint16_t number, std::uint32_t limit_ms,
                                         std::span<const std::byte> image, Buffer& results);
   Result<NetworkPath::CallAllResults> CallAll(CallContext& context, Path& path, std::uint16_t number,

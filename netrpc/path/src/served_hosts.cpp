@@ -22,6 +22,8 @@ constexpr milliseconds kLongestWait{10'000};
 constexpr milliseconds kAStackPatience{5'000};
 constexpr milliseconds kAStackPause{1};
 
+constexpr std::string_view kNoHandles = "handles do not go to groups, import from one host";
+
 using server::failed;
 
 std::size_t put(std::string_view message, std::span<std::byte> reply) noexcept {
@@ -109,11 +111,12 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
         return size = bind(from, turn.host(), arrived, *message, reply), std::uint16_t{0};
       break;
     case Command::call:
-      if (const auto message = decode_call(request)) return size = call(turn.host(), *message, reply), std::uint16_t{0};
+      if (const auto message = decode_call(request))
+        return size = call(turn.host(), *message, false, reply), std::uint16_t{0};
       break;
     case Command::group_call:
       if (const auto message = decode_group_call(request, boot_))
-        return size = call(turn.host(), *message, reply), std::uint16_t{0};
+        return size = call(turn.host(), *message, true, reply), std::uint16_t{0};
       break;
     case Command::unbind:
       if (const auto key = decode_unbind(request)) return unbind(turn.host(), *key), std::uint16_t{0};
@@ -185,7 +188,7 @@ std::shared_ptr<ServedHosts::Remote> ServedHosts::find(Host& host, const CallPro
   return found->second;
 }
 
-std::size_t ServedHosts::call(Host& host, const CallMessage& message, std::span<std::byte> reply) {
+std::size_t ServedHosts::call(Host& host, const CallMessage& message, bool to_group, std::span<std::byte> reply) {
   if (reply.size() < kReplyPrologue) return 0;
   const auto answer = [&](std::uint16_t status, bool ended, std::size_t size) {
     encode_reply_prologue(status, ended, size, reply.first<kReplyPrologue>());
@@ -196,6 +199,13 @@ std::size_t ServedHosts::call(Host& host, const CallMessage& message, std::span<
   if (prologue.key.boot != boot_) return answer(failed(Errc::call_failed), true, 0);
   const auto remote = find(host, prologue);
   if (remote == nullptr) return answer(failed(Errc::call_failed), true, 0);
+  const auto procedures = remote->binding.procedures();
+  const bool handles = prologue.procedure < procedures.size() && procedures[prologue.procedure].handles;
+  if (to_group && handles) {  // the caller's library refuses such calls, and need not be ours
+    const std::size_t size = put(kNoHandles, reply.subspan(kReplyPrologue));
+    const std::uint16_t status = failed(Errc::not_supported);
+    return answer(size == 0 ? status : static_cast<std::uint16_t>(status | shim::call_status::kTold), false, size);
+  }
 
   const bool limited = prologue.remaining_ms != 0;
   milliseconds limit = limited ? milliseconds(prologue.remaining_ms) : kNoLimit;

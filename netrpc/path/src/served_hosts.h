@@ -62,7 +62,8 @@ class ServedHosts {
 
   std::size_t bind(const Principal& from, Host& host, Arrival arrived, const BindMessage& message,
                    std::span<std::byte> reply);
-  std::size_t call(Host& host, const CallMessage& message, std::span<std::byte> reply);
+  /// `to_group`: it came as a GROUP_CALL.
+  std::size_t call(Host& host, const CallMessage& message, bool to_group, std::span<std::byte> reply);
   void unbind(Host& host, const BindingKey& key);
   std::size_t ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply);
   [[nodiscard]] std::shared_ptr<Remote> find(Host& host, const CallPrologue& prologue);

@@ -2,110 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <future>
-#include <map>
 
-#include "remote_fixture.h"
-#include "replica.client.h"
-#include "replica.server.h"
+#include "group_fixture.h"
 #include "wide.client.h"
 
 namespace testing_netpath {
 namespace {
-
-class ReplicaService {
- public:
-  std::int32_t Add(lrpc::CallContext&, std::int32_t a, std::int32_t b) {
-    ++calls;
-    return a + b;
-  }
-  lrpc::Result<std::uint32_t, Replica::TooBig> Double(lrpc::CallContext&, std::uint32_t value) {
-    if (value > 100) return lrpc::raise(Replica::TooBig{.limit = 100, .what = {"values"}});
-    return 2 * value;
-  }
-  Replica::GreetResults Greet(lrpc::CallContext&, const lrpc::String<100>& name) {
-    return {.greeting = lrpc::String<200>::cut("hello " + name.str()), .calls = ++calls};
-  }
-  lrpc::Status Refuse(lrpc::CallContext&) {
-    if (willing) return {};
-    return lrpc::Error{Errc::not_permitted, "not today"};
-  }
-  lrpc::String<16000> Large(lrpc::CallContext&, std::uint32_t size) {
-    return lrpc::String<16000>::cut(std::string(size, 'x'));
-  }
-  void Fill(lrpc::CallContext&, std::uint32_t size, lrpc::Buffer& data) { (void)data.resize(size); }
-  void Note(lrpc::CallContext&, std::uint32_t value) { noted = value; }
-
-  std::atomic<std::uint64_t> calls{0};
-  std::atomic<std::uint32_t> noted{0};
-  std::atomic<bool> willing{false};
-};
-
-/// A client's host, 10.0.0.1, and three members, each with a nameserver, a broker and a server.
-class Groups : public testing::Test {
- protected:
-  static constexpr std::size_t kMembers = 3;
-  struct Member {
-    std::unique_ptr<Host> host;
-    ReplicaService service;
-    std::unique_ptr<lrpc::Server> server;
-  };
-
-  Groups() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-netpath-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    directory_ = pattern;
-    here_ = std::make_unique<Host>(network_, kHere, directory_ + "/here.sock");
-    std::vector<HostAddress> all;
-    for (std::size_t i = 0; i < kMembers; ++i) {
-      members_[i].host = std::make_unique<Host>(network_, address(i), directory_ + "/" + std::to_string(i) + ".sock");
-      members_[i].host->start_broker(there_options());
-      serve(i);
-      all.push_back(address(i));
-    }
-    here_->wire().set_members(all);
-    here_->start_broker({.own_address = kHere, .keepalive = kKeepalive});
-  }
-  ~Groups() override {
-    for (Member& member : members_) member.server.reset();
-    here_.reset();
-    for (Member& member : members_) member.host.reset();
-    std::filesystem::remove_all(directory_);
-  }
-
-  static HostAddress address(std::size_t member) { return kThere + static_cast<HostAddress>(member); }
-  static std::string name(std::size_t member) { return lrpc::GroupMember{address(member)}.str(); }
-  static BrokerOptions there_options() {
-    BrokerOptions options;
-    options.exported = [](std::string_view) { return true; };
-    options.keepalive = kKeepalive;
-    return options;
-  }
-  void serve(std::size_t member) {
-    members_[member].server =
-        std::make_unique<lrpc::Server>(lrpc::ServerOptions{.nameserver = members_[member].host->socket()});
-    EXPECT_TRUE(Replica::export_to(*members_[member].server, "files", members_[member].service));
-  }
-  [[nodiscard]] lrpc::Result<Replica::Client> import(const std::string& what = "files@replicas") const {
-    return Replica::Client::import(what, {.nameserver = here_->socket()});
-  }
-  /// Who has answered what to Add(20, 22).
-  static std::map<std::string, std::string> added(Replica::Client& client) {
-    std::map<std::string, std::string> said;
-    const auto replies = client.all().Add(20, 22);
-    if (!replies) return {{"", std::string(describe(replies.code()))}};
-    for (const auto& [who, sum] : *replies)
-      EXPECT_TRUE(said.emplace(who.str(), sum ? std::to_string(*sum) : std::string(describe(sum.code()))).second);
-    return said;
-  }
-  static std::string failure(Errc code) { return std::string(describe(code)); }
-
-  Network network_;
-  std::string directory_;
-  std::unique_ptr<Host> here_;
-  std::array<Member, kMembers> members_;
-};
 
 TEST_F(Groups, are_bound_and_called_as_one) {
   auto client = import();
@@ -301,17 +204,6 @@ TEST_F(Groups, other_hosts_are_told_when_the_client_goes) {
   for (Member& member : members_)
     EXPECT_TRUE(eventually([&] { return member.host->broker().statistics().bindings == 0; }));
   EXPECT_EQ(here_->broker().statistics().paths, 0U);
-}
-
-TEST_F(Groups, count_as_many_bindings_as_they_have_members) {
-  here_->stop_broker();
-  here_->start_broker({.max_paths = 5, .keepalive = kKeepalive});  // half of them for one user
-  auto first = import();
-  ASSERT_TRUE(first) << first.error().message();
-  const auto second = import("files@" + name(0));
-  EXPECT_EQ(second.code(), Errc::limit_reached) << second.error().message();
-  first = Errc::name_unknown;
-  EXPECT_TRUE(eventually([&] { return import("files@" + name(0)).has_value(); }));
 }
 
 /// Clients come and go while members are lost and found by the broker's own thread.

@@ -267,15 +267,17 @@ TEST_F(TwoHosts, take_no_liberties_from_a_client_that_speaks_to_the_network_doma
   const auto bind = [&](Client& client) {
     return client.Bind("files", "10.0.0.2", id.name, id.major, id.minor, id.hash, 0, 1, "small", 1, "small");
   };
-  const auto path = bind(*network);
-  ASSERT_TRUE(path);
+  const auto bound = bind(*network);
+  ASSERT_TRUE(bound);
+  EXPECT_FALSE(bound->to_group);
+  const Path path = bound->path;
   EXPECT_NE(bind(*network).raised<lrpc::netpath::NetworkPath::Refused>(), nullptr) << "one path for one binding";
   std::vector<std::byte> room(16'384);
   lrpc::Buffer results(room);
-  EXPECT_EQ(other->Call(*path, 0, 0, {}, results).code(), Errc::bad_handle);
+  EXPECT_EQ(other->Call(path, 0, 0, {}, results).code(), Errc::bad_handle);
   EXPECT_EQ(network->Call(Path{77}, 0, 0, {}, results).code(), Errc::bad_handle);
   const auto failure = [&](std::uint16_t procedure, std::size_t size) {
-    const auto called = network->Call(*path, procedure, 0, some_bytes(size), results);
+    const auto called = network->Call(path, procedure, 0, some_bytes(size), results);
     return called ? lrpc::client::Call::failure(called->status) : called.code();
   };
   EXPECT_EQ(failure(0, 1), Errc::argument_out_of_range) << "Null takes nothing";
@@ -283,7 +285,7 @@ TEST_F(TwoHosts, take_no_liberties_from_a_client_that_speaks_to_the_network_doma
   EXPECT_EQ(failure(999, 0), Errc::bad_procedure);
   EXPECT_EQ(failure(12, 16'384), Errc::limit_reached) << "longer than a message";
   const auto sum =
-      network->Call(*path, 1, 0, std::array<std::byte, 8>{std::byte{40}, {}, {}, {}, std::byte{2}}, results);
+      network->Call(path, 1, 0, std::array<std::byte, 8>{std::byte{40}, {}, {}, {}, std::byte{2}}, results);
   ASSERT_TRUE(sum);
   EXPECT_EQ(sum->status, 0);
   ASSERT_EQ(results.size(), 4U);

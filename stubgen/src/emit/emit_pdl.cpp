@@ -1,6 +1,8 @@
 // The procedure descriptor list: where each value lies, which A-stacks procedures share, and the declaration itself.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emit.h"
 
 namespace lrpc::stubgen {
@@ -48,7 +50,8 @@ void emit_descriptor(Code& code, const Procedure& procedure) {
   code.line("{{.name = \"{}\", .astack_class = {}, .simultaneous_calls = {}, .image_size = {}, .may_block = {},",
             procedure.name, procedure.astack_class, procedure.astacks, procedure.image_size,
             truth(procedure.may_block));
-  code.line(" .stack_need = {},", procedure.stack_need);
+  const bool handles = std::ranges::any_of(procedure.parameters, &Parameter::is_handle);
+  code.line("{} .stack_need = {},", handles ? " .handles = true," : "", procedure.stack_need);
   code.line(" .call_ranges = {}, .return_ranges = {},", reference(!procedure.call_ranges.empty(), "call_ranges"),
             reference(!procedure.return_ranges.empty(), "return_ranges"));
   code.line(" .variable_parameters = {}, .raised_ranges = {}}},", reference(procedure.any_variable(), "variables"),

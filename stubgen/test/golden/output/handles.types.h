@@ -95,15 +95,15 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Start", .astack_class = 1, .simultaneous_calls = 5, .image_size = 52, .may_block = false,
-   .stack_need = 1024,
+   .handles = true, .stack_need = 1024,
    .call_ranges = kStart_call_ranges, .return_ranges = kStart_return_ranges,
    .variable_parameters = {}, .raised_ranges = kStart_raised_ranges},
   {.name = "MakeCursor", .astack_class = 0, .simultaneous_calls = 5, .image_size = 16, .may_block = false,
-   .stack_need = 896,
+   .handles = true, .stack_need = 896,
    .call_ranges = kMakeCursor_call_ranges, .return_ranges = kMakeCursor_return_ranges,
    .variable_parameters = {}, .raised_ranges = {}},
   {.name = "Swap", .astack_class = 0, .simultaneous_calls = 5, .image_size = 24, .may_block = false,
-   .stack_need = 960,
+   .handles = true, .stack_need = 960,
    .call_ranges = kSwap_call_ranges, .return_ranges = kSwap_return_ranges,
    .variable_parameters = {}, .raised_ranges = {}},
 };

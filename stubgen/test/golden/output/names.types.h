@@ -219,11 +219,11 @@ inline constexpr lrpc::AStackClass kClasses[] = {
 /// One descriptor a procedure, indexed by procedure identifier.
 inline constexpr lrpc::ProcedureDescriptor kProcedures[] = {
   {.name = "Locals", .astack_class = 2, .simultaneous_calls = 5, .image_size = 1484, .may_block = false,
-   .stack_need = 1856,
+   .handles = true, .stack_need = 1856,
    .call_ranges = kLocals_call_ranges, .return_ranges = kLocals_return_ranges,
    .variable_parameters = kLocals_variables, .raised_ranges = kLocals_raised_ranges},
   {.name = "Derived", .astack_class = 1, .simultaneous_calls = 5, .image_size = 176, .may_block = false,
-   .stack_need = 2240,
+   .handles = true, .stack_need = 2240,
    .call_ranges = kDerived_call_ranges, .return_ranges = kDerived_return_ranges,
    .variable_parameters = kDerived_variables, .raised_ranges = {}},
   {.name = "export_name", .astack_class = 0, .simultaneous_calls = 5, .image_size = 32, .may_block = false,

@@ -46,6 +46,7 @@ struct ProcedureDescriptor {
   std::uint16_t simultaneous_calls = 5;
   std::uint32_t image_size = 0;  ///< Bytes of the image this procedure uses (≤ its class's).
   bool may_block = false;        ///< Never executed by a poller.
+  bool handles = false;          ///< Takes or returns a handle, which is one server's: no group of hosts is called.
   std::uint32_t stack_need = 0;  ///< Bytes of stack that the server's entry stub may take for its copies.
   std::span<const ImageRange> call_ranges;
   std::span<const ImageRange> return_ranges;

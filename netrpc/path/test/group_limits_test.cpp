@@ -1,0 +1,96 @@
+// What groups do not carry, and how much of it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "group_fixture.h"
+#include "network_path.client.h"
+
+namespace testing_netpath {
+namespace {
+
+TEST_F(Groups, refuse_calls_with_handles_and_send_nothing) {
+  auto client = import();
+  ASSERT_TRUE(client);
+  std::atomic<int> sent{0};
+  network_.tamper([&](std::uint16_t command, std::vector<std::byte>&) { sent += command == Network::kGroupCall; });
+  const auto begun = client->Begin(1);
+  EXPECT_EQ(begun.code(), Errc::not_supported);
+  EXPECT_EQ(begun.error().text, "handles do not go to groups, import from one host: procedure Replica.Begin");
+  EXPECT_EQ(client->Count(Replica::Tally{1}).code(), Errc::not_supported);
+  EXPECT_EQ(client->Forget(Replica::Tally{1}).code(), Errc::not_supported);
+  EXPECT_EQ(client->start().Begin(1).finish().code(), Errc::not_supported);
+  EXPECT_EQ(client->start().Count(Replica::Tally{1}).finish().code(), Errc::not_supported);
+  EXPECT_EQ(sent, 0);
+  EXPECT_EQ(*client->Add(40, 2), 42) << "the others go on";
+  network_.tamper(nullptr);
+  auto one = import("files@" + name(0));
+  ASSERT_TRUE(one);
+  const auto tally = one->Begin(6);
+  ASSERT_TRUE(tally) << tally.error().message();
+  EXPECT_EQ(*one->Count(*tally), 7U);
+}
+
+/// Who speaks to the network domain itself need not know what its library refuses.
+TEST_F(Groups, members_execute_no_call_with_handles_whoever_sends_it) {
+  namespace wire = lrpc::netpath::NetworkPath;
+  auto network = wire::Client::import("lrpc.network", {.nameserver = here_->socket()});
+  ASSERT_TRUE(network);
+  const auto& id = Replica::kPdl.interface;
+  const auto bound =
+      network->Bind("files", "replicas", id.name, id.major, id.minor, id.hash, 0, 1, "small", 1, "small");
+  ASSERT_TRUE(bound);
+  EXPECT_TRUE(bound->to_group);
+  std::atomic<std::size_t> arrived{0};
+  network_.tamper([&](std::uint16_t command, std::vector<std::byte>&) { arrived += command == Network::kGroupCall; });
+  std::vector<std::byte> room(wire::layout::kCallAll_replies.bound);
+  const std::span<std::byte> small = std::span<std::byte>(room).first(16'384);
+  const std::array<std::byte, 8> image{std::byte{1}};
+  const auto& procedures = Replica::kPdl.procedures;
+  std::size_t with_handles = 0;
+  for (std::size_t i = 0; i < procedures.size(); ++i) {
+    if (!procedures[i].handles) continue;
+    ++with_handles;
+    const auto number = static_cast<std::uint16_t>(i);
+    lrpc::Buffer results(small);
+    const std::size_t size = procedures[i].name == "Begin" ? 4 : 8;
+    const auto called = network->Call(bound->path, number, 0, std::span(image).first(size), results);
+    ASSERT_TRUE(called) << called.error().message();
+    EXPECT_EQ(lrpc::client::Call::failure(called->status), Errc::not_supported) << procedures[i].name;
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(room.data()), results.size()),
+              "handles do not go to groups, import from one host");
+    lrpc::Buffer replies(room);
+    const auto all = network->CallAll(bound->path, number, 0, std::span(image).first(size), replies);
+    ASSERT_TRUE(all) << all.error().message();
+    EXPECT_EQ(lrpc::client::Call::failure(all->status), Errc::call_failed);
+    EXPECT_TRUE(network->Send(bound->path, number, std::span(image).first(size)));
+  }
+  EXPECT_EQ(with_handles, 3U);
+  lrpc::Buffer results(small);
+  EXPECT_TRUE(network->Call(bound->path, 0, 0, image, results));
+  EXPECT_TRUE(eventually([&] { return arrived == (3 * with_handles + 1) * kMembers; }));
+  for (std::size_t i = 0; i < kMembers; ++i) {
+    network_.cut(address(i));  // once all that has arrived is answered
+    EXPECT_EQ(members_[i].service.calls, 1U) << "Add alone";
+  }
+  network_.tamper(nullptr);
+}
+
+TEST_F(Groups, count_as_many_bindings_as_they_have_members) {
+  here_->stop_broker();
+  here_->start_broker({.max_paths = 5, .keepalive = kKeepalive});  // half of them for one user
+  auto first = import();
+  ASSERT_TRUE(first) << first.error().message();
+  const auto second = import("files@" + name(0));
+  EXPECT_EQ(second.code(), Errc::limit_reached) << second.error().message();
+  first = Errc::name_unknown;
+  EXPECT_TRUE(eventually([&] { return import("files@" + name(0)).has_value(); }));
+}
+
+}  // namespace
+}  // namespace testing_netpath
