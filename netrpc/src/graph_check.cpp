@@ -40,7 +40,8 @@ std::string with_path(std::string_view path, std::string_view errors) {
   return text;
 }
 
-int check_graph_file(const std::string& path, const ProtocolKinds& kinds, std::ostream& out, GraphPicture picture) {
+int check_graph_file(const std::string& path, const ProtocolKinds& kinds, std::ostream& out, GraphPicture picture,
+                     const GraphRules& rules) {
   const Result<std::string> text = read_graph_file(path);
   if (!text) {
     out << text.error().message() << '\n';
@@ -49,6 +50,10 @@ int check_graph_file(const std::string& path, const ProtocolKinds& kinds, std::o
   const Result<GraphDescription> description = GraphDescription::parse(text.value(), kinds);
   if (!description) {
     out << with_path(path, description.error().text);
+    return 1;
+  }
+  if (const Status fits = rules ? rules(description.value()) : Status(); !fits) {
+    out << with_path(path, fits.error().message());
     return 1;
   }
   const std::size_t count = description.value().instances().size();

@@ -112,6 +112,21 @@ TEST_F(GraphCheck, errors_name_file_and_line) {
                       ":3: IP has no option 'x', it has none at all\n");
 }
 
+TEST_F(GraphCheck, rules_of_a_program_are_checked_after_those_of_the_language) {
+  const std::string path = file(test::kFigure3b);
+  const GraphRules rules = [](const GraphDescription& graph) -> Status {
+    return Error{Errc::invalid_argument, std::to_string(graph.instances().front().line) + ": is not wanted"};
+  };
+  std::ostringstream out;
+  EXPECT_EQ(check_graph_file(path, test::unlogged_kinds(), out, GraphPicture::text, rules), 1);
+  EXPECT_EQ(out.str(), path + ":" + std::to_string(description_of(test::kFigure3b).instances().front().line) +
+                           ": is not wanted\n");
+  const std::string wrong = file("ip = IPP;\n");
+  out.str({});
+  EXPECT_EQ(check_graph_file(wrong, test::unlogged_kinds(), out, GraphPicture::none, rules), 1);
+  EXPECT_EQ(out.str().find("is not wanted"), std::string::npos) << out.str();
+}
+
 TEST_F(GraphCheck, files_that_are_none_or_too_large_are_errors) {
   EXPECT_EQ(check((directory_ / "missing").string()), 1);
   EXPECT_NE(out_.find("No such file"), std::string::npos) << out_;

@@ -92,7 +92,7 @@ Status Daemon::compose() {
   if (!description)
     return Error{description.code(), netrpc::with_path(options_.graph_name, description.error().message())};
   const auto tops = choose_tops(*description, options_.service, !options_.sun.empty());
-  if (!tops) return Error{tops.code(), options_.graph_name + ": " + tops.error().message()};
+  if (!tops) return Error{tops.code(), netrpc::with_path(options_.graph_name, tops.error().message())};
   decompose();
   const Shepherd inside(host_->monitor());
   auto graph = netrpc::Graph::compose(*host_, *description, kinds);

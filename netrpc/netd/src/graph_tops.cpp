@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 
+#include "netrpc/protocols/group/group.h"
+
 namespace lrpc::netd {
 namespace {
 
@@ -41,8 +43,10 @@ const InstanceDescription& find(const std::vector<InstanceDescription>& instance
   return *std::ranges::find(instances, name, &InstanceDescription::name);
 }
 
-/// SELECT over a composition, each of whose calls ends.
+/// Members that can be one group's, and SELECT over a composition, each of whose calls ends.
 Status fit_for_groups(const std::vector<InstanceDescription>& instances, const InstanceDescription& group) {
+  if (const auto members = netrpc::group_members(group.options); !members)
+    return wrong(fmt::format("{}: {}: {}", group.line, group.name, members.error().message()));  // as compose() has it
   const InstanceDescription& select = find(instances, group.below.front());
   const InstanceDescription& calls = select.kind == "SELECT" ? find(instances, select.below.front()) : select;
   if (calls.inside.empty())

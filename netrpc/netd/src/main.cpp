@@ -21,6 +21,7 @@
 
 #include "daemon.h"
 #include "default_graph.h"
+#include "graph_tops.h"
 #include "local_users.h"
 #include "lrpc/command_line.h"
 #include "lrpc/netrpc/all_kinds.h"
@@ -185,19 +186,25 @@ lrpc::Status choose_graph(CommandLine& line) {
   return {};
 }
 
-/// --check and --picture: a file's graph, or the built-in one.
+/// --check and --picture: a file's graph, or the built-in one. A picture can be had of graphs for other programs, too.
 int check(CommandLine& line) {
+  const netrpc::GraphRules rules = [&line](const netrpc::GraphDescription& graph) -> lrpc::Status {
+    if (!line.check) return {};
+    const auto tops = lrpc::netd::choose_tops(graph, line.daemon.service, !line.daemon.sun.empty());
+    return tops ? lrpc::Status() : tops.error();
+  };
   if (!line.graph_file.empty()) {
     if (auto read = read_exports_to_sun(line); !read) return complain(read.error().message());
     const auto picture = line.picture.empty()    ? netrpc::GraphPicture::none
                          : line.picture == "svg" ? netrpc::GraphPicture::svg
                                                  : netrpc::GraphPicture::text;
-    return netrpc::check_graph_file(line.graph_file, netrpc::all_kinds(), std::cout, picture);
+    return netrpc::check_graph_file(line.graph_file, netrpc::all_kinds(), std::cout, picture, rules);
   }
   if (auto chosen = choose_graph(line); !chosen) return complain(chosen.error().message());
   const auto parsed = netrpc::GraphDescription::parse(line.daemon.graph, netrpc::all_kinds());
   if (!parsed) return complain(parsed.error().message());
   const netrpc::GraphDescription& graph = *parsed;
+  if (const lrpc::Status fits = rules(graph); !fits) return complain(fits.error().message());
   std::cout << (line.picture == "svg"    ? graph.draw_svg()
                 : line.picture == "text" ? graph.draw_text()
                                          : line.daemon.graph);

@@ -57,9 +57,9 @@ TEST(NetdCommandLine, refuses_a_graph_whose_peers_may_have_any_port) {
   const testing_lrpc::TemporaryDirectory directory;
   const std::string file = (directory.path() / "graph").string();
   std::ofstream(file) << "udp = UDP(peer_ports = any);\npaired = PAIRED over udp;\nselect = SELECT over paired;\n";
-  EXPECT_EQ(run(kNetd + " --check --graph " + file).status, 0);  // others may use it
   const Ran ran = run(kNetd + " --graph " + file);
   EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(run(kNetd + " --picture text --graph " + file).status, 0) << "others may use it";
   EXPECT_NE(ran.output.find("'select' has peers at any port"), std::string::npos) << ran.output;
 }
 
@@ -68,10 +68,58 @@ TEST(NetdCommandLine, refuses_a_graph_that_may_execute_a_call_twice) {
   const std::string file = (directory.path() / "graph").string();
   std::ofstream(file) << "udp = UDP;\npairs = REQUEST_REPLY over udp;\ncall = SUN_CALL over pairs;\n"
                       << "sun = SUN_SELECT(program = 9) over call;\n";
-  EXPECT_EQ(run(kNetd + " --check --graph " + file).status, 0);  // others may use it
   const Ran ran = run(kNetd + " --graph " + file);
   EXPECT_EQ(ran.status, 1);
   EXPECT_NE(ran.output.find("'sun' may execute a call several times"), std::string::npos) << ran.output;
+}
+
+/// What lrpc-netd refuses to start with, and not only the language's errors.
+TEST(NetdCommandLine, checks_a_graph_by_the_rules_by_which_it_starts) {
+  const testing_lrpc::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "graph").string();
+  const std::string calls =
+      "udp = UDP(address = \"127.0.0.1\"); channel = CHANNEL over udp; select = SELECT over channel;\n";
+  const auto group_over = [&](const std::string& inside, const std::string& members, const std::string& below = "udp") {
+    return calls + "auth = AUTH(keys = \"/nonexistent\") over udp; c = COMPOSITE { GRPC; SYNC; " + inside + " } over " +
+           below + ";\ns = SELECT(number = 240) over c; g = GROUP(members = [" + members + "]) over s;\n";
+  };
+  const std::string good = "ONE_ACCEPT; NUMBER; UNIQUE; BOUNDED;";
+  struct Case {
+    std::string graph;
+    std::string options;
+    std::string said;  ///< Behind the file's name.
+  };
+  const Case cases[] = {
+      {"udp = UDP(peer_ports = any);\npaired = PAIRED over udp;\nselect = SELECT over paired;\n", "",
+       ": 'select' has peers at any port"},
+      {"udp = UDP;\npairs = REQUEST_REPLY over udp;\ncall = SUN_CALL over pairs;\nsun = SUN_SELECT(program = 9) over "
+       "call;\n",
+       "", ": 'sun' may execute a call several times"},
+      {"udp = UDP;\n", "", ": no instance gives a transaction service"},
+      {calls, "--service udp", ": no instance 'udp' gives a transaction service"},
+      {calls, "--sun files=5", ": no instance is a SUN_SELECT"},
+      {calls + "g = GROUP(members = [127.0.0.2]) over select;", "",
+       ": 'g' stands on 'select', which calls one host at"},
+      {group_over("ONE_ACCEPT; BOUNDED;", "127.0.0.2"), "", ": 'g' may execute a call several times"},
+      {group_over("ONE_ACCEPT; NUMBER; UNIQUE; ACK;", "127.0.0.2"), "",
+       ": calls through 'c' may wait for a dead member"},
+      {group_over(good, "127.0.0.2", "auth"), "", ": 'g' and 'select' do not stand on the same AUTH"},
+      {group_over(good, ""), "", ":3: g: a group needs members"},
+      {group_over(good, "127.0.0.2, 127.0.0.2"), "", ":3: g: the member 127.0.0.2 is there twice"},
+      {group_over(good, "127.0.0.2, here"), "", ":3: g: 'here' is no IPv4 address of a member"},
+  };
+  for (const Case& one : cases) {
+    std::ofstream(file) << one.graph;
+    const Ran checked = run(kNetd + " --check --graph " + file + " " + one.options);
+    EXPECT_EQ(checked.status, 1) << one.said;
+    ASSERT_TRUE(checked.output.starts_with(file + one.said)) << checked.output;
+    const Ran started = run(kNetd + " --sandbox off --graph " + file + " " + one.options);
+    EXPECT_EQ(started.status, 1) << one.said;
+    EXPECT_NE(started.output.find("lrpc-netd: " + checked.output), std::string::npos) << started.output;
+  }
+  std::ofstream(file) << group_over(good, "127.0.0.2, 127.0.0.3");
+  const Ran right = run(kNetd + " --check --graph " + file);
+  EXPECT_EQ(right.status, 0) << right.output;
 }
 
 TEST(NetdCommandLine, serves_sun_rpc_only_where_the_graph_can) {

@@ -45,20 +45,27 @@ HostAddress free_address(const Groups& groups) {
 }
 
 Result<std::unique_ptr<Protocol>> make(const InstanceParts& parts) {
-  std::vector<HostAddress> members;
-  for (const std::string& text : parts.options.list("members")) {
-    const auto member = parse_host(text);
-    if (!member) return Error{Errc::invalid_argument, "'" + text + "' is no IPv4 address of a member"};
-    members.push_back(*member);
-  }
-  if (members.empty()) return Error{Errc::invalid_argument, "a group needs members, write members = [10.0.0.1, ...]"};
+  auto members = group_members(parts.options);
+  if (!members) return members.error();
   const HostAddress address = free_address(parts.host.groups());
-  if (Status set = parts.host.groups().set(address, std::move(members)); !set) return set.error();
+  if (Status set = parts.host.groups().set(address, *std::move(members)); !set) return set.error();
   return std::unique_ptr<Protocol>(
       std::make_unique<GroupProtocol>(parts.host, parts.name, *parts.below.front(), address));
 }
 
 }  // namespace
+
+Result<std::vector<HostAddress>> group_members(const Options& options) {
+  std::vector<HostAddress> members;
+  for (const std::string& text : options.list("members")) {
+    const auto member = parse_host(text);
+    if (!member) return Error{Errc::invalid_argument, "'" + text + "' is no IPv4 address of a member"};
+    members.push_back(*member);
+  }
+  if (members.empty()) return Error{Errc::invalid_argument, "a group needs members, write members = [10.0.0.1, ...]"};
+  if (Status sound = Groups::check(members); !sound) return sound.error();
+  return members;
+}
 
 ProtocolKind group_kind() {
   ProtocolKind kind;

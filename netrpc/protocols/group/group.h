@@ -1,6 +1,8 @@
 // GROUP: a name for several hosts. Who calls through it calls all of them at once (Bhatti and Schlichting §4.2).
 #pragma once
 
+#include <vector>
+
 #include "lrpc/netrpc/graph.h"
 
 namespace lrpc::netrpc {
@@ -8,7 +10,11 @@ namespace lrpc::netrpc {
 /// GROUP(members = [HOST, ...]) over a transaction service that can call groups: SELECT over a composition with GRPC
 /// and SYNC. Whatever host `open` names, the session goes to the members; each has them in a group address of its own
 /// (Host::groups()). Servers need none, but `open_enable` goes to what stands below. It has no header and no sessions.
-/// Errors when it is made: those of Groups::set(); invalid_argument (no member, or one that is no IPv4 address).
+/// Errors when it is made: those of group_members().
 [[nodiscard]] ProtocolKind group_kind();
+
+/// The members that GROUP's options name. A pure function. Errors: those of Groups::check(); invalid_argument (no
+/// member, or one that is no IPv4 address).
+[[nodiscard]] Result<std::vector<HostAddress>> group_members(const Options& options);
 
 }  // namespace lrpc::netrpc
