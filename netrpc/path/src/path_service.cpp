@@ -16,6 +16,7 @@
 #include "group_members.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
+#include "rounds.h"
 #include "turn.h"
 
 namespace lrpc::netpath {
@@ -132,7 +133,8 @@ Result<NetworkPath::BindResults, NetworkPath::Refused> PathService::Bind(
     }
   } claim{*this, local};
 
-  const Share share(*of_user, half(kMaxEStacks));
+  const std::size_t asked = group ? std::min(group->members.size(), kHostsAtOnce) : 1;
+  const Share share(*of_user, half(kMaxEStacks), asked);  // a thread each
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
   BindMessage message;
@@ -141,8 +143,13 @@ Result<NetworkPath::BindResults, NetworkPath::Refused> PathService::Bind(
   message.interface = {interface_name.str(), major_version, minor_version, hash};
   message.wait_ms = wait_ms;
   const auto make_path = [&](HostAddress address) {
-    // All groups count as one host: their calls go to all members at once.
-    auto path = std::make_shared<Path>(*this, address, loads_to(group ? 0 : address, user, of_user), hash, local);
+    Loads loads = loads_to(group ? 0 : address, user, of_user);
+    if (group) {
+      std::lock_guard lock(mutex_);
+      loads.to_members = load_locked(std::nullopt, std::nullopt);
+      loads.hosts = group->members.size();
+    }
+    auto path = std::make_shared<Path>(*this, address, std::move(loads), hash, local);
     claim.kept = true;
     return path;
   };

@@ -33,11 +33,13 @@ class PathService {
   static constexpr std::size_t kMaxEStacks = 1024;
   /// Calls under way.
   using Load = std::atomic<std::size_t>;
-  /// What a path's calls count in: one user is not to take all from the others.
+  /// What a path's calls count in: one user is not to take all from the others. All groups are one host there.
   struct Loads {
     std::shared_ptr<Load> to_host;
     std::shared_ptr<Load> of_user_to_host;
     std::shared_ptr<Load> of_user;
+    std::shared_ptr<Load> to_members{};  ///< Hosts that calls to groups have asked. Null: a path to one host.
+    std::size_t hosts = 1;               ///< That a call asks: each reply takes memory until the call ends.
   };
 
   /// What another host is to be told.

@@ -92,5 +92,41 @@ TEST_F(Groups, count_as_many_bindings_as_they_have_members) {
   EXPECT_TRUE(eventually([&] { return import("files@" + name(0)).has_value(); }));
 }
 
+/// Each member's reply takes memory until the call ends: a call to a large group is not one call.
+TEST_F(Groups, calls_count_as_many_as_the_group_has_members) {
+  constexpr std::size_t kLarge = 64;
+  constexpr std::size_t kMost = 1024 / 2 / kLarge;  // of one user
+  std::vector<HostAddress> all;
+  for (std::size_t i = 0; i < kLarge; ++i) all.push_back(address(i));  // three are there
+  here_->wire().set_members(all);
+  auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  auto second = import();  // each has A-stacks for five
+  ASSERT_TRUE(second) << second.error().message();
+  auto single = import("files@" + name(0));
+  ASSERT_TRUE(single) << single.error().message();
+  struct Held {
+    std::atomic<std::size_t> arrived{0};
+    std::atomic<bool> released{false};
+  };
+  const auto held = std::make_shared<Held>();  // the network keeps it for as long as it calls
+  network_.tamper([held](std::uint16_t command, std::vector<std::byte>&) {
+    if (command != Network::kGroupCall || held->released || ++held->arrived > kMost) return;
+    while (!held->released) std::this_thread::sleep_for(milliseconds(1));
+  });
+  std::vector<std::thread> callers;
+  for (std::size_t i = 0; i < kMost; ++i)
+    callers.emplace_back([&, &one = i % 2 == 0 ? *client : *second] { EXPECT_TRUE(one.Add(1, 2)); });
+  EXPECT_TRUE(eventually([&] { return held->arrived == kMost; }));
+  EXPECT_EQ(client->Add(1, 2).code(), Errc::limit_reached);
+  EXPECT_EQ(client->all().Add(1, 2).code(), Errc::limit_reached);
+  EXPECT_EQ(single->Add(1, 2).code(), Errc::limit_reached) << "this user has as many as one may have";
+  held->released = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(client->Add(1, 2));
+  EXPECT_TRUE(single->Add(1, 2));
+  network_.tamper(nullptr);
+}
+
 }  // namespace
 }  // namespace testing_netpath

@@ -35,7 +35,8 @@ struct BrokerOptions {
   std::size_t max_waiting_binds_per_host = 8;
   std::size_t max_waiting_binds = 64;
   /// Calls of this machine's clients under way to one host, which may have stopped to answer: a thread each. One user
-  /// has half of them at most.
+  /// has half of them at most. All groups together are one host more. Besides, a call to a group counts as one to each
+  /// of its members: of those, 1024 are under way at once, and of one user, with its calls to single hosts, 512.
   std::size_t max_calls_to_host = 256;
   /// Remote bindings of this machine's clients, all together; half of them of one user at most.
   std::size_t max_paths = 4096;
