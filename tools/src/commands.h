@@ -15,6 +15,8 @@ inline constexpr int kNotStarted = 125;
 
 int list_names(const std::string& nameserver);
 int describe_name(const std::string& nameserver, const std::string& name);
+/// The caller's bindings to groups of hosts; to root, everybody's.
+int list_groups(const std::string& nameserver);
 
 struct RunOptions {
   std::string nameserver;

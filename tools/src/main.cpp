@@ -29,6 +29,10 @@ int run(int argc, char** argv) {
   describe.option("NAME", name, "The exported name").required();
   describe.on_use([&] { status = lrpc::tools::describe_name(nameserver, name); });
 
+  program.subcommand("groups", "List your bindings to groups of hosts, and which members are bound").on_use([&] {
+    status = lrpc::tools::list_groups(nameserver);
+  });
+
   lrpc::tools::RunOptions run_options;
   bool sealed = false;
   const auto sealed_run = program.subcommand("run", "Run a program whose only way out is the call to one server");

@@ -27,6 +27,8 @@ until "$lrpc" list 2>/dev/null | grep -q '^host '; do sleep 0.02; done
 "$lrpc" list | grep -Eq '^host +Conformance 2\.1 +[0-9]+ +[0-9]+$' || fail "list names the interface"
 "$lrpc" describe host | grep -q 'interface Conformance' || fail "describe prints the declaration"
 [[ $(status_of "$lrpc" describe nobody) == 1 ]] || fail "describe of an unknown name fails"
+[[ $(status_of "$lrpc" groups) == 1 ]] || fail "groups without lrpc-netd fails"
+grep -q "no lrpc-netd here" "$work/err" || fail "and says so: $(cat "$work/err")"
 [[ $(status_of "$lrpc" run --bind host -- "$sealed" status 0) != 0 ]] || fail "run wants --sealed"
 
 status=$(status_of "$lrpc" run --sealed --bind host -- "$sealed" status 7)

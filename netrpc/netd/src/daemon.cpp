@@ -208,6 +208,7 @@ Result<std::string> Daemon::reread_keys() {
 
 std::string Daemon::state() {
   const netpath::BrokerStatistics broker = broker_->statistics();
+  const std::vector<netpath::GroupBinding> groups = broker_->group_bindings();
   const netrpc::EngineStatistics engine = engine_->statistics();
   const Shepherd inside(host_->monitor());
   const NetworkStatistics& network = service_->statistics();
@@ -218,6 +219,15 @@ std::string Daemon::state() {
       broker.paths, broker.hosts, broker.bindings, network.calls, network.calls_failed, network.served, network.refused,
       engine.sent, engine.received, host_->pool().in_use(), engine.waits, engine.flushes, engine.wakes,
       engine.takeovers, engine.truncated);
+  for (const netpath::GroupBinding& one : groups) {
+    const auto bound = std::ranges::count_if(one.members, &netpath::GroupBinding::Member::bound);
+    text += fmt::format("{}@{} of user {}: {} of {} members bound\n", one.name, one.group, one.user, bound,
+                        one.members.size());
+    for (const netpath::GroupBinding::Member& member : one.members)
+      if (!member.bound)
+        text += fmt::format("{}@{} of user {}: {} is not bound: {}\n", one.name, one.group, one.user,
+                            to_string(netrpc::HostAddress{member.host}), member.why);
+  }
   for (const auto& protocol : graph_->protocols()) {
     netrpc::control::Statistics counted;
     if (netrpc::control::ask(*protocol, counted) != Errc::ok) continue;

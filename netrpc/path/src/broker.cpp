@@ -118,4 +118,6 @@ BrokerStatistics RemoteBroker::statistics() const {
   return statistics;
 }
 
+std::vector<GroupBinding> RemoteBroker::group_bindings() const { return parts_->paths.group_bindings(std::nullopt); }
+
 }  // namespace lrpc::netpath

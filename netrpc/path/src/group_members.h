@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lrpc/shim/binder/told_text.h"
@@ -23,6 +24,7 @@ class PathService::Members {
     std::shared_ptr<Path> path{};  ///< Null, or ended: it is not bound at present.
     Clock::time_point tried{};     ///< When it was bound last, or that was tried.
     bool lost = false;             ///< It has answered that it knows no such binding.
+    std::string why{};             ///< It was not bound then; printable. Empty: it was, or nobody has tried.
     [[nodiscard]] bool bound() const noexcept {
       return path != nullptr && !path->ended.load(std::memory_order_acquire);
     }
@@ -34,6 +36,9 @@ class PathService::Members {
       : name(std::move(called)), needed(std::move(images)), message(std::move(bind)) {
     for (const HostAddress host : hosts) all.push_back({host});
   }
+
+  /// `error` about the member that it calls `at`, for whoever looks at the group. It may be another host's text.
+  [[nodiscard]] static std::string why_not(const Error& error, std::string_view at);
 
   const std::string name;  ///< The group's.
   const Needed needed;

@@ -85,6 +85,16 @@ Status PathService::bind_member(Path& path, std::size_t member, milliseconds pat
     members.all[member].tried = options_.now();
   }
   const std::string at = "member " + GroupMember{host}.str() + " of group '" + members.name + "'";
+  Status bound = bind_member_at(path, member, host, at, patience);
+  std::string why = bound ? std::string() : Members::why_not(bound.error(), at);
+  std::lock_guard lock(members.mutex);
+  members.all[member].why.swap(why);
+  return bound;
+}
+
+Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress host, const std::string& at,
+                                   milliseconds patience) {
+  Members& members = *path.members;
   if (Status met = agree_with(host, at, members.needed, patience); !met) return met;
   auto made = std::make_shared<Path>(*this, host, Loads(), path.hash, 0);
   const auto key = bind_at(nullptr, host, at, members.message, patience);

@@ -90,6 +90,7 @@ class PathService {
                                               std::uint32_t limit_ms, std::span<const std::byte> image,
                                               Buffer& replies);
   Result<NetworkPath::ExportsResults> Exports(CallContext& context, const String<255>& name);
+  void Groups(CallContext& context, std::uint64_t after, Buffer& bindings);
   void Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image);
 
   // For the broker's own thread.
@@ -109,6 +110,9 @@ class PathService {
   /// Until the next ping().
   [[nodiscard]] std::chrono::milliseconds pause() const;
   [[nodiscard]] std::size_t paths() const;
+  /// Those of `user` (none: of everybody) whose numbers are over `after`, by their numbers; at most `most` of them.
+  [[nodiscard]] std::vector<GroupBinding> group_bindings(std::optional<uid_t> user, std::uint64_t after = 0,
+                                                         std::size_t most = ~std::size_t{}) const;
 
   /// Called, on any thread, when there is something for send_unbinds() or rebind().
   std::function<void()> on_work;
@@ -143,7 +147,10 @@ class PathService {
   [[nodiscard]] Status bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
                                     Group group, const Needed& needed, BindMessage message);
   [[nodiscard]] bool is_of_another(const Path& path) const;
+  /// What it comes to is said of the member from then on.
   [[nodiscard]] Status bind_member(Path& path, std::size_t member, std::chrono::milliseconds patience);
+  [[nodiscard]] Status bind_member_at(Path& path, std::size_t member, HostAddress host, const std::string& at,
+                                      std::chrono::milliseconds patience);
   class Answers;
   void seek_unbound(Members& members);
   void want_rebind();

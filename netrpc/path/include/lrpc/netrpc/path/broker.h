@@ -3,6 +3,8 @@
 // behalf.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lrpc/netrpc/path/transport.h"
 
@@ -68,6 +71,20 @@ struct BrokerStatistics {
   std::size_t hosts = 0;     ///< That have such bindings.
 };
 
+/// A binding of one of this machine's clients to a group of hosts.
+struct GroupBinding {
+  struct Member {
+    HostAddress host = 0;
+    bool bound = false;
+    std::string why{};  ///< It is not bound, as far as is known: printable ASCII, at most 200 characters.
+  };
+  std::uint64_t number = 0;  ///< No other has it at the same time.
+  uid_t user = 0;
+  std::string group{};
+  std::string name{};  ///< What the members export.
+  std::vector<Member> members{};
+};
+
 /// Owns its threads and its export; not the transport, which must outlive it. Thread-safe.
 class RemoteBroker final : public RemoteService {
  public:
@@ -85,6 +102,8 @@ class RemoteBroker final : public RemoteService {
 
   [[nodiscard]] std::uint64_t boot_id() const noexcept;
   [[nodiscard]] BrokerStatistics statistics() const;
+  /// All of them, by their numbers: at most max_paths members. Does not block for long.
+  [[nodiscard]] std::vector<GroupBinding> group_bindings() const;
 
  private:
   struct Parts;

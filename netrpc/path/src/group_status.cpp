@@ -1,0 +1,102 @@
+// Which members of groups are bound, and why others are not: for the users whose bindings these are, and for root.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "group_members.h"
+#include "lrpc/shim/system/little_endian.h"
+
+namespace lrpc::netpath {
+namespace {
+
+constexpr std::size_t kMostWhy = 200;
+constexpr uid_t kRoot = 0;
+
+void append_text(std::string& to, std::string_view text) {
+  text = text.substr(0, 255);
+  to.push_back(static_cast<char>(text.size()));
+  to += text;
+}
+
+/// As Groups has it (libclient/network_path.lrpc). The largest, with 64 members, fits in its results.
+std::string encode(const GroupBinding& binding) {
+  std::string bytes;
+  shim::append_number(bytes, binding.number);
+  shim::append_number(bytes, static_cast<std::uint32_t>(binding.user));
+  append_text(bytes, binding.group);
+  append_text(bytes, binding.name);
+  bytes.push_back(static_cast<char>(binding.members.size()));
+  for (const GroupBinding::Member& member : binding.members) {
+    shim::append_number(bytes, member.host);
+    bytes.push_back(member.bound ? 1 : 0);
+    append_text(bytes, member.why);
+  }
+  return bytes;
+}
+static_assert(8 + 4 + 2 * 256 + 1 + kMaxMembers * (4 + 1 + 1 + kMostWhy) <=
+              NetworkPath::layout::kGroups_bindings.bound);
+
+}  // namespace
+
+std::string PathService::Members::why_not(const Error& error, std::string_view at) {
+  std::string why = error.message();
+  if (why.starts_with(at)) why.erase(0, at.size());
+  why.erase(0, why.find_first_not_of(": "));
+  why.resize(std::min(why.size(), kMostWhy));
+  for (char& c : why)
+    if (c < ' ' || c > '~') c = '?';
+  return why;
+}
+
+std::vector<GroupBinding> PathService::group_bindings(std::optional<uid_t> user, std::uint64_t after,
+                                                      std::size_t most) const {
+  struct Found {
+    std::shared_ptr<Path> path;  // let go of after the lock
+    uid_t user;
+  };
+  std::vector<Found> found;
+  {
+    std::lock_guard lock(mutex_);
+    found.reserve(groups_.size());
+    for (const auto& [address, weak] : groups_) {
+      auto path = weak.lock();
+      if (path == nullptr) continue;
+      const auto local = of_binding_.find(path->local_binding);
+      const uid_t owner = local != of_binding_.end() ? local->second.user : kRoot;
+      found.push_back({std::move(path), owner});
+    }
+  }
+  std::erase_if(found,
+                [&](const Found& one) { return one.path->local_binding <= after || (user && one.user != *user); });
+  std::ranges::sort(found, {}, [](const Found& one) { return one.path->local_binding; });
+  std::vector<GroupBinding> bindings;
+  for (const Found& one : found) {
+    if (bindings.size() == most) break;
+    Members& members = *one.path->members;
+    GroupBinding binding{one.path->local_binding, one.user, members.name, members.message.name, {}};
+    std::lock_guard lock(members.mutex);
+    for (const Members::Member& member : members.all) {
+      GroupBinding::Member said{member.host, member.bound(), {}};
+      if (!said.bound) said.why = member.why.empty() && member.path != nullptr ? "its binding has ended" : member.why;
+      binding.members.push_back(std::move(said));
+    }
+    bindings.push_back(std::move(binding));
+  }
+  return bindings;
+}
+
+void PathService::Groups(CallContext& context, std::uint64_t after, Buffer& bindings) {
+  const uid_t user = context.caller().uid;
+  constexpr std::size_t kAtOnce = 64;  // no more of them are worth the time of a call
+  std::string all;
+  for (const GroupBinding& one : group_bindings(user != kRoot ? std::optional(user) : std::nullopt, after, kAtOnce)) {
+    const std::string bytes = encode(one);
+    if (all.size() + bytes.size() > bindings.room().size()) break;
+    all += bytes;
+  }
+  (void)bindings.assign(bytes_of(all));
+}
+
+}  // namespace lrpc::netpath
