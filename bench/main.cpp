@@ -49,6 +49,7 @@ int run(const std::string& what, Session& session) {
       {"network", network},
       {"paired", paired},
       {"remote", remote},
+      {"remote-group", remote_group},
       {"components", components},
       {"group", group},
       {"conversation", conversation}};  // too long for `all`
@@ -92,9 +93,9 @@ int main(int argc, char** argv) {
   bool quick = false;
   Filter filter;
   program.option("what", what, "Which bench; `all` is the first six")
-      .one_of({"default",   "table3", "table4",       "table5", "bind",    "instructions", "async",      "figure2",
-               "matrix",    "change", "scale",        "death",  "idle",    "bpf",          "components", "layers",
-               "composite", "group",  "conversation", "loss",   "network", "paired",       "remote",     "all"})
+      .one_of({"default",      "table3", "table4",  "table5", "bind",   "instructions", "async",  "figure2",   "matrix",
+               "change",       "scale",  "death",   "idle",   "bpf",    "components",   "layers", "composite", "group",
+               "conversation", "loss",   "network", "paired", "remote", "remote-group", "all"})
       .show_default();
   program.option("--json", json_path, "Also write one JSON object a row to this file");
   program.flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");

@@ -100,6 +100,7 @@ void components(Session& session);
 void network(Session& session);
 void paired(Session& session);
 void remote(Session& session);
+void remote_group(Session& session);
 void loss(Session& session);
 void figure2(Session& session);
 void change(Session& session);

@@ -1,84 +1,26 @@
 #include "remote_hosts.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <fstream>
+#include <chrono>
+#include <utility>
 #include <vector>
 
 #include "calls/helper.h"
 #include "calls/lrpc_domains.h"
-#include "core/interrupt.h"
 
 namespace lrpc::bench {
-namespace {
-
-/// Waits until a program has written a line to its standard output, as lrpcd and lrpc-netd do when they are ready.
-Status await_line(int fd, const std::string& program) {
-  const timespec limit{10, 0};
-  const sigset_t mask = mask_in_waits();
-  for (char c = 0; c != '\n';) {
-    pollfd readable{fd, POLLIN, 0};
-    if (::ppoll(&readable, 1, &limit, &mask) != 1) {
-      if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
-      return Error{Errc::timed_out, program + " did not become ready within 10 s"};
-    }
-    if (::read(fd, &c, 1) != 1) return Error{Errc::peer_gone, program + " ended: see above"};
-  }
-  return {};
-}
-
-/// Starts a program in a namespace and waits until it is ready.
-Result<Child> start_program(std::vector<std::string> arguments, const netrpc::test::Namespace& where,
-                            const Seat& seat) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", errno);
-  const UniqueFd out(ends[0]);
-  UniqueFd in(ends[1]);
-  auto child = Child::spawn("bench-program", seat, [&] {
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    ::dup2(in.get(), STDOUT_FILENO);
-    where.run([&] { ::execv(argv[0], argv.data()); });
-    return 127;
-  });
-  if (!child) return child.error();
-  in.reset();
-  if (const Status ready = await_line(out.get(), arguments[0]); !ready) return ready.error();
-  return child;
-}
-
-}  // namespace
-
-Status RemoteHosts::start_end(End& end, const netrpc::test::Namespace& where, const Seat& seat, const RemotePath& path,
-                              const std::string& key_of_other, bool exports) {
-  const std::string socket = end.directory.file("lrpcd.sock");
-  auto lrpcd = start_program({LRPCD, "--socket", socket, "--log-level", "off"}, where, seat);
-  if (!lrpcd) return lrpcd.error();
-  end.lrpcd = std::move(*lrpcd);
-  auto server = start_bench_server(socket, seat);
-  if (!server) return server.error();
-  end.server = std::move(*server);
-
-  std::vector<std::string> netd{LRPC_NETD, "--nameserver", socket, "--interface", "wire", "--log-level", "warning"};
-  if (path.udp) netd.push_back("--udp");
+Status RemoteHosts::start_end(WholeHost& end, const netrpc::test::Namespace& where, const Seat& seat,
+                              const RemotePath& path, const std::string& key_of_other, bool exports) {
+  std::vector<std::string> options{"--interface", "wire"};
+  if (path.udp) options.push_back("--udp");
   if (path.authenticated) {
-    const std::string keys = end.directory.file("keys");
-    std::ofstream(keys) << key_of_other;
-    if (::chmod(keys.c_str(), 0600) != 0) return system_error("chmod " + keys, errno);
-    netd.insert(netd.end(), {"--keys", keys});
+    const auto keys = end.write_keys(key_of_other);
+    if (!keys) return keys.error();
+    options.insert(options.end(), {"--keys", *keys});
   } else {
-    netd.push_back("--insecure");
+    options.push_back("--insecure");
   }
-  if (exports) netd.insert(netd.end(), {"--export", LrpcDomains::kExportedName});
-  auto started = start_program(std::move(netd), where, seat);
-  if (!started) return started.error();
-  end.netd = std::move(*started);
-  return {};
+  if (exports) options.insert(options.end(), {"--export", LrpcDomains::kExportedName});
+  return end.start(where, seat, options);
 }
 
 Status RemoteHosts::start_bare(const Seats& seats, SocketKind kind) {
@@ -127,7 +69,7 @@ Result<std::unique_ptr<RemoteHosts>> RemoteHosts::start(const Seats& seats, cons
 
 ImportOptions RemoteHosts::import_options() const {
   ImportOptions options;
-  options.nameserver = here_.directory.file("lrpcd.sock");
+  options.nameserver = here_.socket();
   options.timeout = std::chrono::seconds(5);
   return options;
 }

@@ -8,7 +8,7 @@
 #include "core/child.h"
 #include "core/placement.h"
 #include "lrpc/client/import/binding.h"
-#include "private_directory.h"
+#include "whole_host.h"
 #include "wire_pair.h"
 
 namespace lrpc::bench {
@@ -38,20 +38,14 @@ class RemoteHosts {
   [[nodiscard]] pid_t netd_pid(bool client) const noexcept { return (client ? here_ : there_).netd.pid(); }
 
  private:
-  struct End {
-    PrivateDirectory directory;
-    Child lrpcd;
-    Child server;
-    Child netd;
-  };
   RemoteHosts() = default;
-  Status start_end(End& end, const netrpc::test::Namespace& where, const Seat& seat, const RemotePath& path,
+  Status start_end(WholeHost& end, const netrpc::test::Namespace& where, const Seat& seat, const RemotePath& path,
                    const std::string& key_of_other, bool exports);
   Status start_bare(const Seats& seats, SocketKind kind);
 
   Wire wire_;
-  End here_;
-  End there_;
+  WholeHost here_;
+  WholeHost there_;
   std::optional<BareSocket> bare_;
   Child echo_;
 };
