@@ -47,6 +47,8 @@ void limit_to_descriptors(netpath::BrokerOptions& broker) {
 std::size_t most_sun_bindings() { return std::min<std::size_t>(most_descriptors() / 8, 4096); }
 }  // namespace
 
+netrpc::ProtocolKinds daemon_kinds() { return netrpc::all_kinds().add(netuser::user_kind()); }
+
 Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   auto engine = netrpc::UringEngine::make(daemon->options_.engine);
@@ -83,11 +85,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   daemon->broker_ = std::move(brokered).value();
   daemon->service_->serve_with(*daemon->broker_);
   if (daemon->sun_) daemon->sun_->serve();
+  if (auto served = daemon->serve_users(); !served) return served.error();
   return daemon;
 }
 
 Status Daemon::compose() {
-  const netrpc::ProtocolKinds kinds = netrpc::all_kinds();
+  const netrpc::ProtocolKinds kinds = daemon_kinds();
   const auto description = netrpc::GraphDescription::parse(options_.graph, kinds);
   if (!description)
     return Error{description.code(), netrpc::with_path(options_.graph_name, description.error().message())};
@@ -103,6 +106,8 @@ Status Daemon::compose() {
       keyed_.push_back(graph_->find(instance.name));
       key_files_.push_back(instance.options.text("keys"));
     }
+  for (const auto& protocol : graph_->protocols())
+    if (auto* const user = dynamic_cast<netuser::UserObject*>(protocol.get())) user_objects_.push_back(user);
   std::vector<netrpc::Protocol*> groups;
   for (const std::string& group : tops->groups) groups.push_back(graph_->find(group));
   service_ = std::make_unique<NetworkService>(*host_, *graph_->find(tops->calls), std::move(groups), options_.threads);
@@ -114,6 +119,14 @@ Status Daemon::compose() {
                                       SunService::Options{options_.sun, options_.nameserver, most_sun_bindings(),
                                                           [this](std::string text) { notice(std::move(text)); }});
   return sun_->enable();
+}
+
+Status Daemon::serve_users() {
+  if (user_objects_.empty()) return {};
+  users_ = std::make_unique<netuser::ServedUsers>(ServerOptions{.nameserver = options_.nameserver});
+  for (netuser::UserObject* const user : user_objects_)
+    if (Status served = users_->serve(*user, options_.authorise); !served) return served;
+  return {};
 }
 
 void Daemon::register_programs() {
@@ -152,6 +165,7 @@ void Daemon::decompose() noexcept {
   service_.reset();
   keyed_.clear();
   key_files_.clear();
+  user_objects_.clear();
   graph_.reset();
 }
 
@@ -162,6 +176,7 @@ Daemon::~Daemon() {
     service_->stop_calling();
     service_->stop_serving();
   }
+  users_.reset();
   broker_.reset();
   if (engine_) engine_->stop();
   if (host_) decompose();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph_tops.h"
+#include "lrpc/netrpc/boundary/served_users.h"
 #include "lrpc/netrpc/graph.h"
 #include "lrpc/netrpc/path/broker.h"
 #include "lrpc/netrpc/rpcbind.h"
@@ -48,6 +49,9 @@ struct DaemonOptions {
   };
 };
 
+/// What the daemon's graph may name: every kind that there is, and USER.
+[[nodiscard]] netrpc::ProtocolKinds daemon_kinds();
+
 class Daemon {
  public:
   /// Composes the graph, gives up privileges, shuts itself in, starts. In the thread in which the process began,
@@ -76,6 +80,8 @@ class Daemon {
   /// name_taken: a port is in use, or a protocol number; may be tried again.
   Status compose();
   void decompose() noexcept;
+  /// Lets processes of this machine be the USERs of the graph.
+  Status serve_users();
   /// Tells rpcbind of the Sun RPC programs. Without an rpcbind they are served all the same.
   void register_programs();
   Status shut_itself_in();
@@ -99,6 +105,8 @@ class Daemon {
   std::vector<SunTop> sun_tops_;
   std::vector<netrpc::RpcbindRegistration> registered_;
   std::unique_ptr<netpath::RemoteBroker> broker_;
+  std::vector<netuser::UserObject*> user_objects_;
+  std::unique_ptr<netuser::ServedUsers> users_;
 };
 
 }  // namespace lrpc::netd

@@ -198,10 +198,10 @@ int check(CommandLine& line) {
     const auto picture = line.picture.empty()    ? netrpc::GraphPicture::none
                          : line.picture == "svg" ? netrpc::GraphPicture::svg
                                                  : netrpc::GraphPicture::text;
-    return netrpc::check_graph_file(line.graph_file, netrpc::all_kinds(), std::cout, picture, rules);
+    return netrpc::check_graph_file(line.graph_file, lrpc::netd::daemon_kinds(), std::cout, picture, rules);
   }
   if (auto chosen = choose_graph(line); !chosen) return complain(chosen.error().message());
-  const auto parsed = netrpc::GraphDescription::parse(line.daemon.graph, netrpc::all_kinds());
+  const auto parsed = netrpc::GraphDescription::parse(line.daemon.graph, lrpc::netd::daemon_kinds());
   if (!parsed) return complain(parsed.error().message());
   const netrpc::GraphDescription& graph = *parsed;
   if (const lrpc::Status fits = rules(graph); !fits) return complain(fits.error().message());

@@ -1,6 +1,8 @@
 // Two machines on one, without any privilege: each has an address of the loopback, and calls go over UDP by a
 // graph of the test's own.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 
 #include "conformance.client.h"
 #include "eventually.h"
+#include "lrpc/netrpc/boundary/user_process.h"
 #include "run.h"
 #include "world.h"
 
@@ -43,10 +46,10 @@ class LoopbackMachine {
     ASSERT_EQ(::chmod(file("keys").c_str(), 0600), 0);
   }
   /// Ports that no other run of this test has.
+  [[nodiscard]] static int ports() { return 20'000 + getpid() % 40'000; }
   void start_netd(const std::vector<std::string>& options = {}) {
-    std::ofstream(file("graph")) << "udp    = UDP(address = \"" << address_
-                                 << "\", ports = " << 20'000 + getpid() % 40'000 << ");\nauth   = AUTH(keys = \""
-                                 << file("keys") << "\") over udp;\n"
+    std::ofstream(file("graph")) << "udp    = UDP(address = \"" << address_ << "\", ports = " << ports()
+                                 << ");\nauth   = AUTH(keys = \"" << file("keys") << "\") over udp;\n"
                                  << upper_;
     std::vector<std::string> arguments{LRPC_NETD,     "--nameserver", socket(), "--graph",
                                        file("graph"), "--log-level",  "off"};
@@ -93,6 +96,35 @@ TEST_P(Loopback, a_client_imports_and_calls_over_udp_and_again_after_the_other_n
     auto client = import();
     return client && client->Null();
   }));
+}
+
+TEST(LoopbackUser, a_process_is_a_protocol_of_the_graph_that_is_named_in_its_line) {
+  LoopbackMachine machine("127.7.0.3", "paired = PAIRED over udp;\nuser = USER(name = echo, number = 245) over udp;\n");
+  machine.share(run(std::string(LRPC_NETD) + " --generate-key").output);
+  machine.start_netd();
+  netuser::UserProcess::Options options;
+  options.binding.nameserver = machine.socket();
+  options.receive = [](netuser::UserProcess& self, const netuser::UserProcess::Arrived& arrived) {
+    (void)self.push(arrived.session, arrived.message);
+  };
+  const auto echo = netuser::UserProcess::create("echo", options);
+  ASSERT_TRUE(echo) << echo.error().message();
+  ASSERT_TRUE((*echo)->enable());
+  const UniqueFd peer(::socket(AF_INET, SOCK_DGRAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(machine.ports() + 245));
+  ASSERT_EQ(::inet_pton(AF_INET, "127.7.0.4", &address.sin_addr), 1);
+  ASSERT_EQ(::bind(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::inet_pton(AF_INET, "127.7.0.3", &address.sin_addr), 1);
+  ASSERT_EQ(::connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const timeval patience{testing_lrpc::kPatienceMs / 1000, 0};
+  ::setsockopt(peer.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char byte = 'x';
+  ASSERT_EQ(::send(peer.get(), &byte, 1, 0), 1);
+  byte = 0;
+  EXPECT_EQ(::recv(peer.get(), &byte, 1, 0), 1);
+  EXPECT_EQ(byte, 'x');
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, Loopback, testing::ValuesIn(kUppers),

@@ -1,0 +1,41 @@
+// The graph's side of the boundary between a graph and user processes: serves UserObjects.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lrpc/netrpc/boundary/user_object.h"
+#include "lrpc/server.h"
+
+namespace lrpc::netuser {
+
+/// What a USER is exported as: "lrpc.user." and its name. No name of lrpc's own is exported to other hosts.
+[[nodiscard]] std::string exported_name(const std::string& user);
+
+/// Serves UserBoundary (user_boundary.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
+/// are not trusted: they can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks)
+/// and use up what their line of the graph allows, and nothing else.
+class ServedUsers {
+ public:
+  explicit ServedUsers(ServerOptions options);
+  ServedUsers(const ServedUsers&) = delete;
+  /// Ends all processes' part in the graph; they see their bindings revoked. Not inside the monitor.
+  ~ServedUsers();
+
+  /// Exports it under its name. `authorise`: as ExportOptions'. Errors: those of Server::export_interface(). Not inside
+  /// the monitor.
+  Status serve(UserObject& user, std::function<Status(const ClientCredentials&)> authorise = {});
+  /// Serves it to who holds the other end of `socket`, without a name.
+  Status serve_over(UserObject& user, UniqueFd socket);
+
+ private:
+  class Service;
+  Service& add(UserObject& user);
+  ExportOptions offer(Service& service);
+
+  std::vector<std::unique_ptr<Service>> services_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace lrpc::netuser

@@ -1,0 +1,118 @@
+// USER: the protocol object at the top of a graph that stands for a process (The x-Kernel §II.A: user processes
+// masquerade as protocol objects). ServedUsers serves it to one.
+//
+// What the process may do is bounded by the graph's line: one protocol number, so that it cannot speak for other
+// protocols of the host, and so many sessions, messages and bytes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "lrpc/netrpc/graph.h"
+
+namespace lrpc::netuser {
+
+/// Names a session towards the process; never used again. 0 is none.
+using SessionNumber = std::uint64_t;
+
+struct UserOptions {
+  std::string name;                       ///< Under which processes find it.
+  netrpc::ProtocolNumber number = 0;      ///< By which the protocol below knows it.
+  std::size_t largest = 1500;             ///< Bytes of a message that the process pushes, at most kLargest.
+  std::size_t sessions = 256;             ///< That the process has opened; and as many that peers have made.
+  std::size_t queue = 256;                ///< Messages that wait for the process,
+  std::size_t queue_bytes = 1024 * 1024;  ///< and bytes of buffers of them; what does not fit is dropped.
+
+  static constexpr std::size_t kLargest = 65'536;
+  static constexpr std::size_t kMostSessions = 65'536;
+  static constexpr std::size_t kMostQueue = 65'536;
+};
+
+/// A message on its way to the process.
+struct Upcall {
+  SessionNumber session = 0;
+  netrpc::Participant peer;
+  bool opened = false;  ///< The first through a session that the peer has made.
+  netrpc::Message message;
+};
+
+/// The protocol object. All operations inside the monitor, but wait() and woken(); none blocks. Without a process it
+/// drops what arrives.
+class UserObject final : public netrpc::Protocol {
+ public:
+  /// Is enabled below as long as it lives. Errors: those of open_enable() below.
+  static Result<std::unique_ptr<UserObject>> make(const netrpc::InstanceParts& parts, UserOptions options);
+  ~UserObject() override;
+
+  [[nodiscard]] const UserOptions& options() const noexcept { return options_; }
+
+  // ---- the process's calls into the graph ----
+
+  /// A process is there from now on. name_taken: one is there already.
+  Status attach();
+  /// It is gone: its sessions are closed, what waits for it is dropped, who waits in wait() returns.
+  void detach() noexcept;
+  void want(bool messages_of_strangers) noexcept { wanted_ = messages_of_strangers; }
+  /// Errors: those of the protocol below; limit_reached (UserOptions::sessions).
+  Result<SessionNumber> open_below(netrpc::HostAddress host, std::uint16_t port);
+  /// Copies `data` once, which may change meanwhile. Errors: invalid_argument (no such session), message_too_long,
+  /// limit_reached (no buffers), and those of Session::push().
+  [[nodiscard]] Errc push(SessionNumber session, std::span<const std::byte> data);
+  /// The session's; not kept. Null: there is none of that number.
+  [[nodiscard]] netrpc::Session* find(SessionNumber session) noexcept;
+  void close(SessionNumber session) noexcept;
+
+  // ---- the graph's calls of the process ----
+
+  /// The message that has waited longest. False: none waits.
+  [[nodiscard]] bool take(Upcall& upcall) noexcept;
+  /// Inside the monitor, when there was nothing to take: what to wait() for, outside.
+  [[nodiscard]] std::uint32_t going_to_wait() noexcept;
+  /// Blocks, at most `limit` (negative: without), until something may have arrived or changed since going_to_wait().
+  /// Outside the monitor; then stopped_waiting() inside. Spurious returns happen.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;
+  void stopped_waiting() noexcept { --waiting_; }
+  /// Lets everybody who waits return. Any thread.
+  void wake_all() noexcept;
+
+  // ---- Protocol ----
+  [[nodiscard]] Errc open_done(netrpc::Session& lower, const netrpc::ParticipantSet& participants) noexcept override;
+  void demux(netrpc::Session& lower, netrpc::Message message) noexcept override;
+  [[nodiscard]] Errc control(netrpc::control::Request& request) noexcept override;
+
+ private:
+  struct Open {
+    netrpc::SessionRef session;
+    bool passive = false;
+    std::list<SessionNumber>::iterator place{};  ///< In passive_, if it is passive.
+  };
+  UserObject(const netrpc::InstanceParts& parts, UserOptions options);
+  /// May throw std::bad_alloc; then nothing has changed.
+  SessionNumber keep(netrpc::SessionRef session, bool passive);
+  void arrived(netrpc::Session& lower, netrpc::Message message);
+
+  const UserOptions options_;
+  netrpc::Protocol& below_;
+  bool attached_ = false;
+  bool wanted_ = false;
+  SessionNumber last_ = 0;
+  std::unordered_map<SessionNumber, Open> sessions_;
+  std::unordered_map<const netrpc::Session*, SessionNumber> numbers_;
+  std::list<SessionNumber> passive_;  ///< Those that peers have made, the one unused for longest first.
+  std::deque<Upcall> queue_;
+  std::size_t queued_bytes_ = 0;
+  unsigned waiting_ = 0;
+  std::atomic<std::uint32_t> arrivals_{0};  ///< A futex.
+};
+
+/// USER(name, number, largest, sessions, queue, queue_bytes) over a datagram service.
+[[nodiscard]] netrpc::ProtocolKind user_kind();
+
+}  // namespace lrpc::netuser

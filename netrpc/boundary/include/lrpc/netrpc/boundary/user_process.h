@@ -1,0 +1,86 @@
+// The process's side of the boundary: a process that is a protocol of a graph in another process.
+//
+//   auto echo = lrpc::netuser::UserProcess::create("echo", {.receive = [](auto& self, const auto& arrived) {
+//     (void)self.push(arrived.session, arrived.message);
+//   }});
+//   if (echo) (void)(*echo)->enable();
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "lrpc/client.h"
+#include "lrpc/shim/result.h"
+
+namespace lrpc::netuser {
+
+/// Thread-safe. Every operation is a call into the graph's process; the errors of calls (docs/ERRORS.md) come beside
+/// those that are named. After call_failed or binding_revoked the graph is gone: make another.
+class UserProcess {
+ public:
+  /// Names a session of the graph; good until closed. One that a peer has made may also give way to other peers'.
+  using SessionNumber = std::uint64_t;
+  struct Arrived {
+    SessionNumber session = 0;
+    std::uint32_t host = 0;              ///< The peer's IPv4 address, in host order,
+    std::uint16_t port = 0;              ///< and its port, if the protocol below tells ports apart.
+    bool opened = false;                 ///< The peer has made the session, with this message (open_done).
+    std::span<const std::byte> message;  ///< Valid until the return.
+  };
+  struct Sizes {
+    std::size_t largest = 0;  ///< Bytes of the longest message,
+    std::size_t uncut = 0;    ///< and of the longest that is not cut on its way.
+  };
+  struct Options {
+    /// demux: a message has come. On one of `threads`; may use `self`, but not destroy it. Must not throw.
+    std::function<void(UserProcess& self, const Arrived& arrived)> receive{};
+    /// The graph is gone: no message will come. Once for each of `threads`, on it, before it ends. Must not throw.
+    std::function<void(const Error& why)> lost{};
+    unsigned threads = 1;  ///< At most kMostThreads: how many messages are received at a time.
+    ImportOptions binding{};
+  };
+  static constexpr unsigned kMostThreads = 4;
+
+  /// Becomes the protocol USER(name = ...) of this machine's graph; blocks as Binding::import(). Errors: those of
+  /// import, name_taken (another process is it), invalid_argument (an option).
+  static Result<std::unique_ptr<UserProcess>> create(std::string_view name, Options options);
+  /// The same over a socket whose other end was given to ServedUsers::serve_over().
+  static Result<std::unique_ptr<UserProcess>> create_over(UniqueFd socket, Options options);
+  UserProcess(const UserProcess&) = delete;
+  /// Closes all sessions; waits for receive(). Not in one.
+  ~UserProcess();
+
+  /// Messages of peers to which no session is open arrive from now on (open_enable), or no longer.
+  Status enable();
+  Status disable();
+  /// A session to a host, and a port of it where that is not the one that all hosts have. Errors: those of
+  /// Protocol::open() below; limit_reached.
+  Result<SessionNumber> open(std::uint32_t host, std::uint16_t port = 0);
+  /// Errors: invalid_argument (no such session), message_too_long, limit_reached, host_unreachable.
+  Status push(SessionNumber session, std::span<const std::byte> message);
+  Result<Sizes> sizes(SessionNumber session);
+  Status close(SessionNumber session);
+  /// Bytes of the longest message that push() takes.
+  [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
+
+ private:
+  struct Graph;
+  UserProcess(std::unique_ptr<Graph> graph, Options options);
+  static Result<std::unique_ptr<UserProcess>> begin(std::unique_ptr<Graph> graph, Options options);
+  void receive();
+
+  const std::unique_ptr<Graph> graph_;
+  const Options options_;
+  std::size_t largest_ = 0;
+  std::atomic<bool> closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lrpc::netuser

@@ -1,0 +1,195 @@
+#include "lrpc/netrpc/boundary/served_users.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "user_boundary.server.h"
+
+namespace lrpc::netuser {
+
+namespace {
+
+using netrpc::Shepherd;
+
+auto refused(Errc code, std::string_view text) {
+  return raise(UserBoundary::Refused{.code = static_cast<std::uint16_t>(code), .text = String<200>::cut(text)});
+}
+auto refused(const Error& error) { return refused(error.code, error.message()); }
+
+}  // namespace
+
+/// One UserObject, served.
+class ServedUsers::Service {
+ public:
+  /// A process that is the protocol. Its end is that of the process's part in the graph.
+  struct Attached {
+    explicit Attached(UserObject& it) noexcept : user(it) {}
+    Attached(const Attached&) = delete;
+    Attached& operator=(const Attached&) = delete;
+    ~Attached() { end(); }
+    /// Any thread, outside the monitor; more than once.
+    void end() noexcept {
+      const Shepherd inside(user.host().monitor());
+      if (!std::exchange(ended, true)) user.detach();
+    }
+    UserObject& user;
+    bool ended = false;  ///< Under the monitor.
+  };
+  using Protocol = Attached;  // behind the handle
+
+  explicit Service(UserObject& user) noexcept : user_(user) {}
+
+  Result<UserBoundary::CreateProtocolResults, UserBoundary::Refused> CreateProtocol(CallContext& context) {
+    {
+      const Shepherd inside(monitor());
+      if (const Status attached = user_.attach(); !attached) return refused(attached.error());
+    }
+    auto process = std::make_shared<Attached>(user_);
+    {
+      const std::lock_guard lock(mutex_);
+      current_ = process;
+      binding_ = context.binding_id();
+    }
+    return UserBoundary::CreateProtocolResults{.protocol = context.grant<UserBoundary::Protocol>(std::move(process)),
+                                               .largest = static_cast<std::uint32_t>(user_.options().largest)};
+  }
+
+  Result<void, UserBoundary::Refused> Enable(CallContext& /*context*/, Attached& process, bool wanted) {
+    const Shepherd inside(monitor());
+    if (process.ended) return gone();
+    user_.want(wanted);
+    return {};
+  }
+
+  Result<std::uint64_t, UserBoundary::Refused> Open(CallContext& /*context*/, Attached& process, std::uint32_t host,
+                                                    std::uint16_t port) {
+    const Shepherd inside(monitor());
+    if (process.ended) return gone();
+    const auto session = user_.open_below(netrpc::HostAddress{host}, port);
+    if (!session) return refused(session.error());
+    return std::uint64_t{*session};
+  }
+
+  Result<void, UserBoundary::Refused> Push(CallContext& /*context*/, Attached& process, std::uint64_t session,
+                                           std::span<const std::byte> message) {
+    const Shepherd inside(monitor());
+    if (process.ended) return gone();
+    if (const Errc pushed = user_.push(session, message); pushed != Errc::ok) return refused(pushed, describe(pushed));
+    return {};
+  }
+
+  Result<UserBoundary::SizesResults, UserBoundary::Refused> Sizes(CallContext& /*context*/, Attached& process,
+                                                                  std::uint64_t session) {
+    const Shepherd inside(monitor());
+    if (process.ended) return gone();
+    netrpc::Session* const found = user_.find(session);
+    if (found == nullptr) return refused(Errc::invalid_argument, "no such session");
+    netrpc::control::MaximumMessage largest;
+    netrpc::control::OptimumMessage uncut;
+    for (const Errc asked : {netrpc::control::ask(*found, largest), netrpc::control::ask(*found, uncut)})
+      if (asked != Errc::ok) return refused(asked, describe(asked));
+    const auto bounded = [&](std::size_t size) {
+      return static_cast<std::uint32_t>(std::min(size, user_.options().largest));
+    };
+    return UserBoundary::SizesResults{.largest = bounded(largest.size), .uncut = bounded(uncut.size)};
+  }
+
+  Result<void, UserBoundary::Refused> CloseSession(CallContext& /*context*/, Attached& process, std::uint64_t session) {
+    const Shepherd inside(monitor());
+    if (process.ended) return gone();
+    user_.close(session);
+    return {};
+  }
+
+  Result<UserBoundary::AwaitResults, UserBoundary::Refused> Await(CallContext& context, Attached& process,
+                                                                  Buffer& message) {
+    Shepherd inside(monitor());
+    while (!process.ended) {
+      Upcall upcall;
+      if (user_.take(upcall)) {
+        (void)message.resize(upcall.message.size());  // arrived() takes no longer ones
+        upcall.message.copy_to(message.contents());
+        return UserBoundary::AwaitResults{.session = upcall.session,
+                                          .host = upcall.peer.host.value,
+                                          .port = upcall.peer.port,
+                                          .opened = upcall.opened};
+      }
+      const std::uint32_t seen = user_.going_to_wait();
+      inside.unlock();
+      user_.wait(seen, context.remaining().value_or(std::chrono::nanoseconds(-1)));
+      inside.lock();
+      user_.stopped_waiting();
+      if (context.abandoned()) return refused(Errc::call_aborted, "nobody waits any more");
+    }
+    return refused(Errc::call_cancelled, "the protocol is closed");
+  }
+
+  void Close(CallContext& /*context*/, const std::shared_ptr<Attached>& process) { process->end(); }
+
+  /// The binding has ended: whoever waits in Await would wait for ever.
+  void unbound(std::uint64_t binding) noexcept {
+    std::shared_ptr<Attached> process;
+    {
+      const std::lock_guard lock(mutex_);
+      if (binding_ == binding) process = current_.lock();
+    }
+    if (process) process->end();
+  }
+  void stop() noexcept {
+    std::shared_ptr<Attached> process;
+    {
+      const std::lock_guard lock(mutex_);
+      process = current_.lock();
+    }
+    if (process) process->end();
+  }
+  [[nodiscard]] UserObject& user() const noexcept { return user_; }
+
+ private:
+  [[nodiscard]] netrpc::Monitor& monitor() const noexcept { return user_.host().monitor(); }
+  static decltype(refused(Errc::ok, "")) gone() { return refused(Errc::call_cancelled, "the protocol is closed"); }
+
+  UserObject& user_;
+  std::mutex mutex_;
+  std::weak_ptr<Attached> current_;
+  std::uint64_t binding_ = 0;
+};
+
+std::string exported_name(const std::string& user) { return "lrpc.user." + user; }
+
+ServedUsers::ServedUsers(ServerOptions options) : server_(std::make_unique<Server>(std::move(options))) {}
+
+ServedUsers::~ServedUsers() {
+  for (const auto& service : services_) service->stop();
+  server_.reset();
+}
+
+ServedUsers::Service& ServedUsers::add(UserObject& user) {
+  services_.push_back(std::make_unique<Service>(user));
+  return *services_.back();
+}
+
+ExportOptions ServedUsers::offer(Service& service) {
+  ExportOptions options;
+  options.on_unbound = [&service](std::uint64_t binding) { service.unbound(binding); };
+  return options;
+}
+
+Status ServedUsers::serve(UserObject& user, std::function<Status(const ClientCredentials&)> authorise) {
+  Service& service = add(user);
+  ExportOptions options = offer(service);
+  options.authorise = std::move(authorise);
+  const auto exported =
+      UserBoundary::export_to(*server_, exported_name(user.options().name), service, std::move(options));
+  return exported ? Status() : Status(exported.error());
+}
+
+Status ServedUsers::serve_over(UserObject& user, UniqueFd socket) {
+  Service& service = add(user);
+  return UserBoundary::serve_over(*server_, std::move(socket), service, offer(service));
+}
+
+}  // namespace lrpc::netuser

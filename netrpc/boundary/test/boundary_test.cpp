@@ -1,0 +1,220 @@
+// A process that is a protocol of this test's graph, which stands on UDP at an address of the loopback. The peers are
+// bare sockets.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "eventually.h"
+#include "lrpc/netrpc/all_kinds.h"
+#include "lrpc/netrpc/boundary/served_users.h"
+#include "lrpc/netrpc/boundary/user_process.h"
+#include "lrpc/netrpc/session_cache.h"
+#include "netrpc/devices/engine/uring_engine.h"
+#include "user_boundary.client.h"
+#include "world.h"
+
+namespace lrpc::netuser {
+namespace {
+
+using testing_lrpc::eventually;
+using testing_lrpc::Process;
+
+constexpr std::uint16_t kNumber = 245;
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+class Boundary : public testing::Test {
+ protected:
+  Boundary() {
+    // Without io_uring, which keeps a port for a while after its socket was closed.
+    auto engine = netrpc::UringEngine::make(netrpc::EngineKind::epoll);
+    if (!engine) throw std::runtime_error(engine.error().message());
+    engine_ = std::move(*engine);
+    host_ = std::make_unique<netrpc::Host>(netrpc::HostOptions{}, clock_, *engine_);
+    const netrpc::ProtocolKinds kinds = netrpc::all_kinds().add(user_kind());
+    const auto description = netrpc::GraphDescription::parse(
+        "udp = UDP(address = 127.77.0.1, ports = " + std::to_string(ports_) +
+            ", peer_ports = any); user = USER(name = upcase, number = 245, largest = 100, sessions = 2, queue = 4) "
+            "over udp;",
+        kinds);
+    if (!description) throw std::runtime_error(description.error().message());
+    {
+      const netrpc::Shepherd inside(host_->monitor());
+      auto graph = netrpc::Graph::compose(*host_, *description, kinds);
+      if (!graph) throw std::runtime_error(graph.error().message());
+      graph_.emplace(std::move(*graph));
+      user_ = dynamic_cast<UserObject*>(graph_->find("user"));
+    }
+    if (!engine_->start(*host_, 1)) throw std::runtime_error("the engine does not start");
+    served_.emplace(ServerOptions{});
+  }
+  ~Boundary() override {
+    served_.reset();
+    engine_->stop();
+    const netrpc::Shepherd inside(host_->monitor());
+    graph_.reset();
+  }
+
+  /// The process's end of a new private socket.
+  UniqueFd socket() {
+    auto pair = make_socket_pair();
+    EXPECT_TRUE(pair);
+    EXPECT_TRUE(served_->serve_over(*user_, std::move(pair->first)));
+    return std::move(pair->second);
+  }
+  netrpc::control::Statistics statistics() {
+    const netrpc::Shepherd inside(host_->monitor());
+    netrpc::control::Statistics counted;
+    EXPECT_EQ(netrpc::control::ask(*user_, counted), Errc::ok);
+    return counted;
+  }
+  std::size_t buffers_in_use() {
+    const netrpc::Shepherd inside(host_->monitor());
+    return host_->pool().in_use();
+  }
+
+  /// A peer, with a port of its own.
+  class Peer {
+   public:
+    explicit Peer(const Boundary& test) : fd_(::socket(AF_INET, SOCK_DGRAM, 0)) {
+      sockaddr_in there{};
+      there.sin_family = AF_INET;
+      there.sin_port = htons(static_cast<std::uint16_t>(test.ports_ + kNumber));
+      ::inet_pton(AF_INET, "127.77.0.1", &there.sin_addr);
+      EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
+      const timeval patience{testing_lrpc::kPatienceMs / 1000, 0};
+      ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    }
+    void send(const std::string& text) const {
+      EXPECT_EQ(::send(fd_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    }
+    [[nodiscard]] std::string receive() const {
+      std::array<char, 200> buffer;
+      const ssize_t size = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+      return size < 0 ? "nothing" : std::string(buffer.data(), static_cast<std::size_t>(size));
+    }
+    [[nodiscard]] std::string asked(const std::string& text) const {
+      send(text);
+      return receive();
+    }
+
+   private:
+    UniqueFd fd_;
+  };
+
+  const int ports_ = 20'000 + ::getpid() % 40'000;
+  netrpc::MonotonicClock clock_;
+  std::unique_ptr<netrpc::UringEngine> engine_;
+  std::unique_ptr<netrpc::Host> host_;
+  std::optional<netrpc::Graph> graph_;
+  UserObject* user_ = nullptr;
+  std::optional<ServedUsers> served_;
+};
+
+TEST_F(Boundary, a_process_is_a_protocol_and_another_takes_its_place_when_it_has_died) {
+  UniqueFd end = socket();
+  Process upcase({UPCASE, std::to_string(end.get())}, {end.get()});
+  end = {};
+  const Peer one(*this);
+  const Peer other(*this);
+  EXPECT_EQ(one.asked("hello"), "HELLO");
+  EXPECT_EQ(other.asked("to another session"), "TO ANOTHER SESSION");
+  EXPECT_EQ(statistics().sessions, 2U);
+  EXPECT_EQ(UserProcess::create_over(socket(), {}).code(), Errc::name_taken);
+
+  upcase.kill_and_wait();
+  EXPECT_TRUE(eventually([&] { return statistics().sessions == 0; }));
+  std::atomic<bool> opened = false;
+  UserProcess::Options options;
+  options.receive = [&](UserProcess& self, const UserProcess::Arrived& arrived) {
+    opened = arrived.opened;
+    EXPECT_EQ(arrived.host, 0x7f00'0001U);
+    EXPECT_TRUE(self.push(arrived.session, bytes_of("I am new")));
+  };
+  auto next = UserProcess::create_over(socket(), options);
+  ASSERT_TRUE(next) << next.error().message();
+  EXPECT_EQ((*next)->largest(), 100U);
+  ASSERT_TRUE((*next)->enable());
+  EXPECT_EQ(one.asked("who is there?"), "I am new");
+  EXPECT_TRUE(opened);
+  EXPECT_EQ(one.asked("and now?"), "I am new");
+  EXPECT_FALSE(opened);
+  next->reset();
+  EXPECT_EQ(statistics().sessions, 0U);
+  EXPECT_TRUE(eventually([&] { return buffers_in_use() == 0; }));
+}
+
+TEST_F(Boundary, a_process_that_asks_for_more_than_its_line_allows_is_refused) {
+  auto client = UserBoundary::Client::import_over(socket());
+  ASSERT_TRUE(client);
+  const auto refused = [](const auto& outcome) {
+    const auto* const why = outcome.template raised<UserBoundary::Refused>();
+    return why == nullptr ? outcome.code() : static_cast<Errc>(why->code);
+  };
+  EXPECT_EQ(refused(client->Enable(UserBoundary::Protocol{7}, true)), Errc::bad_handle);
+  const auto created = client->CreateProtocol();
+  ASSERT_TRUE(created);
+  const UserBoundary::Protocol user = created->protocol;
+  EXPECT_EQ(refused(client->CreateProtocol()), Errc::name_taken);
+  const std::string text(101, 'a');
+  EXPECT_EQ(refused(client->Push(user, 1, bytes_of("to nobody"))), Errc::invalid_argument);
+  EXPECT_EQ(refused(client->Sizes(user, 1)), Errc::invalid_argument);
+  const auto session = client->Open(user, 0x7f4d'0002, 4000);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(*client->Open(user, 0x7f4d'0002, 4000), *session);  // it is kept
+  EXPECT_EQ(refused(client->Push(user, *session, bytes_of(text))), Errc::message_too_long);
+  EXPECT_EQ(client->Sizes(user, *session)->largest, 100U);
+  ASSERT_TRUE(client->Open(user, 0x7f4d'0002, 4001));
+  EXPECT_EQ(refused(client->Open(user, 0x7f4d'0002, 4002)), Errc::limit_reached);
+  ASSERT_TRUE(client->CloseSession(user, *session));
+  EXPECT_EQ(refused(client->Push(user, *session, bytes_of("closed"))), Errc::invalid_argument);
+  ASSERT_TRUE(client->Close(user));
+  EXPECT_EQ(refused(client->Enable(user, true)), Errc::bad_handle);
+}
+
+TEST_F(Boundary, a_process_that_takes_no_messages_costs_the_graph_a_short_queue_and_few_sessions) {
+  auto client = UserBoundary::Client::import_over(socket());
+  ASSERT_TRUE(client);
+  const auto created = client->CreateProtocol();
+  ASSERT_TRUE(created);
+  ASSERT_TRUE(client->Enable(created->protocol, true));
+  std::vector<Peer> peers;
+  for (int i = 0; i < 4; ++i) {
+    peers.emplace_back(*this).send(std::to_string(i));
+    EXPECT_TRUE(eventually([&] { return statistics().received == static_cast<unsigned>(i) + 1; }));
+  }
+  for (int i = 0; i < 3; ++i) peers.front().send("too many");
+  EXPECT_TRUE(eventually([&] { return statistics().refused == 3; }));
+  EXPECT_EQ(statistics().sessions, 2U);
+  std::array<std::byte, 100> memory;
+  for (unsigned i = 0; i < 4; ++i) {
+    Buffer message(memory);
+    const auto arrived = client->Await(created->protocol, message);
+    ASSERT_TRUE(arrived);
+    EXPECT_TRUE(arrived->opened);
+    EXPECT_EQ(std::to_integer<int>(memory[0]), '0' + static_cast<int>(i));
+    // The sessions of the first two have given way.
+    EXPECT_EQ(client->Push(created->protocol, arrived->session, message.contents()).has_value(), i >= 2);
+  }
+  EXPECT_EQ(peers[2].receive(), "2");
+}
+
+TEST_F(Boundary, a_process_that_waits_hears_of_the_end_of_the_graph) {
+  std::atomic<int> lost = 0;
+  UserProcess::Options options;
+  options.threads = 3;
+  options.lost = [&](const Error& /*why*/) { ++lost; };
+  auto process = UserProcess::create_over(socket(), options);
+  ASSERT_TRUE(process);
+  served_.reset();
+  EXPECT_TRUE(eventually([&] { return lost == 3; }));
+  EXPECT_FALSE((*process)->enable());
+}
+
+}  // namespace
+}  // namespace lrpc::netuser
