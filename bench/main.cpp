@@ -110,7 +110,8 @@ int main(int argc, char** argv) {
   program.option("--pace", filter.pace, "matrix: only cells with this between two calls")
       .one_of({"back-to-back", "20us", "1ms"});
   program.option("--clients", filter.clients, "matrix: only cells with so many clients").one_of({"one", "two"});
-  program.option("--svg", filter.svg, "default, figure2, change: write plots into this directory").existing_directory();
+  program.option("--svg", filter.svg, "default, figure2, change, network: write plots into this directory")
+      .existing_directory();
   if (const auto status = program.parse(argc, argv)) return *status;
 
   ::signal(SIGPIPE, SIG_IGN);

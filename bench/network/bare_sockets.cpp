@@ -35,7 +35,7 @@ std::string_view name_of(SocketKind kind) noexcept {
 }
 
 Result<BareSocket> BareSocket::open(SocketKind kind, const char* interface, netrpc::HostAddress local,
-                                    netrpc::HostAddress peer) {
+                                    netrpc::HostAddress peer, const Pieces& pieces) {
   sockaddr_in here{};
   here.sin_family = AF_INET;
   here.sin_addr.s_addr = htonl(local.value);
@@ -49,7 +49,7 @@ Result<BareSocket> BareSocket::open(SocketKind kind, const char* interface, netr
     case SocketKind::udp: raw = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); break;
     case SocketKind::tcp: raw = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); break;
   }
-  BareSocket made(kind, UniqueFd(raw));
+  BareSocket made(kind, UniqueFd(raw), pieces);
   if (raw < 0) return system_error("socket", errno);
   if (kind == SocketKind::packet) {
     sockaddr_ll link{};
@@ -102,10 +102,10 @@ Status BareSocket::connect() {
 }
 
 bool BareSocket::send(std::size_t size) noexcept {
-  // As the stacks do, large messages go in packets of 1400 bytes; each begins with the same byte.
+  // Each piece begins with the same byte.
   const std::byte kind = buffer_[0];
-  for (std::size_t at = 0; at < size; at += most_) {
-    const std::size_t part = std::min(most_, size - at);
+  for (std::size_t at = 0; at < size; at += pieces_.written) {
+    const std::size_t part = std::min(pieces_.written, size - at);
     buffer_[0] = kind;
     const ssize_t sent = kind_ == SocketKind::tcp ? ::send(fd_.get(), buffer_.data(), part, MSG_NOSIGNAL)
                                                   : ::sendto(fd_.get(), buffer_.data(), part, 0,
@@ -119,7 +119,7 @@ int BareSocket::receive(std::size_t size) noexcept {
   int first = -1;
   for (std::size_t have = 0; have < size;) {
     for (;;) {
-      const ssize_t got = ::recv(fd_.get(), buffer_.data(), buffer_.size(), 0);
+      const ssize_t got = ::recv(fd_.get(), buffer_.data(), pieces_.read, 0);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return -1;
       const std::size_t header = kind_ == SocketKind::raw_ip ? 20 : 0;
@@ -142,7 +142,7 @@ void BareSocket::echo() noexcept {
     std::memcpy(&size, buffer_.data() + header + 1, sizeof size);
     std::size_t have = received_;
     while (have < size) {
-      const ssize_t got = ::recv(fd_.get(), buffer_.data(), buffer_.size(), 0);
+      const ssize_t got = ::recv(fd_.get(), buffer_.data(), pieces_.read, 0);
       if (got <= 0) return;
       have += static_cast<std::size_t>(got) - header;
     }

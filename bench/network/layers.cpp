@@ -1,5 +1,5 @@
 // What each layer costs, without a kernel and without a wire: Table III of RPC in the x-Kernel in nanoseconds of
-// processor time on the simulated wire, its section 4.3, what AUTH costs, and the map manager's figure 6 of The
+// processor time on the simulated wire, its section 4.3, what AUTH costs, and Table II and Figure 6 of The
 // x-Kernel.
 #include <fmt/format.h>
 
@@ -13,6 +13,7 @@
 #include "core/session.h"
 #include "netrpc/protocols/auth/aes_gcm.h"
 #include "open_sessions.h"
+#include "profile.h"
 #include "sim_pair.h"
 
 namespace lrpc::bench {
@@ -185,6 +186,7 @@ void layers(Session& session) {
   print_note("A request of some bytes, sealed and opened, and a null reply, sealed and opened; the handshake is over.");
   fmt::print("\n");
   if (const Status status = measure_auth(session); !status) session.fail(status.error().message());
+  if (!interrupted()) profile(session);
   if (!interrupted()) open_sessions(session);
 }
 

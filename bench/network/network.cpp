@@ -1,74 +1,17 @@
-// Tables I, II and III of RPC in the x-Kernel and Table III of The x-Kernel, between two network namespaces joined by
-// veth.
+// Tables I, II and III of RPC in the x-Kernel, and Tables III and V and Figure 5 of The x-Kernel, between two network
+// namespaces joined by veth.
 #include <fmt/format.h>
 
-#include <map>
-
-#include "alternate.h"
 #include "auth_stack.h"
 #include "core/interrupt.h"
 #include "core/session.h"
-#include "wire_pair.h"
+#include "field.h"
+#include "user_to_user.h"
 
 namespace lrpc::bench {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Instances of each stack and of each kind of bare socket. Two of the same stack differ by up to a tenth, by where
-/// their memory and their threads' have come to lie, and stay so: one instance would tell more of that than of the
-/// stack.
-constexpr std::size_t kInstances = 4;
-
-/// All stacks and all bare sockets, each instance on a wire of its own.
-class Field {
- public:
-  explicit Field(Seats seats) : seats_(seats) {}
-  Status add(const Stack& stack) {
-    auto pair = WirePair::create(stack, seats_);
-    if (!pair) return Error{pair.code(), fmt::format("{}: {}", stack.name, pair.error().message())};
-    StackClient& trips = (*pair)->trips();
-    once_[std::string(stack.name)].push_back([&trips](std::size_t size) { return trips.once(size) == Errc::ok; });
-    stacks_.push_back(std::move(*pair));
-    return {};
-  }
-  Status add(SocketKind kind) {
-    auto pair = BarePair::create(kind, seats_);
-    if (!pair) return Error{pair.code(), fmt::format("{}: {}", name_of(kind), pair.error().message())};
-    once_[std::string(name_of(kind))].push_back([bare = pair->get()](std::size_t size) { return bare->once(size); });
-    bare_.push_back(std::move(*pair));
-    return {};
-  }
-  [[nodiscard]] Subject subject(std::string_view name, std::size_t instance, std::size_t size) const {
-    return {std::string(name), [&once = once_.at(std::string(name))[instance], size] { return once(size); }};
-  }
-
- private:
-  Seats seats_;
-  std::vector<std::unique_ptr<WirePair>> stacks_;
-  std::vector<std::unique_ptr<BarePair>> bare_;
-  std::map<std::string, std::vector<std::function<bool(std::size_t)>>> once_;  ///< One an instance.
-};
-
-struct NetworkRow {
-  std::string_view name;
-  std::string_view floor;  ///< The row that "to floor" is to.
-};
-
-/// Round trips of the rows in turns, over all their instances.
-Alternated round_trips(Session& session, const Field& field, std::span<const NetworkRow> rows, std::size_t size,
-                       std::size_t rounds, std::chrono::nanoseconds block) {
-  std::vector<Subject> subjects;
-  for (std::size_t instance = 0; instance < kInstances; ++instance)
-    for (const NetworkRow& row : rows) subjects.push_back(field.subject(row.name, instance, size));
-  return pooled(alternate(subjects, session.clock(), rounds, block), rows.size());
-}
-
-std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
-  std::size_t i = 0;
-  while (rows[i].name != name) ++i;
-  return i;
-}
 
 const PaperStack& paper_of(std::string_view name) {
   static constexpr PaperStack kNone;
@@ -77,16 +20,32 @@ const PaperStack& paper_of(std::string_view name) {
   return kNone;
 }
 
+struct NetworkRow {
+  std::string_view name;
+  std::string_view floor;  ///< The row that "to floor" is to.
+};
+
+std::size_t index_of(std::span<const NetworkRow> rows, std::string_view name) {
+  std::size_t i = 0;
+  while (rows[i].name != name) ++i;
+  return i;
+}
+
 /// Latency with null messages, throughput with 16 k, and what each further 1 k costs.
 Alternated measure(Session& session, const Field& field, Placement placement, std::string_view bench,
                    std::span<const NetworkRow> rows, bool throughput) {
   const std::size_t rounds = session.quick() ? 30 : 200;
-  const Alternated null = round_trips(session, field, rows, 0, rounds, 2ms);
+  const auto trips = [&rows](std::size_t size) {
+    std::vector<Trip> all;
+    for (const NetworkRow& row : rows) all.push_back({row.name, size});
+    return all;
+  };
+  const Alternated null = field.round_trips(session, trips(0), rounds, 2ms);
   Alternated k1;
   Alternated k16;
   if (throughput) {
-    k1 = round_trips(session, field, rows, 1024, rounds / 4, 4ms);
-    k16 = round_trips(session, field, rows, 16'000, rounds / 4, 4ms);
+    k1 = field.round_trips(session, trips(1024), rounds / 4, 4ms);
+    k16 = field.round_trips(session, trips(16'000), rounds / 4, 4ms);
   }
   if (interrupted()) return null;
   std::vector<Column> columns = {{"stack", -30}, {"us", 8}, {"to floor", 9}, {"paper ms", 9}};
@@ -123,12 +82,13 @@ Status measure_tables(Session& session, Placement placement) {
   Field field(session.cores().seats(placement));
   const AuthStack auth;
   if (Status written = auth.written(); !written) return written;
-  for (std::size_t instance = 0; instance < kInstances; ++instance) {
+  for (std::size_t instance = 0; instance < Field::kInstances; ++instance) {
     if (interrupted()) return {};
     for (const SocketKind kind : {SocketKind::packet, SocketKind::raw_ip, SocketKind::udp, SocketKind::tcp})
       if (Status added = field.add(kind); !added) return added;
     for (const Stack& one : all_stacks())
-      if (Status added = field.add(one); !added) return added;
+      if (one.port == 0 && one.at_server.empty())  // those are user_to_user's
+        if (Status added = field.add(one); !added) return added;
     if (Status added = field.add(auth.stack()); !added) return added;
   }
 
@@ -178,7 +138,7 @@ Status measure_tables(Session& session, Placement placement) {
   const Alternated with_auth = measure(session, field, placement, "auth", kAuth, true);
   if (interrupted()) return {};
   print_note(fmt::format("AUTH adds {} ns.", number(with_auth.difference(1, 0))));
-  return {};
+  return user_to_user(session, placement);
 }
 
 }  // namespace

@@ -52,6 +52,11 @@ SimPair::~SimPair() {
   }
 }
 
+void SimPair::answer_with(std::size_t size) {
+  const Shepherd inside(server_->monitor());
+  server_user_->answer_with(size);
+}
+
 Errc SimPair::open_another() {
   ParticipantSet participants = bench_participants(client_->address(), server_->address());
   participants.protocol = next_other_++;

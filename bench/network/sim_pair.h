@@ -16,6 +16,8 @@ class SimPair {
   SimPair(const SimPair&) = delete;
   ~SimPair();
   [[nodiscard]] StackClient& trips() noexcept { return *trips_; }
+  /// Of later messages: StackUser::answer_with.
+  void answer_with(std::size_t size);
   /// One more session of the same stack, with a protocol number of its own: for what many open sessions cost.
   [[nodiscard]] Errc open_another();
   [[nodiscard]] netrpc::SimHost& client() noexcept { return *client_; }

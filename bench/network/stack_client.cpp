@@ -13,7 +13,8 @@ void StackUser::demux(netrpc::Session& lower, Message message) noexcept {
     host().engine().wake(host());
     return;
   }
-  message.truncate(0);
+  if (++arrived_ % answer_every_ != 0) return;
+  message.truncate(answer_size_);
   (void)lower.push(std::move(message));
 }
 
@@ -35,18 +36,20 @@ Errc StackUser::control(control::Request& request) noexcept {
   return Protocol::control(request);
 }
 
-ParticipantSet bench_participants(HostAddress local, HostAddress peer) {
+ParticipantSet bench_participants(HostAddress local, HostAddress peer, std::uint16_t port) {
   ParticipantSet participants{.protocol = protocol_numbers::kFirstOfTests, .local = {}, .remote = {}};
   participants.local.host = local;
   participants.local.command = 1;
   participants.remote.host = peer;
+  participants.remote.port = port;
   participants.remote.command = 1;
   return participants;
 }
 
-Result<StackClient> StackClient::open(StackUser& user, Protocol& top, Service service, HostAddress peer) {
+Result<StackClient> StackClient::open(StackUser& user, Protocol& top, Service service, HostAddress peer,
+                                      std::uint16_t port) {
   const Shepherd inside(user.host().monitor());
-  const ParticipantSet participants = bench_participants(user.host().address(), peer);
+  const ParticipantSet participants = bench_participants(user.host().address(), peer, port);
   if (service == Service::datagram) {  // the answers come up through whatever session
     if (Status enabled = top.open_enable(user, participants); !enabled) return enabled.error();
   }
@@ -80,6 +83,25 @@ Errc StackClient::once(std::size_t size) {
     ++lost_;
   }
   return Errc::timed_out;
+}
+
+Errc StackClient::stream(std::size_t messages, std::size_t size) {
+  Host& host = user_.host();
+  const Shepherd inside(host.monitor());
+  const std::uint64_t before = user_.answers();
+  // Waits until no more than `most` of the first `sent` messages have no answer.
+  const auto wait = [&](std::uint64_t sent, std::uint64_t most) {
+    const auto done = [&] { return sent - (user_.answers() - before) * kAnswered <= most; };
+    return done() || host.engine().wait(host, done, host.now() + 5s);
+  };
+  for (std::uint64_t sent = 0; sent < messages; ++sent) {
+    if (!wait(sent, kWindow - 1)) return Errc::timed_out;
+    Message message = Message::make(host.pool(), size);
+    if (!message.allocated()) return Errc::limit_reached;
+    std::memset(message.bytes().data(), 0x5a, size);
+    if (const Errc pushed = session_->push(std::move(message)); pushed != Errc::ok) return pushed;
+  }
+  return wait(messages, 0) ? Errc::ok : Errc::timed_out;
 }
 
 }  // namespace lrpc::bench

@@ -1,6 +1,7 @@
 // The protocol stacks that the paper compares, as graphs (RPC in the x-Kernel, Figures 2 and 3, Tables I to III).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,6 +22,9 @@ struct Stack {
   std::string_view graph;  ///< `top` is what is measured. ETH and IP are the devices, real or simulated.
   netrpc::Service service = netrpc::Service::transaction;
   PaperStack paper = {};
+  std::uint16_t port = 0;  ///< Where the server is, for stacks whose peers have any port.
+  /// More of the server's graph, which has the USER `user`: the server is a process beside its graph. Real wires only.
+  std::string_view at_server = {};
 };
 
 /// The stack of that name. Precondition: there is one.

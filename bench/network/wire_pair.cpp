@@ -18,8 +18,9 @@ Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAdd
   options.name = server ? "server" : "client";
   options.address = address;
   end.host = std::make_unique<Host>(options, clock_, *end.engine);
-  const ProtocolKinds kinds = all_kinds();
-  const auto description = GraphDescription::parse(stack.graph, kinds);
+  const ProtocolKinds kinds = all_kinds().add(netuser::user_kind());
+  const auto description =
+      GraphDescription::parse(std::string(stack.graph) + std::string(server ? stack.at_server : ""), kinds);
   if (!description) return description.error();
   Status done;
   where.run([&] {
@@ -32,16 +33,28 @@ Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAdd
       }
       end.graph.emplace(std::move(*composed));
       end.user = std::make_unique<StackUser>(*end.host, server);
-      if (server) done = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
+      if (server && end.graph->find("user") == nullptr)
+        done = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
     }
     if (done) done = end.engine->start(*end.host, 2);
+    if (auto* const user = dynamic_cast<netuser::UserObject*>(end.graph->find("user")); done && server && user) {
+      auto process = UserServer::start(*user);
+      if (process) {
+        end.process = std::move(*process);
+      } else {
+        done = process.error();
+      }
+    }
     if (!done || server) return;
-    auto trips = StackClient::open(*end.user, *end.graph->find("top"), stack.service, Wire::kServer);
+    auto trips = StackClient::open(*end.user, *end.graph->find("top"), stack.service, Wire::kServer, stack.port);
     if (!trips) {
       done = trips.error();
       return;
     }
     trips_.emplace(std::move(*trips));
+    // A stream's connection is made with the first message, in the namespace of the thread that pushes it.
+    if (stack.port != 0)
+      if (const Errc connected = trips_->once(1); connected != Errc::ok) done = connected;
   });
   return done;
 }
@@ -57,25 +70,26 @@ Result<std::unique_ptr<WirePair>> WirePair::create(const Stack& stack, const Sea
   return pair;
 }
 
-void WirePair::answer_with(std::size_t size) {
+void WirePair::answer_with(std::size_t size, std::uint64_t every) {
   const Shepherd inside(server_.host->monitor());
-  server_.user->answer_with(size);
+  server_.user->answer_with(size, every);
 }
 
 WirePair::~WirePair() { trips_.reset(); }
 
 WirePair::End::~End() {
   if (!host) return;
+  process.reset();
   engine->stop();
   const Shepherd inside(host->monitor());
   graph.reset();
 }
 
-Result<std::unique_ptr<BarePair>> BarePair::create(SocketKind kind, const Seats& seats) {
+Result<std::unique_ptr<BarePair>> BarePair::create(SocketKind kind, const Seats& seats, const Pieces& pieces) {
   std::unique_ptr<BarePair> pair(new BarePair);
   Status done;
   pair->wire_.server.run([&] {
-    auto socket = BareSocket::open(kind, "wire", Wire::kServer, Wire::kClient);
+    auto socket = BareSocket::open(kind, "wire", Wire::kServer, Wire::kClient, pieces);
     if (socket) {
       pair->server_.emplace(std::move(*socket));
     } else {
@@ -84,7 +98,7 @@ Result<std::unique_ptr<BarePair>> BarePair::create(SocketKind kind, const Seats&
   });
   if (!done) return done.error();
   pair->wire_.client.run([&] {
-    auto socket = BareSocket::open(kind, "wire", Wire::kClient, Wire::kServer);
+    auto socket = BareSocket::open(kind, "wire", Wire::kClient, Wire::kServer, pieces);
     if (socket) {
       pair->client_.emplace(std::move(*socket));
       done = pair->client_->connect();

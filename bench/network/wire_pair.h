@@ -12,6 +12,7 @@
 #include "netrpc/test_support/namespaces.h"
 #include "stack_client.h"
 #include "stacks.h"
+#include "user_server.h"
 
 namespace lrpc::bench {
 
@@ -31,8 +32,8 @@ class WirePair {
   WirePair(const WirePair&) = delete;
   ~WirePair();
   [[nodiscard]] StackClient& trips() noexcept { return *trips_; }
-  /// The bytes of the answers to later calls; datagrams are answered with none.
-  void answer_with(std::size_t size);
+  /// Of later messages: StackUser::answer_with.
+  void answer_with(std::size_t size, std::uint64_t every = 1);
 
  private:
   struct End {
@@ -40,6 +41,7 @@ class WirePair {
     std::unique_ptr<netrpc::Host> host;
     std::optional<netrpc::Graph> graph;
     std::unique_ptr<StackUser> user;
+    std::unique_ptr<UserServer> process;  ///< In the place of the user, at a server.
     ~End();
   };
   WirePair() = default;
@@ -56,7 +58,7 @@ class WirePair {
 /// The same with bare sockets and an echoing thread.
 class BarePair {
  public:
-  static Result<std::unique_ptr<BarePair>> create(SocketKind kind, const Seats& seats);
+  static Result<std::unique_ptr<BarePair>> create(SocketKind kind, const Seats& seats, const Pieces& pieces = {});
   BarePair(const BarePair&) = delete;
   ~BarePair();
   [[nodiscard]] bool once(std::size_t size) noexcept { return client_->once(size); }

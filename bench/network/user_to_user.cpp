@@ -1,0 +1,137 @@
+#include "user_to_user.h"
+
+#include <fmt/format.h>
+
+#include "core/interrupt.h"
+#include "core/svg_plot.h"
+#include "field.h"
+
+namespace lrpc::bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMessage = 16 * 1024;
+constexpr std::size_t kStream = 1024 * 1024;
+
+/// Of Table V. The paper's kilobytes a second, of the x-kernel and of SunOS 4.0.3.
+struct ThroughputRow {
+  std::string_view name;
+  std::size_t bytes;
+  std::size_t floor;  ///< Index of the row of the kernel's own.
+  std::optional<double> paper;
+};
+constexpr ThroughputRow kRows[] = {{"kernel UDP", kMessage, 0, 391}, {"UDP", kMessage, 0, 528},
+                                   {"USER-UDP", kMessage, 0, {}},    {"FRAGMENT-VIP", kMessage, 0, {}},
+                                   {"kernel TCP", kStream, 4, 303},  {"TCP", kStream, 4, 417}};
+
+Status add_all(Field& field) {
+  for (std::size_t instance = 0; instance < Field::kInstances; ++instance) {
+    if (interrupted()) return {};
+    // One system call a message: the kernel's IP cuts it, as in the paper.
+    if (Status added = field.add("kernel UDP", SocketKind::udp, {.written = 70'000}); !added) return added;
+    if (Status added = field.add(stack("UDP"), 1); !added) return added;
+    if (Status added = field.add(stack("USER-UDP")); !added) return added;
+    if (Status added = field.add(stack("FRAGMENT-VIP"), 1); !added) return added;
+    if (Status added = field.add("kernel TCP", SocketKind::tcp, {.written = 1024, .read = 1024}); !added) return added;
+    if (Status added = field.add_stream("TCP", stack("TCP")); !added) return added;
+  }
+  return {};
+}
+
+void emit(Session& session, std::string_view bench, Placement placement, std::string test, const Alternated& measured,
+          std::size_t i, std::size_t floor) {
+  Row row{.bench = bench, .system = "lrpc", .gate = "none", .placement = name(placement), .test = std::move(test)};
+  row.figures = Figures::exactly(measured.median_of(i), measured.blocks[i].size());
+  row.figures.ratio = measured.ratio(i, floor);
+  session.emit_json(row);
+}
+
+void throughput(Session& session, const Field& field, Placement placement) {
+  print_title(fmt::format("The x-Kernel, Table V: throughput between two users ({})", name(placement)));
+  std::vector<Trip> trips;
+  for (const ThroughputRow& row : kRows) trips.push_back({row.name, row.bytes});
+  const Alternated measured = field.round_trips(session, trips, session.quick() ? 10 : 50, 4ms);
+  if (interrupted()) return;
+  const Table table({{"", -14}, {"bytes", 9}, {"us", 9}, {"MB/s", 8}, {"to kernel", 10}, {"paper kB/s", 11}});
+  table.print_head();
+  for (std::size_t i = 0; i < std::size(kRows); ++i) {
+    const ThroughputRow& row = kRows[i];
+    const double ns = measured.median_of(i);
+    const double slower = measured.ratio(i, row.floor);
+    table.print({std::string(row.name), fmt::format("{}", row.bytes), number(ns / 1000),
+                 number(static_cast<double>(row.bytes) / ns * 1000), ratio(1 / slower), number(row.paper)});
+    emit(session, "throughput", placement, std::string(row.name), measured, i, row.floor);
+  }
+  print_note(
+      "UDP: a message of 16 KiB, which the kernel's IP cuts, and an answer of 1 byte. USER-UDP: the server is a "
+      "process "
+      "beside its graph. FRAGMENT-VIP: the message in Ethernet frames that are full; doing that brought the paper from "
+      "528 to 604. TCP: 1 MiB in writes of 1 KiB; ours are records. The paper: 1.35 and 1.38 times the throughput of "
+      "Unix.");
+}
+
+void figure5(Session& session, const Field& field, Placement placement) {
+  constexpr std::size_t kStep = 100;
+  constexpr std::size_t kSizes = 1 + 1400 / kStep;
+  constexpr std::string_view kLines[] = {"kernel UDP", "UDP", "USER-UDP"};
+  constexpr std::size_t kEach = std::size(kLines);
+  const auto size_of = [](std::size_t step) { return step == 0 ? 1 : step * kStep; };
+  print_title(fmt::format("The x-Kernel, Figure 5: UDP by the size of the message ({})", name(placement)));
+  std::vector<Trip> trips;
+  for (std::size_t step = 0; step < kSizes; ++step)
+    for (const std::string_view line : kLines) trips.push_back({line, size_of(step)});
+  const Alternated measured = field.round_trips(session, trips, session.quick() ? 8 : 100, 1ms);
+  if (interrupted()) return;
+  std::vector<Column> columns = {{"bytes", 6}};
+  for (const std::string_view line : kLines) {
+    columns.insert(columns.end(), {{fmt::format("{} us", line), 14}, {"adds us", 8}});
+    if (line != kLines[0]) columns.push_back({"to kernel", 10});
+  }
+  const Table table(columns);
+  table.print_head();
+  SvgPlot plot(fmt::format("UDP: a message there, a byte back ({})", name(placement)), {"bytes"}, {"us"});
+  Series lines[kEach];
+  for (std::size_t step = 0; step < kSizes; ++step) {
+    std::vector<std::string> cells = {fmt::format("{}", size_of(step))};
+    for (std::size_t line = 0; line < kEach; ++line) {
+      const std::size_t i = kEach * step + line;
+      const std::size_t kernel = kEach * step;
+      const double us = measured.median_of(i) / 1000;
+      cells.insert(cells.end(),
+                   {number(us), step == 0 ? "" : fmt::format("{:.2f}", measured.difference(i, i - kEach) / 1000)});
+      if (line != 0) cells.push_back(ratio(measured.ratio(i, kernel)));
+      lines[line].points.emplace_back(size_of(step), us);
+      emit(session, "figure5", placement, fmt::format("{}, {} bytes", kLines[line], size_of(step)), measured, i,
+           kernel);
+    }
+    table.print(cells);
+  }
+  const auto slope = [&](std::size_t line) {  // of the whole way from the first size to the last
+    return measured.difference(kEach * (kSizes - 1) + line, line) / 1000 / (kSizes - 1);
+  };
+  print_note(fmt::format(
+      "100 bytes more add, us: {:.3f} to the kernel's, {:.3f} to ours, {:.3f} with a process as the server. The paper, "
+      "ms: 0.25 throughout to the x-kernel's; to Unix's 0.25 or 0.57, by which of its two kinds of buffers was in use.",
+      slope(0), slope(1), slope(2)));
+  if (session.filter().svg.empty()) return;
+  for (std::size_t line = 0; line < kEach; ++line) {
+    lines[line].name = kLines[line];
+    lines[line].dashed = line == 0;
+    plot.add(std::move(lines[line]));
+  }
+  const std::string file = fmt::format("{}/figure5-{}.svg", session.filter().svg, name(placement));
+  if (const Status written = plot.write(file); !written) session.fail(written.error().message());
+}
+
+}  // namespace
+
+Status user_to_user(Session& session, Placement placement) {
+  Field field(session.cores().seats(placement));
+  if (Status added = add_all(field); !added || interrupted()) return added;
+  throughput(session, field, placement);
+  if (!interrupted()) figure5(session, field, placement);
+  return {};
+}
+
+}  // namespace lrpc::bench
