@@ -1,6 +1,8 @@
 // The server's policies, by a clock of the test's own.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "estacks/estack_policy.h"
 #include "poller/poller_load.h"
 #include "poller/poller_policy.h"
@@ -221,69 +223,81 @@ TEST(CallerProcessors, callers_sit_where_they_have_called_from_of_late) {
   EXPECT_FALSE(callers.on(shim::kNoProcessor, at(5'100)));
 }
 
-/// A poller's periods: in each so many scans, and so many calls in a hundred of them.
-class Periods {
+/// A poller's time, in looks: of so many calls that take `call_us` each and come `think_us` after the return of the last
+/// one, or one after the other. A scan of the hot set takes half a microsecond without a call.
+class Looks {
  public:
-  Periods() { load.begin(hits_, at(now_)); }
-  void pass(unsigned periods, std::uint64_t calls_in_a_hundred) {
-    for (unsigned i = 0; i < periods; ++i) {
-      for (int look = 0; look < 10; ++look) {
-        now_ += PollerLoad::kPeriodUs / 10;
-        hits_ += calls_in_a_hundred;
-        EXPECT_EQ(load.scanned(100, hits_, at(now_)), look == 9);
-      }
-    }
+  static constexpr std::uint64_t kScansInUs = 2;
+  Looks() { load.begin(at(now_)); }
+  void idle(std::uint64_t us) { look({.scans = us * kScansInUs, .empty = us * kScansInUs}, us); }
+  void one_caller(unsigned periods, std::uint64_t call_us, std::uint64_t think_us) {
+    for (std::uint64_t us = 0; us < periods * PollerLoad::kPeriodUs; us += call_us + think_us)
+      look({.scans = 1 + think_us * kScansInUs, .empty = think_us * kScansInUs, .calls = 1}, call_us + think_us);
+  }
+  /// Each scan meets so many, that wait.
+  void queue(unsigned periods, std::uint64_t callers) {
+    for (unsigned i = 0; i < periods; ++i) look({.scans = 1000 / callers, .calls = 1000}, PollerLoad::kPeriodUs);
   }
   PollerLoad load;
 
  private:
+  void look(PollerLook look, std::uint64_t us) {
+    now_ += us;
+    look.ticks = us * kPerUs;
+    (void)load.looked(look, at(now_));
+  }
   std::uint64_t now_ = 5'000;
-  std::uint64_t hits_ = 77;
 };
 
 TEST(PollerLoad, is_crowded_where_each_scan_meets_a_call_for_some_periods_in_a_row) {
-  Periods periods;
-  periods.pass(PollerLoad::kCrowdedPeriods - 1, 100);
-  periods.pass(1, 99);
-  EXPECT_FALSE(periods.load.crowded());
-  periods.pass(PollerLoad::kCrowdedPeriods - 1, 100);
-  EXPECT_FALSE(periods.load.crowded());
-  periods.pass(1, 800);
-  EXPECT_TRUE(periods.load.crowded());
-  EXPECT_FALSE(periods.load.has_room());
-  periods.pass(1, 50);
-  EXPECT_FALSE(periods.load.crowded());
+  Looks looks;
+  looks.queue(PollerLoad::kCrowdedPeriods - 1, 2);
+  EXPECT_FALSE(looks.load.crowded());
+  looks.one_caller(1, 1, 1);
+  looks.queue(PollerLoad::kCrowdedPeriods - 1, 1);
+  EXPECT_FALSE(looks.load.crowded());
+  looks.queue(1, 4);
+  EXPECT_TRUE(looks.load.crowded());
+  EXPECT_FALSE(looks.load.has_room());
+  looks.one_caller(2, 1, 1);
+  EXPECT_FALSE(looks.load.crowded());
 }
 
-TEST(PollerLoad, is_quiet_with_next_to_no_calls_for_many_periods_in_a_row) {
-  Periods periods;
-  periods.pass(PollerLoad::kQuietPeriods - 1, 100 / PollerLoad::kQuietScans);
-  EXPECT_FALSE(periods.load.quiet());
-  periods.pass(1, 13);
-  EXPECT_FALSE(periods.load.quiet());
-  periods.pass(PollerLoad::kQuietPeriods, 0);
-  EXPECT_TRUE(periods.load.quiet());
-  EXPECT_TRUE(periods.load.has_room());
+TEST(PollerLoad, is_quiet_by_its_time_and_not_by_the_number_of_its_calls) {
+  Looks looks;
+  looks.idle(20);
+  looks.one_caller(PollerLoad::kQuietPeriods + 2, 50, 25);
+  EXPECT_FALSE(looks.load.quiet()) << "fifty empty scans for each call, but busy for two thirds of the time";
+  EXPECT_FALSE(looks.load.has_room());
+  looks.one_caller(PollerLoad::kQuietPeriods - 2, 1, 30);
+  EXPECT_FALSE(looks.load.quiet());
+  EXPECT_TRUE(looks.load.has_room());
+  looks.one_caller(4, 1, 30);
+  EXPECT_TRUE(looks.load.quiet());
 }
 
-TEST(PollerLoad, of_a_quiet_poller_and_of_one_with_room_is_not_crowded_together) {
-  Periods together;
-  together.pass(100, 49 + 100 / PollerLoad::kQuietScans);
-  EXPECT_FALSE(together.load.crowded());
+TEST(PollerLoad, passes_for_busy_as_long_as_it_does_not_know_what_a_scan_takes) {
+  Looks looks;
+  looks.one_caller(2 * PollerLoad::kQuietPeriods, 1, 30);
+  EXPECT_FALSE(looks.load.quiet());
+  EXPECT_FALSE(looks.load.has_room());
 }
 
-TEST(EverySecondCaller, goes_with_all_that_it_has_in_flight) {
-  EverySecondCaller goes;
+TEST(EverySecondCaller, leaves_with_all_that_it_has_in_flight) {
+  EverySecondCaller leaves;
+  const int binding = 0;
   for (int round = 0; round < 3; ++round) {
-    for (std::uint16_t processor = 0; processor < 6; ++processor) EXPECT_EQ(goes(processor), processor % 2 == 1);
+    for (std::uint16_t processor = 0; processor < 6; ++processor)
+      EXPECT_EQ(leaves(processor, &binding), processor % 2 == 1);
   }
 }
 
-TEST(EverySecondCaller, of_one_caller_is_none_and_of_callers_that_say_nothing_each_second_word) {
+TEST(EverySecondCaller, is_none_of_one_caller_and_one_in_each_binding_that_does_not_say_where_it_is) {
+  const std::array<int, 3> bindings{};
   EverySecondCaller alone;
-  for (int i = 0; i < 64; ++i) EXPECT_FALSE(alone(7));
+  for (int i = 0; i < 64; ++i) EXPECT_FALSE(alone(7, &bindings[static_cast<std::size_t>(i % 3)]));
   EverySecondCaller silent;
-  for (int i = 0; i < 64; ++i) EXPECT_EQ(silent(shim::kNoProcessor), i % 2 == 1);
+  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(silent(shim::kNoProcessor, &bindings[i % 3]), i % 3 == 1);
 }
 
 }  // namespace

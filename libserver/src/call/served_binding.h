@@ -100,8 +100,8 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   std::atomic<EStack*> estack{nullptr};      ///< Associated E-stack. Written under the pool's lock.
   const std::unique_ptr<WaitingPlace> waiting = std::make_unique<WaitingPlace>();  ///< For an E-stack.
   std::uint64_t last_call = 0;       ///< ticks() of the last call an E-stack served; the E-stack's own.
-  std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); the poller's own.
-  std::uint32_t slow = 0;            ///< Long calls in a row that the poller executed; the poller's own.
+  std::uint64_t left_to_estack = 0;  ///< Last generation a poller left to the E-stack (may_block); its poller's own.
+  std::uint32_t slow = 0;            ///< Long calls in a row that a poller executed; its poller's own.
   std::atomic<std::uint16_t> caller{0xffff};  ///< The processor that it was last called from, as far as was looked.
 };
 static_assert(sizeof(ServedAStack) == 128);
@@ -132,7 +132,7 @@ struct ServedParts {
   std::shared_ptr<const ServedInterface> interface;
 };
 
-/// Shared by the domain, the E-stacks associated with its A-stacks, and the poller; unmapped when the last lets go.
+/// Shared by the domain, the E-stacks associated with its A-stacks, and the pollers; unmapped when the last lets go.
 class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
  public:
   explicit ServedBinding(ServedParts parts);

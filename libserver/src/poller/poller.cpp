@@ -38,7 +38,7 @@ constexpr std::uint64_t kColdWindows = 64;
 
 }  // namespace
 
-void Poller::take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
+void Poller::accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   if (astack.polled.exchange(true)) return;  // offered or hot already
   std::lock_guard lock(mutex_);
   if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
@@ -92,7 +92,9 @@ void Poller::run() {
     } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {
       cool_down();  // offered before the back-off began
     } else if (!take_seat()) {
-      not_before_.store(shim::this_moment().after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
+      const shim::Moment now = shim::this_moment();
+      not_before_.store(now.after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
+      if (index_ != 0) team_.no_helper_was_worth_it(now);
       cool_down();  // callers sit everywhere
     } else {
       stint();
@@ -178,6 +180,7 @@ void Poller::take_back_remembered(std::uint64_t now) {
   for (const Remembered& one : remembered_) {
     auto binding = one.binding.lock();
     if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
+    if (one.astack->poller.load(std::memory_order_relaxed) != index_) continue;  // another's by now
     if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
     if (polling_) say_polled(*one.astack);
     hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
@@ -222,6 +225,7 @@ bool Poller::scan(std::uint64_t& last_hit) {
     hit = true;
     const std::uint64_t now = shim::ticks();
     hot_[i].last_hit = last_hit = now;
+    hot_[i].caller = context_.caller_processor();
     hits_.store(hits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const bool slow = took_too_long(astack, now);
     mark_ = now;
@@ -282,7 +286,7 @@ void Poller::drop_those(Leaves&& leaves, Poller* heir) {
     const auto binding = hot_[i].binding;
     ServedAStack& astack = *hot_[i].astack;
     drop(i);
-    if (heir != nullptr) heir->take_over(binding, astack);
+    if (heir != nullptr) heir->accept(binding, astack);
   }
   mark_ = shim::ticks();
 }
@@ -294,18 +298,19 @@ void Poller::drop_cold(shim::Moment now) {
 
 /// Once in a period of the load.
 void Poller::balance(shim::Moment now) {
-  has_room_.store(load_.has_room(), std::memory_order_relaxed);
+  note_callers(std::exchange(noted_, now.ticks), now);
+  has_room_.store(load_.has_room() && 2 * hot_count_ <= kHotSet, std::memory_order_relaxed);
   if (load_.crowded() && shim::is_processor(seat())) {
     EverySecondCaller goes;
-    const auto leaves = [&](const Hot& hot) { return goes(hot.astack->caller.load(std::memory_order_relaxed)); };
+    const auto leaves = [&](const Hot& hot) { return goes(hot.caller, hot.binding.get()); };
     if (Poller* helper = team_.helper_for(*this, now)) {
       drop_those(leaves, helper);
-      load_.begin(hits(), now);
+      load_.begin(now);
     }
   } else if (index_ != 0 && load_.quiet()) {
     Poller* other = team_.room_beside(*this);
     if (other == nullptr) return;
-    not_before_.store(now.after(PollerLoad::kBetweenTriesUs), std::memory_order_relaxed);
+    team_.no_helper_was_worth_it(now);
     drop_those([](const Hot&) { return true; }, other);
   }
 }
@@ -322,10 +327,8 @@ void Poller::stint() {
   const bool evicted = policy_.evicted();
   if (evicted) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const shim::Moment now = shim::this_moment();
-  if (std::uint64_t next = policy_.end(now); next != 0) {
-    if (index_ != 0) next = std::max(next, now.after(PollerLoad::kBetweenTriesUs));
-    not_before_.store(next, std::memory_order_relaxed);
-  }
+  if (const std::uint64_t next = policy_.end(now); next != 0) not_before_.store(next, std::memory_order_relaxed);
+  if (evicted && index_ != 0) team_.no_helper_was_worth_it(now);
   cool_down();
   polls_.store(false, std::memory_order_relaxed);
   seat_.store(shim::kNoProcessor, std::memory_order_relaxed);
@@ -346,12 +349,15 @@ void Poller::poll() {
   std::uint64_t hits_seen = hits();
   mark_ = last_hit;
   count_anew(shim::this_moment());
-  load_.begin(hits_seen, shim::this_moment());
+  load_.begin(shim::this_moment());
+  noted_ = last_hit;
   for (std::uint64_t looked = last_hit;; looked = mark_) {
     // Calls take longer than looks: nobody waits for more than one of them to get our processor.
-    unsigned scans = 0;
-    for (; scans < kScansPerLook && mark_ - looked < yield_ticks; ++scans) {
-      if (!scan(last_hit)) shim::poll_delay();
+    PollerLook look;
+    for (; look.scans < kScansPerLook && mark_ - looked < yield_ticks; ++look.scans) {
+      if (scan(last_hit)) continue;
+      shim::poll_delay();
+      ++look.empty;
     }
     const shim::Moment now = shim::this_moment();
     mark_ = now.ticks;
@@ -362,17 +368,18 @@ void Poller::poll() {
     if (policy_.evicted() || !team_.may_poll(index_) || stop_.load(std::memory_order_relaxed)) return;
     if (hot_count_ == 0 || now.since(last_hit) > window) return;
     if (fences_ != promised_) return;  // a filter that has come since: the hints say what does not hold
-    if (const std::uint64_t all = hits(); all != hits_seen) {
-      hits_seen = all;
-      note_caller(last_hit, now);
-    }
+    look.ticks = now.ticks - looked;
+    look.calls = hits() - std::exchange(hits_seen, hits());
+    if (look.calls != 0) note_callers(last_hit, now);  // the last one
     processors_.refresh(now.ticks);
     // The scheduler has moved us, or somebody has (taskset), or another poller was as quick to sit down here.
     if (shim::current_processor() != seat() || team_.another_sits_on(seat(), index_)) [[unlikely]] {
       if (!take_seat()) return;
       say_all_polled();
+    } else if (team_.caller_on(seat(), now) && policy_.may_step_aside(now) && take_seat()) {
+      say_all_polled();  // H5, for a caller that another poller serves
     }
-    if (load_.scanned(scans, hits(), now)) balance(now);
+    if (load_.looked(look, now)) balance(now);
     if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now.ticks);
     drop_cold(now);
   }
@@ -394,10 +401,10 @@ void Poller::count_anew(shim::Moment now) noexcept {
   counted_us_ = shim::thread_microseconds();
 }
 
-/// The last one, for all: each is the last one now and then.
-void Poller::note_caller(std::uint64_t last_hit, shim::Moment now) noexcept {
+/// Those that have called since then.
+void Poller::note_callers(std::uint64_t since, shim::Moment now) noexcept {
   for (std::size_t i = 0; i < hot_count_; ++i) {
-    if (hot_[i].last_hit == last_hit) team_.called_from(*hot_[i].astack, context_.caller_processor(), now);
+    if (hot_[i].last_hit >= since) team_.called_from(*hot_[i].astack, hot_[i].caller, now);
   }
 }
 

@@ -28,6 +28,8 @@ class PollerTeam;
 class Poller {
  public:
   static constexpr std::size_t kHotSet = 64;  ///< Scanning up to 64 words is free.
+  /// Pollers count their stints from different numbers: who distrusts a stint of one is to trust the other.
+  static constexpr std::uint64_t kStintsApart = 64;
 
   /// The references must outlive it. `index`: its place in the team, 0 for the first.
   Poller(PollerTeam& team, std::size_t index, const ServerOptions& options, DomainProcessors& processors,
@@ -43,7 +45,7 @@ class Poller {
   ~Poller() { stop(); }
 
   /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room.
-  void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  void accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// Whether it is not backing off.
   [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
     return now.ticks >= not_before_.load(std::memory_order_relaxed);
@@ -54,8 +56,10 @@ class Poller {
   /// The processor that its hints name while it polls, else none.
   [[nodiscard]] std::uint16_t seat() const noexcept { return seat_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
-  /// Whether it could do with more calls, when last looked.
-  [[nodiscard]] bool has_room() const noexcept { return has_room_.load(std::memory_order_relaxed); }
+  /// Whether it could do with more calls, when it last looked. Says so to one alone, until it looks again.
+  [[nodiscard]] bool claim_room() noexcept {
+    return has_room_.load(std::memory_order_relaxed) && has_room_.exchange(false, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t hits() const noexcept { return hits_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
 
@@ -64,6 +68,7 @@ class Poller {
     std::shared_ptr<ServedBinding> binding;
     ServedAStack* astack = nullptr;
     std::uint64_t last_hit = 0;
+    std::uint16_t caller = shim::kNoProcessor;  ///< By its last call's word.
     bool leaves = false;  ///< Its hint is off. Noted here: what the region says then is the client's word.
   };
   [[nodiscard]] bool start_locked();
@@ -91,7 +96,7 @@ class Poller {
   void tell_hits() noexcept;
   void poll();
   void offer_processor() noexcept;
-  void note_caller(std::uint64_t last_hit, shim::Moment now) noexcept;
+  void note_callers(std::uint64_t since, shim::Moment now) noexcept;
   void note_gap(std::uint64_t us, shim::Moment now) noexcept;
   void count_anew(shim::Moment now) noexcept;
   void cool_down();
@@ -127,8 +132,9 @@ class Poller {
   std::vector<Remembered> remembered_;
   std::vector<Hot> taken_;  ///< Offers that are being looked at.
   std::uint32_t offers_seen_ = 0;
-  PollerPolicy policy_;
+  PollerPolicy policy_{kStintsApart * index_};
   PollerLoad load_;
+  std::uint64_t noted_ = 0;        ///< ticks() when all callers were noted.
   std::uint64_t told_hits_ = 0;    ///< Those that the allocator has been told of.
   bool polling_ = false;           ///< Within a stint: hints are on.
   bool fences_ = false;            ///< The kernel fences for our callers, the last time that we looked.

@@ -19,9 +19,6 @@ class PollerGrant {
   /// time that the allocator has fallen asleep: that bounds the messages that come of it.
   explicit PollerGrant(std::function<void()> wake) : wake_(std::move(wake)) {}
 
-  /// Any thread, one relaxed load.
-  [[nodiscard]] bool may_poll() const noexcept { return most() != 0; }
-
   /// On an E-stack that has just served a call which a poller could have had: counts it. Whether a poller may take the
   /// A-stack from now on.
   [[nodiscard]] bool hot_call() noexcept;
@@ -44,7 +41,7 @@ class PollerGrant {
   [[nodiscard]] bool has_page() const noexcept { return attached_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t granted() const noexcept { return page_.here() ? most() : 0; }
   [[nodiscard]] std::uint32_t polling() const noexcept { return polling_.load(std::memory_order_relaxed); }
-  /// How many pollers there may be, as far as the allocator rules.
+  /// How many pollers there may be, as far as the allocator rules: one relaxed load.
   [[nodiscard]] std::uint32_t most() const noexcept { return shim::AllocatorRuling::pollers(word()); }
 
  private:

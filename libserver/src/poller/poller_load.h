@@ -1,84 +1,106 @@
 // Whether a poller has too much to do, or too little. Pure: no system call, no clock.
 #pragma once
 
-#include <bitset>
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "lrpc/shim/call/distrust.h"
 #include "lrpc/shim/system/processor.h"
 
 namespace lrpc::server {
 
-/// Tells by how many of a poller's scans of its hot set found a call. One caller that calls back to back is met by a
-/// third of the scans; where callers queue, each scan meets more than one.
+/// What a poller did between two looks at the clock.
+struct PollerLook {
+  std::uint64_t scans = 0;  ///< Of the hot set.
+  std::uint64_t empty = 0;  ///< Of these, those that found no call.
+  std::uint64_t calls = 0;
+  std::uint64_t ticks = 0;  ///< How long all of that took.
+};
+
+/// Tells how busy a poller is. The time that it was idle is that of its empty scans, each of which takes as long as one
+/// did in a look that found no call at all; before there was such a look the poller passes for busy.
 class PollerLoad {
  public:
   static constexpr std::uint64_t kPeriodUs = 1'000;
   /// Crowded for so many periods in a row: another poller is worth its processor. A move costs each caller that moves a
   /// call or two through its E-stack, some tens of microseconds.
   static constexpr unsigned kCrowdedPeriods = 3;
-  /// Next to nothing to do for so many in a row: this poller's processor is worth more than its calls are quicker.
+  /// Quiet for so many in a row: this poller's processor is worth more than that its calls are quicker.
   static constexpr unsigned kQuietPeriods = 20;
-  /// Quiet is a call in so many scans, and with room for that is half as many calls as scans: the two together are not
-  /// crowded, so calls are not moved to and fro.
-  static constexpr std::uint64_t kQuietScans = 8;
-  /// A further poller that has been switched out or has given all it had away does not begin again for so long: its
-  /// callers do as well, or another thread wants its processor.
+  /// Quiet is busy for an eighth of the time, and with room is busy for half of it: the two are not crowded together.
+  static constexpr std::uint64_t kQuietShare = 8;
+  static constexpr std::uint64_t kRoomShare = 2;
+  /// After a further poller was switched out, has found no processor, or has given all that it had away, none begins
+  /// for so long: another thread wants the processor, or the calls are served as well without.
   static constexpr std::uint64_t kBetweenTriesUs = 500'000;
 
-  void begin(std::uint64_t hits, shim::Moment now) noexcept {
+  void begin(shim::Moment now) noexcept {
+    const std::uint64_t known = empty_scan_;
     *this = {};
-    start_period(hits, now);
+    empty_scan_ = known;
+    began_ = now.ticks;
   }
-  /// There were so many more scans, and `hits` calls so far. Whether a period has ended.
-  [[nodiscard]] bool scanned(std::uint64_t scans, std::uint64_t hits, shim::Moment now) noexcept {
-    scans_ += scans;
+  /// Whether a period has ended with this look.
+  [[nodiscard]] bool looked(const PollerLook& look, shim::Moment now) noexcept {
+    if (look.calls == 0 && look.scans != 0) {
+      const std::uint64_t each = std::max<std::uint64_t>(look.ticks / look.scans, 1);
+      empty_scan_ = empty_scan_ == 0 ? each : std::min(empty_scan_, each);
+    }
+    scans_ += look.scans;
+    empty_ += look.empty;
+    calls_ += look.calls;
     if (now.since(began_) < kPeriodUs) return false;
-    const std::uint64_t calls = hits - hits_;
-    crowded_ = calls >= scans_ ? crowded_ + 1 : 0;
-    quiet_ = kQuietScans * calls < scans_ ? quiet_ + 1 : 0;
-    has_room_ = 2 * calls < scans_;
-    start_period(hits, now);
+    const std::uint64_t passed = now.ticks - began_;
+    const std::uint64_t idle = std::min(empty_ * empty_scan_, passed);
+    const std::uint64_t busy = passed - idle;
+    crowded_ = calls_ >= scans_ ? crowded_ + 1 : 0;
+    quiet_ = kQuietShare * busy < passed ? quiet_ + 1 : 0;
+    has_room_ = kRoomShare * busy < passed;
+    scans_ = empty_ = calls_ = 0;
+    began_ = now.ticks;
     return true;
   }
+  /// Callers queue: for some periods each scan has met a call or more.
   [[nodiscard]] bool crowded() const noexcept { return crowded_ >= kCrowdedPeriods; }
   [[nodiscard]] bool quiet() const noexcept { return quiet_ >= kQuietPeriods; }
   [[nodiscard]] bool has_room() const noexcept { return has_room_; }
 
  private:
-  void start_period(std::uint64_t hits, shim::Moment now) noexcept {
-    hits_ = hits;
-    scans_ = 0;
-    began_ = now.ticks;
-  }
-  std::uint64_t began_ = 0;  ///< ticks()
-  std::uint64_t hits_ = 0;   ///< At the period's beginning.
-  std::uint64_t scans_ = 0;
+  std::uint64_t began_ = 0;       ///< ticks()
+  std::uint64_t empty_scan_ = 0;  ///< Ticks; 0: not known yet.
+  std::uint64_t scans_ = 0;       ///< In this period, as are the other two.
+  std::uint64_t empty_ = 0;
+  std::uint64_t calls_ = 0;
   unsigned crowded_ = 0;  ///< Periods in a row.
   unsigned quiet_ = 0;
   bool has_room_ = false;
 };
 
 /// Of the A-stacks that it is asked about, those of every second caller, by the processors that they are called from: so
-/// that a thread with many calls in flight stays in one place. Who does not say where he is is taken for a caller each.
+/// that a thread with many calls in flight stays in one place. Callers that do not say where they are pass for one in
+/// each binding.
 class EverySecondCaller {
  public:
-  bool operator()(std::uint16_t processor) noexcept {
-    if (!shim::is_processor(processor)) return next();
-    if (!seen_[processor]) {
-      seen_[processor] = true;
-      goes_[processor] = next();
-    }
-    return goes_[processor];
+  static constexpr std::size_t kMost = 64;  ///< Calls of operator().
+
+  bool operator()(std::uint16_t processor, const void* binding) noexcept {
+    const Caller caller{processor, shim::is_processor(processor) ? nullptr : binding};
+    const auto end = callers_.begin() + static_cast<std::ptrdiff_t>(count_);
+    const auto found = std::find(callers_.begin(), end, caller);
+    if (found == end) callers_[count_++] = caller;
+    return (found - callers_.begin()) % 2 == 1;
   }
 
  private:
-  bool next() noexcept { return std::exchange(second_, !second_); }
-
-  std::bitset<CPU_SETSIZE> seen_;
-  std::bitset<CPU_SETSIZE> goes_;
-  bool second_ = false;
+  struct Caller {
+    std::uint16_t processor = shim::kNoProcessor;
+    const void* binding = nullptr;
+    friend bool operator==(const Caller&, const Caller&) = default;
+  };
+  std::array<Caller, kMost> callers_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace lrpc::server

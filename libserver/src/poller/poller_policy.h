@@ -43,6 +43,10 @@ class PollerPolicy {
   /// Between two steps aside, which cost a move each: callers say where they are, and may lie, in each call.
   static constexpr std::uint64_t kBetweenStepsUs = 2'000;
 
+  PollerPolicy() noexcept = default;
+  /// Its stints have numbers from there.
+  explicit PollerPolicy(std::uint64_t stint) noexcept : stint_(stint) {}
+
   void begin(shim::Moment now) noexcept {
     began_ = yielded_ = now.ticks;
     lost_us_ = last_lost_us_ = 0;

@@ -14,7 +14,8 @@ PollerTeam::PollerTeam(const ServerOptions& options, DomainProcessors& processor
 }
 
 void PollerTeam::offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
-  if (grant_.hot_call()) poller_of(astack, shim::this_moment()).take_over(binding, astack);
+  if (!grant_.hot_call()) return;
+  if (Poller* poller = poller_of(astack, shim::this_moment())) poller->accept(binding, astack);
 }
 
 void PollerTeam::stop() {
@@ -44,13 +45,19 @@ bool PollerTeam::may_begin(const Poller& poller, shim::Moment now) const noexcep
          processors_.any_but([&](std::uint16_t processor) { return taken(processor, nullptr, now); });
 }
 
-/// The one that it had, if that polls or may begin to; else the first, which every domain has.
-Poller& PollerTeam::poller_of(const ServedAStack& astack, shim::Moment now) const noexcept {
-  Poller& own = *pollers_[astack.poller.load(std::memory_order_relaxed)];
-  return own.index() == 0 || own.polls() || may_begin(own, now) ? own : *pollers_.front();
+/// The one that it had, if that polls or may begin to; else the first, if it does; else any that polls.
+Poller* PollerTeam::poller_of(const ServedAStack& astack, shim::Moment now) const noexcept {
+  if (pollers_.empty()) return nullptr;
+  Poller* own = pollers_[astack.poller.load(std::memory_order_relaxed)].get();
+  for (Poller* poller : {own, pollers_.front().get()}) {
+    if (poller->polls() || may_begin(*poller, now)) return poller;
+  }
+  const auto polling = std::ranges::find_if(pollers_, [](const auto& poller) { return poller->polls(); });
+  return polling == pollers_.end() ? nullptr : polling->get();
 }
 
 Poller* PollerTeam::helper_for(const Poller& poller, shim::Moment now) const noexcept {
+  if (now.ticks < no_helper_before_.load(std::memory_order_relaxed)) return nullptr;
   for (const auto& other : pollers_) {
     if (other.get() != &poller && !other->polls() && may_begin(*other, now)) return other.get();
   }
@@ -59,7 +66,7 @@ Poller* PollerTeam::helper_for(const Poller& poller, shim::Moment now) const noe
 
 Poller* PollerTeam::room_beside(const Poller& poller) const noexcept {
   for (const auto& other : pollers_) {
-    if (other.get() != &poller && other->polls() && other->has_room()) return other.get();
+    if (other.get() != &poller && other->polls() && other->claim_room()) return other.get();
   }
   return nullptr;
 }

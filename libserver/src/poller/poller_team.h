@@ -1,6 +1,7 @@
 // The pollers of a domain: one, and more while one has more calls than it can serve (LRPC §3.4).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "lrpc/server/server.h"
 #include "poller.h"
 #include "poller_grant.h"
+#include "poller_load.h"
 #include "poller_policy.h"
 
 namespace lrpc::server {
@@ -34,11 +36,10 @@ class PollerTeam {
   /// Promotes an A-stack into a hot set and wakes its poller, unless there is no room. Ask wants_offer() first.
   /// Called by the E-stack that has just served a call on it.
   void offer(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
-  /// Whether an offer could be taken now: the domain has a processor that no caller sits on, and neither the poller nor
-  /// this A-stack is backing off. For the call path of an E-stack: a look or two at each processor at most.
+  /// Whether an offer could be taken now: a poller polls, or could on a processor where neither a caller nor a poller
+  /// sits, and this A-stack is not backing off. For the call path of an E-stack: some looks at each processor at most.
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
-    if (pollers_.empty() || now.ticks < astack.not_before.load(std::memory_order_relaxed)) return false;
-    return poller_of(astack, now).takes_offers(now) &&
+    return now.ticks >= astack.not_before.load(std::memory_order_relaxed) && poller_of(astack, now) != nullptr &&
            processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
   }
   /// A call on `astack` has come from there. Any thread.
@@ -53,6 +54,9 @@ class PollerTeam {
   [[nodiscard]] std::uint64_t evictions() const noexcept;
 
   // For pollers.
+  [[nodiscard]] bool caller_on(std::uint16_t processor, shim::Moment now) const noexcept {
+    return callers_.on(processor, now);
+  }
   /// Whether a caller sits there, or a poller other than `asks`.
   [[nodiscard]] bool taken(std::uint16_t processor, const Poller* asks, shim::Moment now) const noexcept;
   /// Whether a poller with a lesser index sits there, too: then it is not this one's.
@@ -64,19 +68,24 @@ class PollerTeam {
   }
   /// One that does not poll and could; null if there is none, or no processor for it.
   [[nodiscard]] Poller* helper_for(const Poller& poller, shim::Moment now) const noexcept;
-  /// One that polls and could do so for `poller`, too; null if there is none.
+  /// A further poller has been of no use: none begins for a while.
+  void no_helper_was_worth_it(shim::Moment now) noexcept {
+    no_helper_before_.store(now.after(PollerLoad::kBetweenTriesUs), std::memory_order_relaxed);
+  }
+  /// One that polls and could do so for `poller`, too, and for nobody else now; null if there is none.
   [[nodiscard]] Poller* room_beside(const Poller& poller) const noexcept;
   /// Whether the poller with this index may poll, as far as the allocator rules.
   [[nodiscard]] bool may_poll(std::size_t index) const noexcept { return index < grant_.most(); }
 
  private:
-  [[nodiscard]] Poller& poller_of(const ServedAStack& astack, shim::Moment now) const noexcept;
+  [[nodiscard]] Poller* poller_of(const ServedAStack& astack, shim::Moment now) const noexcept;
   [[nodiscard]] bool may_begin(const Poller& poller, shim::Moment now) const noexcept;
 
   PollerGrant& grant_;
   DomainProcessors& processors_;
   CallerProcessors callers_;
-  std::vector<std::unique_ptr<Poller>> pollers_;  ///< As many as there may be; each has its index.
+  std::atomic<std::uint64_t> no_helper_before_{0};  ///< ticks()
+  std::vector<std::unique_ptr<Poller>> pollers_;    ///< As many as there may be; each has its index.
 };
 
 }  // namespace lrpc::server

@@ -29,7 +29,7 @@ class Domain;
 struct ServerOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
-  /// Bytes of an E-stack and of the poller's stack (rounded up to pages, plus a guard). Memory is used only where a
+  /// Bytes of an E-stack and of a poller's stack (rounded up to pages, plus a guard). Memory is used only where a
   /// stack has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.
   std::size_t estack_size = 1024 * 1024;
   /// Most E-stacks of this server. When they run out, the one unused for longest is taken from its A-stack.
@@ -128,7 +128,7 @@ struct ServerStatistics {
   std::uint64_t estacks_released = 0;    ///< Times an E-stack left an A-stack because no call came (estack_idle).
   std::uint64_t estack_moves = 0;        ///< Times an E-stack followed its caller to another processor.
   std::uint64_t poller_hits = 0;         ///< Calls picked up by a poller (domain caching).
-  std::uint64_t poller_misses = 0;       ///< Calls on a polled A-stack that the poller did not get.
+  std::uint64_t poller_misses = 0;       ///< Calls on a polled A-stack that its poller did not get.
   std::uint64_t poller_evictions = 0;    ///< Times a poller saw that it had been switched out and backed off.
   std::uint32_t polling = 0;             ///< Pollers that poll now.
   std::uint32_t granted_pollers =

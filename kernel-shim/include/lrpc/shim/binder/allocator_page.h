@@ -21,7 +21,7 @@ struct alignas(128) AllocatorCounters {
   std::atomic<std::uint64_t> misses{0};        ///< Calls on a polled A-stack that an E-stack had to serve.
   std::atomic<std::uint64_t> hot_calls{0};     ///< Calls served by E-stacks on A-stacks hot enough to be polled.
   std::atomic<std::uint64_t> evictions{0};     ///< Times a poller saw that it had been switched out.
-  std::atomic<std::uint32_t> wants_poller{0};  ///< 1: a hot call has come since the allocator withheld the poller.
+  std::atomic<std::uint32_t> wants_poller{0};  ///< 1: a hot call has come since the allocator withheld pollers.
   std::atomic<std::uint32_t> polling{0};       ///< 1: a poller polls now.
 };
 
