@@ -283,6 +283,22 @@ TEST(PollerLoad, passes_for_busy_as_long_as_it_does_not_know_what_a_scan_takes) 
   EXPECT_FALSE(looks.load.has_room());
 }
 
+TEST(HelperBackOff, doubles_for_those_that_end_soon_and_begins_anew_after_a_sound_one) {
+  HelperBackOff back_off;
+  EXPECT_TRUE(back_off.over(at(5'000)));
+  std::uint64_t now = 10'000;
+  for (std::uint64_t expected = HelperBackOff::kFirstUs; expected < HelperBackOff::kLastUs; expected *= 2) {
+    back_off.ended(1'000, at(now));
+    EXPECT_FALSE(back_off.over(at(now + expected - 1)));
+    now += expected;
+    EXPECT_TRUE(back_off.over(at(now)));
+  }
+  for (int i = 0; i < 5; ++i) back_off.ended(1'000, at(now));
+  EXPECT_TRUE(back_off.over(at(now + HelperBackOff::kLastUs)));
+  back_off.ended(HelperBackOff::kSoundUs, at(now));
+  EXPECT_TRUE(back_off.over(at(now + HelperBackOff::kFirstUs)));
+}
+
 TEST(EverySecondCaller, leaves_with_all_that_it_has_in_flight) {
   EverySecondCaller leaves;
   const int binding = 0;

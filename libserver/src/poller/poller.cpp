@@ -94,7 +94,7 @@ void Poller::run() {
     } else if (!take_seat()) {
       const shim::Moment now = shim::this_moment();
       not_before_.store(now.after(CallerProcessors::kRecentUs), std::memory_order_relaxed);
-      if (index_ != 0) team_.no_helper_was_worth_it(now);
+      if (index_ != 0) team_.helper_ended(0, now);
       cool_down();  // callers sit everywhere
     } else {
       stint();
@@ -310,7 +310,7 @@ void Poller::balance(shim::Moment now) {
   } else if (index_ != 0 && load_.quiet()) {
     Poller* other = team_.room_beside(*this);
     if (other == nullptr) return;
-    team_.no_helper_was_worth_it(now);
+    team_.helper_ended(policy_.lasted_us(now), now);
     drop_those([](const Hot&) { return true; }, other);
   }
 }
@@ -328,7 +328,7 @@ void Poller::stint() {
   if (evicted) evictions_.store(evictions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const shim::Moment now = shim::this_moment();
   if (const std::uint64_t next = policy_.end(now); next != 0) not_before_.store(next, std::memory_order_relaxed);
-  if (evicted && index_ != 0) team_.no_helper_was_worth_it(now);
+  if (evicted && index_ != 0) team_.helper_ended(policy_.lasted_us(now), now);
   cool_down();
   polls_.store(false, std::memory_order_relaxed);
   seat_.store(shim::kNoProcessor, std::memory_order_relaxed);

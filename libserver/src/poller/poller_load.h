@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,9 +33,6 @@ class PollerLoad {
   /// Quiet is busy for an eighth of the time, and with room is busy for half of it: the two are not crowded together.
   static constexpr std::uint64_t kQuietShare = 8;
   static constexpr std::uint64_t kRoomShare = 2;
-  /// After a further poller was switched out, has found no processor, or has given all that it had away, none begins
-  /// for so long: another thread wants the processor, or the calls are served as well without.
-  static constexpr std::uint64_t kBetweenTriesUs = 500'000;
 
   void begin(shim::Moment now) noexcept {
     const std::uint64_t known = empty_scan_;
@@ -76,6 +74,32 @@ class PollerLoad {
   unsigned crowded_ = 0;  ///< Periods in a row.
   unsigned quiet_ = 0;
   bool has_room_ = false;
+};
+
+/// When a further poller may begin, after one was switched out, has found no processor or has given all that it had
+/// away. Pure but for its atomics: whichever poller comes last wins.
+class HelperBackOff {
+ public:
+  /// A thread that passes, or a host that takes the processor away, costs a few milliseconds. One that stays is disturbed
+  /// more and more rarely.
+  static constexpr std::uint64_t kFirstUs = 5'000;
+  static constexpr std::uint64_t kLastUs = 640'000;
+  /// One that has polled for so long was worth it, whatever has ended it.
+  static constexpr std::uint64_t kSoundUs = 200'000;
+
+  void ended(std::uint64_t lasted_us, shim::Moment now) noexcept {
+    const std::uint64_t last = back_off_us_.load(std::memory_order_relaxed);
+    const std::uint64_t next = lasted_us >= kSoundUs || last == 0 ? kFirstUs : std::min(2 * last, kLastUs);
+    back_off_us_.store(next, std::memory_order_relaxed);
+    not_before_.store(now.after(next), std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool over(shim::Moment now) const noexcept {
+    return now.ticks >= not_before_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint64_t> back_off_us_{0};
+  std::atomic<std::uint64_t> not_before_{0};  ///< ticks()
 };
 
 /// Of the A-stacks that it is asked about, those of every second caller, by the processors that they are called from: so

@@ -82,6 +82,8 @@ class PollerPolicy {
     if (us > kEvictionUs || (stint_us > kShareAfterUs && kShare * lost_us_ > stint_us)) evicted_ = true;
   }
   [[nodiscard]] bool evicted() const noexcept { return evicted_; }
+  /// Of the stint, until now.
+  [[nodiscard]] std::uint64_t lasted_us(shim::Moment now) const noexcept { return now.since(began_); }
   /// The stint is over. When the next one may begin, in ticks().
   [[nodiscard]] std::uint64_t end(shim::Moment now) noexcept {
     if (!evicted_) return 0;

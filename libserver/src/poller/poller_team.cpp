@@ -57,7 +57,7 @@ Poller* PollerTeam::poller_of(const ServedAStack& astack, shim::Moment now) cons
 }
 
 Poller* PollerTeam::helper_for(const Poller& poller, shim::Moment now) const noexcept {
-  if (now.ticks < no_helper_before_.load(std::memory_order_relaxed)) return nullptr;
+  if (!back_off_.over(now)) return nullptr;
   for (const auto& other : pollers_) {
     if (other.get() != &poller && !other->polls() && may_begin(*other, now)) return other.get();
   }

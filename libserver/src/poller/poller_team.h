@@ -1,7 +1,6 @@
 // The pollers of a domain: one, and more while one has more calls than it can serve (LRPC §3.4).
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,10 +67,8 @@ class PollerTeam {
   }
   /// One that does not poll and could; null if there is none, or no processor for it.
   [[nodiscard]] Poller* helper_for(const Poller& poller, shim::Moment now) const noexcept;
-  /// A further poller has been of no use: none begins for a while.
-  void no_helper_was_worth_it(shim::Moment now) noexcept {
-    no_helper_before_.store(now.after(PollerLoad::kBetweenTriesUs), std::memory_order_relaxed);
-  }
+  /// A further poller has ended that has polled for so long; not for want of calls.
+  void helper_ended(std::uint64_t lasted_us, shim::Moment now) noexcept { back_off_.ended(lasted_us, now); }
   /// One that polls and could do so for `poller`, too, and for nobody else now; null if there is none.
   [[nodiscard]] Poller* room_beside(const Poller& poller) const noexcept;
   /// Whether the poller with this index may poll, as far as the allocator rules.
@@ -84,8 +81,8 @@ class PollerTeam {
   PollerGrant& grant_;
   DomainProcessors& processors_;
   CallerProcessors callers_;
-  std::atomic<std::uint64_t> no_helper_before_{0};  ///< ticks()
-  std::vector<std::unique_ptr<Poller>> pollers_;    ///< As many as there may be; each has its index.
+  HelperBackOff back_off_;
+  std::vector<std::unique_ptr<Poller>> pollers_;  ///< As many as there may be; each has its index.
 };
 
 }  // namespace lrpc::server
