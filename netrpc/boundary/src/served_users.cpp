@@ -36,20 +36,19 @@ class ServedUsers::Service {
       if (!std::exchange(ended, true)) user.detach();
     }
     UserObject& user;
-    bool ended = false;  ///< Under the monitor.
+    bool ended = true;  ///< Under the monitor. It is not there before attach().
   };
   using Protocol = Attached;  // behind the handle
 
   explicit Service(UserObject& user) noexcept : user_(user) {}
 
   Result<UserBoundary::CreateProtocolResults, UserBoundary::Refused> CreateProtocol(CallContext& context) {
+    auto process = std::make_shared<Attached>(user_);  // from here on nothing is thrown before it can end
     {
       const Shepherd inside(monitor());
+      if (stopping_) return gone();
       if (const Status attached = user_.attach(); !attached) return refused(attached.error());
-    }
-    auto process = std::make_shared<Attached>(user_);
-    {
-      const std::lock_guard lock(mutex_);
+      process->ended = false;
       current_ = process;
       binding_ = context.binding_id();
     }
@@ -107,7 +106,7 @@ class ServedUsers::Service {
   Result<UserBoundary::AwaitResults, UserBoundary::Refused> Await(CallContext& context, Attached& process,
                                                                   Buffer& message) {
     Shepherd inside(monitor());
-    while (!process.ended) {
+    while (!process.ended && !stopping_) {
       Upcall upcall;
       if (user_.take(upcall)) {
         (void)message.resize(upcall.message.size());  // arrived() takes no longer ones
@@ -122,9 +121,12 @@ class ServedUsers::Service {
       user_.wait(seen, context.remaining().value_or(std::chrono::nanoseconds(-1)));
       inside.lock();
       user_.stopped_waiting();
-      if (context.abandoned()) return refused(Errc::call_aborted, "nobody waits any more");
+      if (context.abandoned()) {
+        user_.wake_another();
+        return refused(Errc::call_aborted, "nobody waits any more");
+      }
     }
-    return refused(Errc::call_cancelled, "the protocol is closed");
+    return gone();
   }
 
   void Close(CallContext& /*context*/, const std::shared_ptr<Attached>& process) { process->end(); }
@@ -133,42 +135,63 @@ class ServedUsers::Service {
   void unbound(std::uint64_t binding) noexcept {
     std::shared_ptr<Attached> process;
     {
-      const std::lock_guard lock(mutex_);
+      const Shepherd inside(monitor());
       if (binding_ == binding) process = current_.lock();
     }
     if (process) process->end();
   }
+  /// No process begins any more, and nobody waits: whoever destroys the Server waits for procedures that run.
   void stop() noexcept {
     std::shared_ptr<Attached> process;
     {
-      const std::lock_guard lock(mutex_);
+      const Shepherd inside(monitor());
+      stopping_ = true;
       process = current_.lock();
     }
     if (process) process->end();
   }
-  [[nodiscard]] UserObject& user() const noexcept { return user_; }
 
  private:
   [[nodiscard]] netrpc::Monitor& monitor() const noexcept { return user_.host().monitor(); }
   static decltype(refused(Errc::ok, "")) gone() { return refused(Errc::call_cancelled, "the protocol is closed"); }
 
   UserObject& user_;
-  std::mutex mutex_;
+  // Under the monitor:
+  bool stopping_ = false;
   std::weak_ptr<Attached> current_;
   std::uint64_t binding_ = 0;
 };
 
 std::string exported_name(const std::string& user) { return "lrpc.user." + user; }
 
-ServedUsers::ServedUsers(ServerOptions options) : server_(std::make_unique<Server>(std::move(options))) {}
+namespace {
+
+/// More A-stacks than the interface has would be more threads that one process can make wait in Await.
+ServerOptions without_growth(ServerOptions options) {
+  options.max_grown_astacks_per_binding = 0;
+  return options;
+}
+
+}  // namespace
+
+ServedUsers::ServedUsers(ServerOptions options)
+    : server_(std::make_unique<Server>(without_growth(std::move(options)))) {}
 
 ServedUsers::~ServedUsers() {
-  for (const auto& service : services_) service->stop();
+  stop();
   server_.reset();
 }
 
+void ServedUsers::stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  for (const auto& service : services_) service->stop();
+}
+
 ServedUsers::Service& ServedUsers::add(UserObject& user) {
+  const std::lock_guard lock(mutex_);
   services_.push_back(std::make_unique<Service>(user));
+  if (stopping_) services_.back()->stop();
   return *services_.back();
 }
 

@@ -41,6 +41,7 @@ UserObject::~UserObject() {
 
 Status UserObject::attach() {
   if (attached_) return Error{Errc::name_taken, "another process is '" + options_.name + "'"};
+  if (host().short_of_memory()) return Error{Errc::limit_reached, "the graph's process is short of memory"};
   attached_ = true;
   return {};
 }
@@ -59,6 +60,7 @@ void UserObject::detach() noexcept {
 Result<SessionNumber> UserObject::open_below(HostAddress host, std::uint16_t port) {
   if (sessions_.size() - passive_.size() >= options_.sessions)
     return Error{Errc::limit_reached, "'" + options_.name + "' has as many sessions as it may have"};
+  if (this->host().short_of_memory()) return Error{Errc::limit_reached, "the graph's process is short of memory"};
   ParticipantSet participants{.protocol = options_.number, .local = {}, .remote = {}};
   participants.local.host = this->host().address();
   participants.remote.host = host;
@@ -156,7 +158,7 @@ void UserObject::arrived(Session& lower, Message message) {
   }
   // A process that does not take its messages costs the graph no more than this.
   const std::size_t footprint = message.footprint();
-  if (message.size() > UserOptions::kLargest || queue_.size() >= options_.queue ||
+  if (host().short_of_memory() || message.size() > UserOptions::kLargest || queue_.size() >= options_.queue ||
       queued_bytes_ + footprint > options_.queue_bytes) {
     ++counted.refused;
     return;
@@ -174,7 +176,11 @@ void UserObject::arrived(Session& lower, Message message) {
   queue_.push_back(std::move(upcall));
   queued_bytes_ += footprint;
   ++counted.received;
-  if (waiting_ == 0) return;
+  wake_another();
+}
+
+void UserObject::wake_another() noexcept {
+  if (waiting_ == 0 || queue_.empty()) return;
   arrivals_.fetch_add(1, std::memory_order_release);
   shim::futex_wake_private(arrivals_, 1);
 }

@@ -5,9 +5,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "eventually.h"
 #include "lrpc/netrpc/all_kinds.h"
@@ -28,6 +32,13 @@ constexpr std::uint16_t kNumber = 245;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
+/// What the graph's refusal says, or else the call's error.
+template <class Outcome>
+Errc refused(const Outcome& outcome) {
+  const auto* const why = outcome.template raised<UserBoundary::Refused>();
+  return why == nullptr ? outcome.code() : static_cast<Errc>(why->code);
+}
+
 class Boundary : public testing::Test {
  protected:
   Boundary() {
@@ -35,7 +46,9 @@ class Boundary : public testing::Test {
     auto engine = netrpc::UringEngine::make(netrpc::EngineKind::epoll);
     if (!engine) throw std::runtime_error(engine.error().message());
     engine_ = std::move(*engine);
-    host_ = std::make_unique<netrpc::Host>(netrpc::HostOptions{}, clock_, *engine_);
+    netrpc::HostOptions options;
+    options.short_of_memory = [this] { return short_of_memory_.load(); };
+    host_ = std::make_unique<netrpc::Host>(std::move(options), clock_, *engine_);
     const netrpc::ProtocolKinds kinds = netrpc::all_kinds().add(user_kind());
     const auto description = netrpc::GraphDescription::parse(
         "udp = UDP(address = 127.77.0.1, ports = " + std::to_string(ports_) +
@@ -107,6 +120,7 @@ class Boundary : public testing::Test {
     UniqueFd fd_;
   };
 
+  std::atomic<bool> short_of_memory_ = false;
   const int ports_ = 20'000 + ::getpid() % 40'000;
   netrpc::MonotonicClock clock_;
   std::unique_ptr<netrpc::UringEngine> engine_;
@@ -152,10 +166,6 @@ TEST_F(Boundary, a_process_is_a_protocol_and_another_takes_its_place_when_it_has
 TEST_F(Boundary, a_process_that_asks_for_more_than_its_line_allows_is_refused) {
   auto client = UserBoundary::Client::import_over(socket());
   ASSERT_TRUE(client);
-  const auto refused = [](const auto& outcome) {
-    const auto* const why = outcome.template raised<UserBoundary::Refused>();
-    return why == nullptr ? outcome.code() : static_cast<Errc>(why->code);
-  };
   EXPECT_EQ(refused(client->Enable(UserBoundary::Protocol{7}, true)), Errc::bad_handle);
   const auto created = client->CreateProtocol();
   ASSERT_TRUE(created);
@@ -214,6 +224,67 @@ TEST_F(Boundary, a_process_that_waits_hears_of_the_end_of_the_graph) {
   served_.reset();
   EXPECT_TRUE(eventually([&] { return lost == 3; }));
   EXPECT_FALSE((*process)->enable());
+}
+
+TEST_F(Boundary, nobody_becomes_the_protocol_once_it_stops) {
+  auto first = UserBoundary::Client::import_over(socket());
+  auto second = UserBoundary::Client::import_over(socket());
+  ASSERT_TRUE(first && second);
+  const auto created = first->CreateProtocol();
+  ASSERT_TRUE(created);
+  served_->stop();
+  std::array<std::byte, 100> memory;
+  Buffer message(memory);
+  EXPECT_EQ(refused(first->Await(created->protocol, message)), Errc::call_cancelled);
+  EXPECT_EQ(refused(second->CreateProtocol()), Errc::call_cancelled);
+  EXPECT_EQ(refused(first->CreateProtocol()), Errc::call_cancelled);
+}
+
+TEST_F(Boundary, begins_nothing_for_a_process_when_there_is_no_memory) {
+  auto client = UserBoundary::Client::import_over(socket());
+  ASSERT_TRUE(client);
+  short_of_memory_ = true;
+  EXPECT_EQ(refused(client->CreateProtocol()), Errc::limit_reached);
+  short_of_memory_ = false;
+  const auto created = client->CreateProtocol();
+  ASSERT_TRUE(created);
+  ASSERT_TRUE(client->Enable(created->protocol, true));
+  const auto session = client->Open(created->protocol, 0x7f4d'0002, 4000);
+  ASSERT_TRUE(session);
+  const Peer known(*this);
+  known.send("before");
+  EXPECT_TRUE(eventually([&] { return statistics().received == 1; }));
+  short_of_memory_ = true;
+  EXPECT_EQ(refused(client->Open(created->protocol, 0x7f4d'0002, 4001)), Errc::limit_reached);
+  known.send("dropped");
+  EXPECT_TRUE(eventually([&] { return statistics().refused == 1; }));
+  EXPECT_EQ(statistics().received, 1U);
+  EXPECT_TRUE(client->Push(created->protocol, *session, bytes_of("it goes on")));
+}
+
+/// Two wait; the one that is woken by a message has been given up meanwhile.
+TEST_F(Boundary, who_waits_and_takes_nothing_leaves_the_message_to_another) {
+  const auto inside = [&](auto what) {
+    const netrpc::Shepherd shepherd(host_->monitor());
+    return what();
+  };
+  ASSERT_TRUE(inside([&] { return user_->attach(); }));
+  inside([&] { user_->want(true); });
+  (void)inside([&] { return user_->going_to_wait(); });
+  Peer(*this).send("hello");
+  EXPECT_TRUE(eventually([&] { return statistics().received == 1; }));
+  const std::uint32_t other = inside([&] { return user_->going_to_wait(); });
+  inside([&] {
+    user_->stopped_waiting();
+    user_->wake_another();
+  });
+  user_->wait(other, std::chrono::nanoseconds(-1));  // for ever, if nobody has been woken
+  inside([&] {
+    Upcall upcall;
+    user_->stopped_waiting();
+    EXPECT_TRUE(user_->take(upcall));
+    user_->detach();
+  });
 }
 
 }  // namespace

@@ -45,6 +45,16 @@ void limit_to_descriptors(netpath::BrokerOptions& broker) {
 }
 /// The same for those of Sun RPC: a quarter of the descriptors, of the other half.
 std::size_t most_sun_bindings() { return std::min<std::size_t>(most_descriptors() / 8, 4096); }
+/// And for those of processes that are USERs: at most an eighth of the descriptors. One process at a time is a USER: eight
+/// bindings are for those that come when it goes, and for those that are refused. No user has more than half of them.
+ServerOptions options_for_users(std::size_t users) {
+  ServerOptions options;
+  options.max_bindings = std::clamp<std::size_t>(users * 8, 2, std::max<std::size_t>(most_descriptors() / 16, 2));
+  options.max_bindings_per_user = options.max_bindings / 2;
+  options.max_bindings_per_client_process = options.max_bindings_per_user;
+  options.max_descriptors_per_user = options.max_bindings_per_user * 2;
+  return options;
+}
 }  // namespace
 
 netrpc::ProtocolKinds daemon_kinds() { return netrpc::all_kinds().add(netuser::user_kind()); }
@@ -123,7 +133,9 @@ Status Daemon::compose() {
 
 Status Daemon::serve_users() {
   if (user_objects_.empty()) return {};
-  users_ = std::make_unique<netuser::ServedUsers>(ServerOptions{.nameserver = options_.nameserver});
+  ServerOptions server = options_for_users(user_objects_.size());
+  server.nameserver = options_.nameserver;
+  users_ = std::make_unique<netuser::ServedUsers>(std::move(server));
   for (netuser::UserObject* const user : user_objects_)
     if (Status served = users_->serve(*user, options_.authorise); !served) return served;
   return {};

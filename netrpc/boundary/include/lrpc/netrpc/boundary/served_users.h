@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "lrpc/netrpc/boundary/user_object.h"
 #include "lrpc/server.h"
@@ -14,14 +16,18 @@ namespace lrpc::netuser {
 [[nodiscard]] std::string exported_name(const std::string& user);
 
 /// Serves UserBoundary (user_boundary.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
-/// are not trusted: they can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks)
-/// and use up what their line of the graph allows, and nothing else.
+/// are not trusted: they can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
+/// which do not grow) and use up what their line of the graph allows, and nothing else. How many bindings they may have
+/// is for ServerOptions to say.
 class ServedUsers {
  public:
   explicit ServedUsers(ServerOptions options);
   ServedUsers(const ServedUsers&) = delete;
   /// Ends all processes' part in the graph; they see their bindings revoked. Not inside the monitor.
   ~ServedUsers();
+  /// The same, but for the names and the bindings: CreateProtocol is refused (call_cancelled) from now on. Not inside the
+  /// monitor.
+  void stop() noexcept;
 
   /// Exports it under its name. `authorise`: as ExportOptions'. Errors: those of Server::export_interface(). Not inside
   /// the monitor.
@@ -34,6 +40,8 @@ class ServedUsers {
   Service& add(UserObject& user);
   ExportOptions offer(Service& service);
 
+  std::mutex mutex_;
+  bool stopping_ = false;
   std::vector<std::unique_ptr<Service>> services_;
   std::unique_ptr<Server> server_;
 };

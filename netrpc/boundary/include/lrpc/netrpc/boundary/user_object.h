@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -44,7 +45,7 @@ struct Upcall {
 };
 
 /// The protocol object. All operations inside the monitor, but wait() and woken(); none blocks. Without a process it
-/// drops what arrives.
+/// drops what arrives; so it does when the host is short of memory.
 class UserObject final : public netrpc::Protocol {
  public:
   /// Is enabled below as long as it lives. Errors: those of open_enable() below.
@@ -55,12 +56,14 @@ class UserObject final : public netrpc::Protocol {
 
   // ---- the process's calls into the graph ----
 
-  /// A process is there from now on. name_taken: one is there already.
+  /// A process is there from now on. name_taken: one is there already, or the end of one that has died is not
+  /// known yet; limit_reached: the host is short of memory.
   Status attach();
   /// It is gone: its sessions are closed, what waits for it is dropped, who waits in wait() returns.
   void detach() noexcept;
   void want(bool messages_of_strangers) noexcept { wanted_ = messages_of_strangers; }
-  /// Errors: those of the protocol below; limit_reached (UserOptions::sessions).
+  /// Errors: those of the protocol below; limit_reached (UserOptions::sessions, or the host is short of
+  /// memory).
   Result<SessionNumber> open_below(netrpc::HostAddress host, std::uint16_t port);
   /// Copies `data` once, which may change meanwhile. Errors: invalid_argument (no such session), message_too_long,
   /// limit_reached (no buffers), and those of Session::push().
@@ -79,6 +82,8 @@ class UserObject final : public netrpc::Protocol {
   /// Outside the monitor; then stopped_waiting() inside. Spurious returns happen.
   void wait(std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;
   void stopped_waiting() noexcept { --waiting_; }
+  /// Inside the monitor, by who was waiting and takes nothing: it may have been woken in another's place.
+  void wake_another() noexcept;
   /// Lets everybody who waits return. Any thread.
   void wake_all() noexcept;
 
