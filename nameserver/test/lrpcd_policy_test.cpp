@@ -219,8 +219,11 @@ TEST_F(LrpcdPolicy, check_policy_explains_the_rules_and_single_decisions) {
       << "its own user may export, but would not trust a file of another than root: " << said;
   write("[default]\nexport = \"allow\"\n");
   EXPECT_EQ(check({"--as", "54321", "--export", "a"}, said), 0);
-  EXPECT_EQ(check({"--as", "54321", "--export", "lrpc.network"}, said), 2) << "whatever the file says";
-  EXPECT_NE(said.find("by lrpcd itself"), std::string::npos) << said;
+  for (const char* const own : {"lrpc.network", "lrpc.directory", "lrpc.user.echo"}) {
+    EXPECT_EQ(check({"--as", "54321", "--export", own}, said), 2) << "whatever the file says";
+    EXPECT_NE(said.find("by lrpcd itself"), std::string::npos) << said;
+  }
+  EXPECT_EQ(check({"--as", "54321", "--export", "lrpc.users"}, said), 0);
   EXPECT_EQ(check({"--as", "no-such-user-here", "--export", "a"}, said), 1);
   EXPECT_NE(said.find("there is no user 'no-such-user-here'"), std::string::npos) << said;
 }

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 namespace lrpc::nameserver {
 namespace {
+
+/// What lrpc-netd exports for processes that are protocols of its graph: they believe the server of such a name.
+constexpr std::string_view kUserPrefix = "lrpc.user.";
 
 class DefaultPolicy final : public Policy {
  public:
@@ -36,7 +40,8 @@ bool Peer::is_member_of(gid_t group) const noexcept {
 UserQuota Policy::quota(uid_t, const UserQuota& standard) { return standard; }
 
 bool may_have_name(uid_t user, std::string_view name, uid_t own_user) noexcept {
-  return (name != shim::kNetworkName && name != shim::kDirectoryName) || user == 0 || user == own_user;
+  const bool own = name == shim::kNetworkName || name == shim::kDirectoryName || name.starts_with(kUserPrefix);
+  return !own || user == 0 || user == own_user;
 }
 
 std::shared_ptr<Policy> default_policy(ExportRule rule) { return std::make_shared<DefaultPolicy>(rule); }

@@ -138,9 +138,9 @@ std::string FilePolicy::describe(const UserQuota& standard) const {
   }
   text.append("  always: '")
       .append(shim::kNetworkName)
-      .append("' and '")
+      .append("', '")
       .append(shim::kDirectoryName)
-      .append("' are exported by root or lrpcd's own user, or not at all\n");
+      .append("' and 'lrpc.user.*' are exported by root or lrpcd's own user, or not at all\n");
   const UserQuota quota = everybodys_.applied_to(standard);
   text.append("Each user may have at most:\n");
   for (std::size_t i = 0; i < kQuotas; ++i) {

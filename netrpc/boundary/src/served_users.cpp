@@ -162,8 +162,6 @@ class ServedUsers::Service {
   std::uint64_t binding_ = 0;
 };
 
-std::string exported_name(const std::string& user) { return "lrpc.user." + user; }
-
 namespace {
 
 /// More A-stacks than the interface has would be more threads that one process can make wait in Await.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lrpc/netrpc/host.h"
+#include "lrpc/shim/binder/binder_protocol.h"
 #include "lrpc/shim/system/futex.h"
 
 namespace lrpc::netuser {
@@ -198,6 +199,37 @@ Errc UserObject::control(control::Request& request) noexcept {
   return answer;
 }
 
+std::string exported_name(const std::string& user) { return "lrpc.user." + user; }
+
+Result<UserOptions> user_options(const netrpc::Options& options) {
+  UserOptions made;
+  const auto wrong = [](std::string why) { return Error{Errc::invalid_argument, std::move(why)}; };
+  const auto number = options.number("number", 0);
+  if (number < 240 || number > 252) return wrong("number is not from 240 to 252: lrpc's own protocols have the others");
+  made.number = static_cast<ProtocolNumber>(number);
+  made.name = options.text("name");
+  if (made.name.empty()) return wrong("name is empty: processes find it by its name");
+  if (!shim::valid_name(exported_name(made.name)))
+    return wrong("name is not one that can be exported as '" + exported_name(made.name) + "': at most " +
+                 std::to_string(shim::kMaxNameLength) +
+                 " characters with that, printable ASCII without space, '@' and '/'");
+  struct Bounded {
+    const char* name;
+    std::size_t& value;
+    std::size_t most;
+  };
+  for (const Bounded& one : {Bounded{"largest", made.largest, UserOptions::kLargest},
+                             Bounded{"sessions", made.sessions, UserOptions::kMostSessions},
+                             Bounded{"queue", made.queue, UserOptions::kMostQueue},
+                             Bounded{"queue_bytes", made.queue_bytes, std::size_t{64} << 20}}) {
+    const std::uint64_t given = options.number(one.name, one.value);
+    if (given == 0 || given > one.most)
+      return wrong(std::string(one.name) + " is not from 1 to " + std::to_string(one.most));
+    one.value = given;
+  }
+  return made;
+}
+
 ProtocolKind user_kind() {
   ProtocolKind kind;
   kind.name = "USER";
@@ -213,28 +245,9 @@ ProtocolKind user_kind() {
       {"queue_bytes", OptionType::number, "bytes of them; default 1048576"},
   };
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    UserOptions options;
-    const auto number = parts.options.number("number", 0);
-    if (number < 240 || number > 252)
-      return Error{Errc::invalid_argument, "number is not from 240 to 252: lrpc's own protocols have the others"};
-    options.name = parts.options.text("name");
-    if (options.name.empty()) return Error{Errc::invalid_argument, "name is empty: processes find it by its name"};
-    options.number = static_cast<ProtocolNumber>(number);
-    struct Bounded {
-      const char* name;
-      std::size_t& value;
-      std::size_t most;
-    };
-    for (const Bounded& one : {Bounded{"largest", options.largest, UserOptions::kLargest},
-                               Bounded{"sessions", options.sessions, UserOptions::kMostSessions},
-                               Bounded{"queue", options.queue, UserOptions::kMostQueue},
-                               Bounded{"queue_bytes", options.queue_bytes, std::size_t{64} << 20}}) {
-      const std::uint64_t given = parts.options.number(one.name, one.value);
-      if (given == 0 || given > one.most)
-        return Error{Errc::invalid_argument, std::string(one.name) + " is not from 1 to " + std::to_string(one.most)};
-      one.value = given;
-    }
-    auto made = UserObject::make(parts, std::move(options));
+    auto options = user_options(parts.options);
+    if (!options) return options.error();
+    auto made = UserObject::make(parts, std::move(*options));
     if (!made) return made.error();
     return std::unique_ptr<Protocol>(std::move(*made));
   };

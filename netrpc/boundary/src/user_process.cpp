@@ -1,6 +1,8 @@
 #include "lrpc/netrpc/boundary/user_process.h"
 
-#include <optional>
+#include <chrono>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "user_boundary.client.h"
@@ -23,12 +25,26 @@ Status status_of(const Outcome& outcome) {
   return outcome ? Status() : Status(why(outcome));
 }
 
+/// Bytes of the longest message that Await returns.
+constexpr std::size_t kLongestMessage = 65'536;
+/// How long the end waits for a graph that does not answer.
+constexpr std::chrono::seconds kClosePatience{10};
+/// Before Await is tried again that has failed for another reason than time.
+constexpr std::chrono::milliseconds kPause{10};
+
+/// Whether no Await of this process can return a message any more.
+bool is_the_end(Errc code) {
+  return code == Errc::binding_revoked || code == Errc::call_failed || code == Errc::call_cancelled ||
+         code == Errc::bad_handle;
+}
+
 }  // namespace
 
 struct UserProcess::Graph {
-  explicit Graph(UserBoundary::Client it) noexcept : client(std::move(it)) {}
+  explicit Graph(UserBoundary::Client it) : client(std::move(it)) {}
   UserBoundary::Client client;
   UserBoundary::Protocol protocol{};
+  const Cancellation ending;  ///< Of the receiving threads' calls.
 };
 
 UserProcess::UserProcess(std::unique_ptr<Graph> graph, Options options)
@@ -46,7 +62,7 @@ Result<std::unique_ptr<UserProcess>> UserProcess::create_over(UniqueFd socket, O
   return begin(std::make_unique<Graph>(std::move(*client)), std::move(options));
 }
 
-Result<std::unique_ptr<UserProcess>> UserProcess::begin(std::unique_ptr<Graph> graph, Options options) {
+Result<std::unique_ptr<UserProcess>> UserProcess::begin(std::unique_ptr<Graph> graph, Options options) try {
   if (options.threads == 0 || options.threads > kMostThreads)
     return Error{Errc::invalid_argument, "UserProcess::Options::threads is not from 1 to 4"};
   const auto created = graph->client.CreateProtocol();
@@ -54,25 +70,50 @@ Result<std::unique_ptr<UserProcess>> UserProcess::begin(std::unique_ptr<Graph> g
   graph->protocol = created->protocol;
   std::unique_ptr<UserProcess> made(new UserProcess(std::move(graph), std::move(options)));
   made->largest_ = created->largest;
-  for (unsigned i = 0; i < made->options_.threads; ++i)
-    made->threads_.emplace_back([self = made.get()] { self->receive(); });
+  made->threads_.reserve(made->options_.threads);
+  for (unsigned i = 0; i < made->options_.threads; ++i) {
+    std::vector<std::byte> memory(kLongestMessage);  // here, where the caller can be told that there is none
+    made->threads_.emplace_back([self = made.get(), memory = std::move(memory)]() mutable { self->receive(memory); });
+  }
   return made;
+} catch (const std::bad_alloc&) {
+  return Errc::limit_reached;
+} catch (const std::system_error&) {
+  return Error{Errc::limit_reached, "no thread can be started that receives messages"};
 }
 
 UserProcess::~UserProcess() {
   closing_ = true;
-  (void)graph_->client.Close(graph_->protocol);  // so that nobody waits in Await any more
+  {
+    const CallScope scope(fresh, kClosePatience);  // not what the caller has left: only Close ends the Awaits
+    if (!graph_->client.Close(graph_->protocol)) graph_->ending.cancel();
+  }
   for (std::thread& thread : threads_) thread.join();
 }
 
-void UserProcess::receive() {
-  std::vector<std::byte> memory(65'536);
-  for (;;) {
+void UserProcess::lose(const Error& why) {
+  if (!closing_.load() && options_.lost) options_.lost(why);
+}
+
+void UserProcess::receive(std::span<std::byte> memory) {
+  try {
+    const CallScope scope(fresh, graph_->ending);
+    receive_until_the_end(memory);
+  } catch (const std::bad_alloc&) {
+    lose(Error{Errc::limit_reached, {}});
+  }
+}
+
+void UserProcess::receive_until_the_end(std::span<std::byte> memory) {
+  while (!closing_.load()) {
     Buffer message(memory);
     const auto arrived = graph_->client.Await(graph_->protocol, message);
     if (!arrived) {
-      if (!closing_.load() && options_.lost) options_.lost(why(arrived));
-      return;
+      const Error error = why(arrived);
+      if (is_the_end(error.code)) return lose(error);
+      // After call_aborted, a call_timeout's, it has waited already.
+      if (error.code != Errc::call_aborted) std::this_thread::sleep_for(kPause);
+      continue;
     }
     if (options_.receive)
       options_.receive(*this, {arrived->session, arrived->host, arrived->port, arrived->opened, message.contents()});

@@ -11,6 +11,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "eventually.h"
@@ -224,6 +225,43 @@ TEST_F(Boundary, a_process_that_waits_hears_of_the_end_of_the_graph) {
   served_.reset();
   EXPECT_TRUE(eventually([&] { return lost == 3; }));
   EXPECT_FALSE((*process)->enable());
+}
+
+TEST_F(Boundary, a_process_goes_on_receiving_after_a_call_timeout) {
+  std::atomic<int> received = 0;
+  std::atomic<int> lost = 0;
+  UserProcess::Options options;
+  options.binding.call_timeout = std::chrono::milliseconds(100);
+  options.receive = [&](UserProcess& /*self*/, const UserProcess::Arrived& /*arrived*/) { ++received; };
+  options.lost = [&](const Error& /*why*/) { ++lost; };
+  std::unique_ptr<UserProcess> process;
+  // Where processors are scarce, these calls may take longer than the timeout.
+  EXPECT_TRUE(eventually([&] {
+    auto created = UserProcess::create_over(socket(), options);
+    if (created) process = std::move(*created);
+    return process != nullptr;
+  }));
+  ASSERT_NE(process, nullptr);
+  EXPECT_TRUE(eventually([&] { return process->enable().has_value(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // some Await has been given up by now
+  const Peer peer(*this);
+  EXPECT_TRUE(eventually([&] {
+    peer.send("are you there?");
+    return received > 0;
+  }));
+  EXPECT_EQ(lost, 0);
+}
+
+TEST_F(Boundary, a_process_can_be_destroyed_in_a_scope_that_is_over) {
+  std::unique_ptr<UserProcess> process;
+  {
+    auto created = UserProcess::create_over(socket(), {});
+    ASSERT_TRUE(created);
+    process = std::move(*created);
+  }
+  const CallScope over(std::chrono::seconds(0));
+  process.reset();  // waits for ever, if Close is not called
+  EXPECT_EQ(statistics().sessions, 0U);
 }
 
 TEST_F(Boundary, nobody_becomes_the_protocol_once_it_stops) {

@@ -45,8 +45,8 @@ void limit_to_descriptors(netpath::BrokerOptions& broker) {
 }
 /// The same for those of Sun RPC: a quarter of the descriptors, of the other half.
 std::size_t most_sun_bindings() { return std::min<std::size_t>(most_descriptors() / 8, 4096); }
-/// And for those of processes that are USERs: at most an eighth of the descriptors. One process at a time is a USER: eight
-/// bindings are for those that come when it goes, and for those that are refused. No user has more than half of them.
+/// And for those of processes that are USERs: at most an eighth of the descriptors. One process at a time is a USER:
+/// eight bindings are for those that come when it goes, and for those that are refused. No user has more than half.
 ServerOptions options_for_users(std::size_t users) {
   ServerOptions options;
   options.max_bindings = std::clamp<std::size_t>(users * 8, 2, std::max<std::size_t>(most_descriptors() / 16, 2));
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   daemon->broker_ = std::move(brokered).value();
   daemon->service_->serve_with(*daemon->broker_);
   if (daemon->sun_) daemon->sun_->serve();
-  if (auto served = daemon->serve_users(); !served) return served.error();
+  daemon->serve_users();
   return daemon;
 }
 
@@ -131,14 +131,14 @@ Status Daemon::compose() {
   return sun_->enable();
 }
 
-Status Daemon::serve_users() {
-  if (user_objects_.empty()) return {};
+void Daemon::serve_users() {
+  if (user_objects_.empty()) return;
   ServerOptions server = options_for_users(user_objects_.size());
   server.nameserver = options_.nameserver;
   users_ = std::make_unique<netuser::ServedUsers>(std::move(server));
   for (netuser::UserObject* const user : user_objects_)
-    if (Status served = users_->serve(*user, options_.authorise); !served) return served;
-  return {};
+    if (const Status served = users_->serve(*user, options_.authorise); !served)
+      notice(fmt::format("no process can be '{}', for it is not exported: {}", user->name(), served.error().message()));
 }
 
 void Daemon::register_programs() {

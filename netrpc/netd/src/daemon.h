@@ -80,8 +80,8 @@ class Daemon {
   /// name_taken: a port is in use, or a protocol number; may be tried again.
   Status compose();
   void decompose() noexcept;
-  /// Lets processes of this machine be the USERs of the graph.
-  Status serve_users();
+  /// Lets processes of this machine be the USERs of the graph. One that cannot be exported is a notice.
+  void serve_users();
   /// Tells rpcbind of the Sun RPC programs. Without an rpcbind they are served all the same.
   void register_programs();
   Status shut_itself_in();

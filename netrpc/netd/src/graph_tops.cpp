@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "lrpc/netrpc/boundary/user_object.h"
 #include "netrpc/protocols/group/group.h"
 
 namespace lrpc::netd {
@@ -70,11 +71,25 @@ std::set<std::string> auths_below(const std::vector<InstanceDescription>& instan
   return auths;
 }
 
+/// USERs that can be made, each exported under a name of its own.
+Status fit_for_users(const std::vector<InstanceDescription>& instances) {
+  std::set<std::string> names;
+  for (const InstanceDescription& one : instances) {
+    if (one.kind != "USER") continue;
+    const auto options = netuser::user_options(one.options);
+    if (!options) return wrong(fmt::format("{}: {}: {}", one.line, one.name, options.error().message()));
+    if (!names.insert(options->name).second)
+      return wrong(fmt::format("{}: {}: another USER has the name '{}'", one.line, one.name, options->name));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<GraphTops> choose_tops(const netrpc::GraphDescription& graph, std::string_view service, bool sun) {
   GraphTops tops{std::string(service), {}, {}};
   const auto& instances = graph.instances();
+  if (Status fit = fit_for_users(instances); !fit) return fit.error();
   std::set<std::string, std::less<>> of_sun;
   for (auto one = instances.rbegin(); sun && one != instances.rend(); ++one) {
     if (one->kind != "SUN_SELECT") continue;

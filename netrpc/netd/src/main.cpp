@@ -24,7 +24,6 @@
 #include "graph_tops.h"
 #include "local_users.h"
 #include "lrpc/command_line.h"
-#include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/reserve.h"
 #include "lrpc/shim/system/daemon_descriptors.h"
 #include "lrpc/shim/system/fd.h"

@@ -106,6 +106,12 @@ TEST(NetdCommandLine, checks_a_graph_by_the_rules_by_which_it_starts) {
       {group_over(good, "127.0.0.2", "auth"), "", ": 'g' and 'select' do not stand on the same AUTH"},
       {group_over(good, ""), "", ":3: g: a group needs members"},
       {group_over(good, "127.0.0.2, 127.0.0.2"), "", ":3: g: the member 127.0.0.2 is there twice"},
+      {calls + "u = USER(name = a, number = 239) over udp;", "", ":2: u: number is not from 240 to 252"},
+      {calls + "u = USER(name = a, number = 245, queue = 0) over udp;", "", ":2: u: queue is not from 1 to 65536"},
+      {calls + "u = USER(name = \"a b\", number = 245) over udp;", "",
+       ":2: u: name is not one that can be exported as 'lrpc.user.a b'"},
+      {calls + "u = USER(name = a, number = 245) over udp;\nv = USER(name = a, number = 246) over udp;", "",
+       ":3: v: another USER has the name 'a'"},
       {group_over(good, "127.0.0.2, here"), "", ":3: g: 'here' is no IPv4 address of a member"},
   };
   for (const Case& one : cases) {

@@ -127,6 +127,21 @@ TEST(LoopbackUser, a_process_is_a_protocol_of_the_graph_that_is_named_in_its_lin
   EXPECT_EQ(byte, 'x');
 }
 
+TEST(LoopbackUser, a_name_that_somebody_else_has_keeps_nothing_else_from_starting) {
+  LoopbackMachine machine("127.7.0.5",
+                          "paired = PAIRED over udp;\ntaken = USER(name = taken, number = 245) over udp;\n"
+                          "free = USER(name = free, number = 246) over udp;\n");
+  machine.share(run(std::string(LRPC_NETD) + " --generate-key").output);
+  const Process server({LRPC_TEST_SERVER, "--nameserver", machine.socket(), "lrpc.user.taken"});
+  ASSERT_TRUE(eventually(
+      [&] { return Conformance::Client::import("lrpc.user.taken", {.nameserver = machine.socket()}).has_value(); }));
+  machine.start_netd();
+  netuser::UserProcess::Options options;
+  options.binding.nameserver = machine.socket();
+  EXPECT_TRUE(eventually([&] { return netuser::UserProcess::create("free", options).has_value(); }));
+  EXPECT_EQ(netuser::UserProcess::create("taken", options).code(), Errc::interface_mismatch);
+}
+
 INSTANTIATE_TEST_SUITE_P(Graphs, Loopback, testing::ValuesIn(kUppers),
                          [](const auto& upper) { return std::string(upper.param.name); });
 

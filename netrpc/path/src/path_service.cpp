@@ -93,6 +93,8 @@ Result<NetworkPath::BindResults, NetworkPath::Refused> PathService::Bind(
     std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
     std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
     const String<255>& return_name) {
+  if (!shim::valid_name(name.view()))  // it goes to other hosts, and into what is shown and logged
+    return raise(refusal({Errc::invalid_argument, "nothing can be exported under a name such as this"}));
   const Needed needed{interface_name.str(), largest_call, call_name.str(), largest_return, return_name.str()};
   constexpr MessageSizes kAtMost{kMaxCallMessage, kReplyPrologue + kMaxImage};
   if (Status small = fits(needed, kAtMost, "to or from any other host"); !small) return raise(refusal(small.error()));

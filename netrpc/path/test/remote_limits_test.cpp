@@ -264,14 +264,20 @@ TEST_F(TwoHosts, take_no_liberties_from_a_client_that_speaks_to_the_network_doma
   auto other = Client::import("lrpc.network", import_options());
   ASSERT_TRUE(network && other);
   const auto& id = Conformance::kPdl.interface;
-  const auto bind = [&](Client& client) {
-    return client.Bind("files", "10.0.0.2", id.name, id.major, id.minor, id.hash, 0, 1, "small", 1, "small");
+  const auto bind = [&](Client& client, std::string_view name = "files") {
+    return client.Bind(name, "10.0.0.2", id.name, id.major, id.minor, id.hash, 0, 1, "small", 1, "small");
   };
   const auto bound = bind(*network);
   ASSERT_TRUE(bound);
   EXPECT_FALSE(bound->to_group);
   const Path path = bound->path;
   EXPECT_NE(bind(*network).raised<lrpc::netpath::NetworkPath::Refused>(), nullptr) << "one path for one binding";
+  for (const char* const name : {"", "two\nlines", "files@10.0.0.2"}) {
+    const auto unnamed = bind(*other, name);
+    const auto* const refused = unnamed.raised<lrpc::netpath::NetworkPath::Refused>();
+    ASSERT_NE(refused, nullptr);
+    EXPECT_EQ(static_cast<Errc>(refused->code), Errc::invalid_argument) << name;
+  }
   std::vector<std::byte> room(16'384);
   lrpc::Buffer results(room);
   EXPECT_EQ(other->Call(path, 0, 0, {}, results).code(), Errc::bad_handle);

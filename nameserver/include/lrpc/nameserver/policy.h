@@ -57,8 +57,9 @@ enum class ExportRule : std::uint8_t {
   own_user,  ///< Root and the user the nameserver runs as: nobody else can squat a name. The default.
   anyone,    ///< Whoever may connect to the socket. Names go to who comes first.
 };
-/// Whether `user` may export names such as this one at all, whatever a policy says: the names of the network domain and
-/// of the directory are root's and those of the user the nameserver runs as.
+/// Whether `user` may export names such as this one at all, whatever a policy says: the names of the network domain, of
+/// the directory and of what the network domain exports ("lrpc.user.*") are root's and those of the user the nameserver
+/// runs as.
 [[nodiscard]] bool may_have_name(uid_t user, std::string_view name, uid_t own_user) noexcept;
 std::shared_ptr<Policy> default_policy(ExportRule rule = ExportRule::own_user);
 

@@ -12,9 +12,6 @@
 
 namespace lrpc::netuser {
 
-/// What a USER is exported as: "lrpc.user." and its name. No name of lrpc's own is exported to other hosts.
-[[nodiscard]] std::string exported_name(const std::string& user);
-
 /// Serves UserBoundary (user_boundary.lrpc) for any number of UserObjects, which outlive it. Thread-safe. The processes
 /// are not trusted: they can make the threads that serve them wait (an E-stack for each of a binding's eight A-stacks,
 /// which do not grow) and use up what their line of the graph allows, and nothing else. How many bindings they may have
@@ -25,12 +22,12 @@ class ServedUsers {
   ServedUsers(const ServedUsers&) = delete;
   /// Ends all processes' part in the graph; they see their bindings revoked. Not inside the monitor.
   ~ServedUsers();
-  /// The same, but for the names and the bindings: CreateProtocol is refused (call_cancelled) from now on. Not inside the
-  /// monitor.
+  /// The same, but for the names and the bindings: CreateProtocol is refused (call_cancelled) from now on. Not inside
+  /// the monitor.
   void stop() noexcept;
 
-  /// Exports it under its name. `authorise`: as ExportOptions'. Errors: those of Server::export_interface(). Not inside
-  /// the monitor.
+  /// Exports it as exported_name(): for root and lrpcd's own user. `authorise`: as ExportOptions'. Errors: those of
+  /// Server::export_interface(). Not inside the monitor.
   Status serve(UserObject& user, std::function<Status(const ClientCredentials&)> authorise = {});
   /// Serves it to who holds the other end of `socket`, without a name.
   Status serve_over(UserObject& user, UniqueFd socket);

@@ -36,6 +36,12 @@ struct UserOptions {
   static constexpr std::size_t kMostQueue = 65'536;
 };
 
+/// What a USER is exported as: "lrpc.user." and its name. No name of lrpc's own is exported to other hosts.
+[[nodiscard]] std::string exported_name(const std::string& user);
+
+/// Those of a line of the graph. Errors: invalid_argument, with the option's name in the text. A pure function.
+[[nodiscard]] Result<UserOptions> user_options(const netrpc::Options& options);
+
 /// A message on its way to the process.
 struct Upcall {
   SessionNumber session = 0;

@@ -41,7 +41,9 @@ class UserProcess {
   struct Options {
     /// demux: a message has come. On one of `threads`; may use `self`, but not destroy it. Must not throw.
     std::function<void(UserProcess& self, const Arrived& arrived)> receive{};
-    /// The graph is gone: no message will come. Once for each of `threads`, on it, before it ends. Must not throw.
+    /// The graph is gone: no message will come. Once for each of `threads`, on it, before it ends; not after the
+    /// destructor has begun. binding_revoked or call_failed: its process has died; call_cancelled: it has ended in
+    /// order; limit_reached: this process has no memory. May use the UserProcess, but not destroy it. Must not throw.
     std::function<void(const Error& why)> lost{};
     unsigned threads = 1;  ///< At most kMostThreads: how many messages are received at a time.
     ImportOptions binding{};
@@ -49,12 +51,14 @@ class UserProcess {
   static constexpr unsigned kMostThreads = 4;
 
   /// Becomes the protocol USER(name = ...) of this machine's graph; blocks as Binding::import(). Errors: those of
-  /// import, name_taken (another process is it), invalid_argument (an option).
+  /// import, name_taken (another process is it; also for a moment after that one has died), invalid_argument (an
+  /// option), limit_reached (no memory, or no thread, here or there).
   static Result<std::unique_ptr<UserProcess>> create(std::string_view name, Options options);
   /// The same over a socket whose other end was given to ServedUsers::serve_over().
   static Result<std::unique_ptr<UserProcess>> create_over(UniqueFd socket, Options options);
   UserProcess(const UserProcess&) = delete;
-  /// Closes all sessions; waits for receive(). Not in one.
+  /// Closes all sessions; waits for receive() and lost(). Not in one. A graph that does not answer is waited for at
+  /// most 10 s, and at most the binding's call_timeout; then what receive() calls ends as call_cancelled.
   ~UserProcess();
 
   /// Messages of peers to which no session is open arrive from now on (open_enable), or no longer.
@@ -74,7 +78,9 @@ class UserProcess {
   struct Graph;
   UserProcess(std::unique_ptr<Graph> graph, Options options);
   static Result<std::unique_ptr<UserProcess>> begin(std::unique_ptr<Graph> graph, Options options);
-  void receive();
+  void receive(std::span<std::byte> memory);
+  void receive_until_the_end(std::span<std::byte> memory);
+  void lose(const Error& why);
 
   const std::unique_ptr<Graph> graph_;
   const Options options_;
