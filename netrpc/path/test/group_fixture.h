@@ -25,7 +25,7 @@ class ReplicaService {
     ++calls;
     return ++tally;
   }
-  void Forget(lrpc::CallContext&, std::shared_ptr<Tally>) { ++calls; }
+  void Forget(lrpc::CallContext&, const std::shared_ptr<Tally>&) { ++calls; }
   std::int32_t Add(lrpc::CallContext&, std::int32_t a, std::int32_t b) {
     ++calls;
     return a + b;
