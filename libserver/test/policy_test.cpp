@@ -223,13 +223,13 @@ TEST(CallerProcessors, callers_sit_where_they_have_called_from_of_late) {
   EXPECT_FALSE(callers.on(shim::kNoProcessor, at(5'100)));
 }
 
-/// A poller's time, in looks: of so many calls that take `call_us` each and come `think_us` after the return of the last
-/// one, or one after the other. A scan of the hot set takes half a microsecond without a call.
+/// A poller's time, in looks. A scan of the hot set without a call takes half a microsecond.
 class Looks {
  public:
   static constexpr std::uint64_t kScansInUs = 2;
   Looks() { load.begin(at(now_)); }
   void idle(std::uint64_t us) { look({.scans = us * kScansInUs, .empty = us * kScansInUs}, us); }
+  /// Calls that take `call_us` each, the next one `think_us` after the return of the last one.
   void one_caller(unsigned periods, std::uint64_t call_us, std::uint64_t think_us) {
     for (std::uint64_t us = 0; us < periods * PollerLoad::kPeriodUs; us += call_us + think_us)
       look({.scans = 1 + think_us * kScansInUs, .empty = think_us * kScansInUs, .calls = 1}, call_us + think_us);

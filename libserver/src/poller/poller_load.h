@@ -28,9 +28,10 @@ class PollerLoad {
   /// Crowded for so many periods in a row: another poller is worth its processor. A move costs each caller that moves a
   /// call or two through its E-stack, some tens of microseconds.
   static constexpr unsigned kCrowdedPeriods = 3;
-  /// Quiet for so many in a row: this poller's processor is worth more than that its calls are quicker.
+  /// Quiet for so many in a row: what this poller saves its callers is not worth a processor.
   static constexpr unsigned kQuietPeriods = 20;
-  /// Quiet is busy for an eighth of the time, and with room is busy for half of it: the two are not crowded together.
+  /// Quiet: busy for less than an eighth of the time. Has room: busy for less than half of it. So the two together are
+  /// not crowded.
   static constexpr std::uint64_t kQuietShare = 8;
   static constexpr std::uint64_t kRoomShare = 2;
 
@@ -80,8 +81,8 @@ class PollerLoad {
 /// away. Pure but for its atomics: whichever poller comes last wins.
 class HelperBackOff {
  public:
-  /// A thread that passes, or a host that takes the processor away, costs a few milliseconds. One that stays is disturbed
-  /// more and more rarely.
+  /// A thread that passes, or a host that takes the processor away, costs a few milliseconds. One that stays is
+  /// disturbed more and more rarely.
   static constexpr std::uint64_t kFirstUs = 5'000;
   static constexpr std::uint64_t kLastUs = 640'000;
   /// One that has polled for so long was worth it, whatever has ended it.
@@ -102,8 +103,8 @@ class HelperBackOff {
   std::atomic<std::uint64_t> not_before_{0};  ///< ticks()
 };
 
-/// Of the A-stacks that it is asked about, those of every second caller, by the processors that they are called from: so
-/// that a thread with many calls in flight stays in one place. Callers that do not say where they are pass for one in
+/// Of the A-stacks that it is asked about, those of every second caller, by the processors that they are called from.
+/// So a thread with many calls in flight stays in one place. Callers that do not say where they are pass for one in
 /// each binding.
 class EverySecondCaller {
  public:

@@ -18,8 +18,8 @@ namespace lrpc::server {
 
 /// Deals the A-stacks out among the pollers. A poller whose callers queue gives half of them, by their processors, to
 /// one that does not poll, if there is a processor for it where neither a caller nor a poller sits. A further poller
-/// with next to nothing to do gives all it has to one that has room. An A-stack that comes back after a pause comes back
-/// to the poller that it had.
+/// with next to nothing to do gives all it has to one that has room. An A-stack whose calls come again after a pause
+/// goes to the poller that it had.
 ///
 /// Thread-safe.
 class PollerTeam {
@@ -67,7 +67,7 @@ class PollerTeam {
   }
   /// One that does not poll and could; null if there is none, or no processor for it.
   [[nodiscard]] Poller* helper_for(const Poller& poller, shim::Moment now) const noexcept;
-  /// A further poller has ended that has polled for so long; not for want of calls.
+  /// A further poller has ended after it has polled for so long, and not for want of calls.
   void helper_ended(std::uint64_t lasted_us, shim::Moment now) noexcept { back_off_.ended(lasted_us, now); }
   /// One that polls and could do so for `poller`, too, and for nobody else now; null if there is none.
   [[nodiscard]] Poller* room_beside(const Poller& poller) const noexcept;

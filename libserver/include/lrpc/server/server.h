@@ -70,11 +70,11 @@ struct ServerOptions {
   std::size_t max_grown_astacks_per_binding = 256;
   std::size_t max_grown_astacks_per_user = 1024;
   std::uint64_t max_grown_bytes_per_user = std::uint64_t{256} << 20;
-  /// Domain caching: how many threads may poll for calls on otherwise idle processors, at most 8. Zero: none. The second
-  /// and further ones poll only while callers queue for those that do. None polls while busy callers sit on all
-  /// processors that the server may use. Procedures that it executes run with its affinity,
-  /// which leaves those out, and E-stacks may be bound to their callers' processors: a thread that a procedure starts
-  /// inherits that, as threads do, and sets its own (sched_setaffinity(2)) if it is to live on.
+  /// Domain caching: how many threads may poll for calls on otherwise idle processors, at most 8. Zero: none. Further
+  /// ones begin only where callers queue for those that poll. None polls while busy callers sit on all processors that
+  /// the server may use. Procedures that a poller executes run with its affinity, which leaves those out, and E-stacks
+  /// may be bound to their callers' processors: a thread that a procedure starts inherits that, as threads do, and sets
+  /// its own (sched_setaffinity(2)) if it is to live on.
   unsigned pollers = 8;
   /// How long a poller polls without a call before it parks. Zero: at once. At most a second: more would starve others, and
   /// so kNoLimit is refused.

@@ -1,0 +1,135 @@
+// What comes into a poller's hot set, and what leaves it: to its E-stack, or to another poller.
+#include <utility>
+
+#include "call/call_path.h"
+#include "lrpc/shim/call/step.h"
+#include "lrpc/shim/system/processor.h"
+#include "poller.h"
+#include "poller_team.h"
+
+namespace lrpc::server {
+namespace {
+
+/// A hot A-stack without a call for this many windows is demoted while others keep the poller busy.
+constexpr std::uint64_t kColdWindows = 64;
+
+}  // namespace
+
+void Poller::take_offers(std::uint64_t now) {
+  offers_seen_ = offered_.load(std::memory_order_acquire);  // P2: before the offers are taken
+  {
+    std::lock_guard lock(mutex_);
+    taken_.swap(offers_);
+  }
+  for (Hot& offer : taken_) {
+    if (hot_count_ == kHotSet || offer.binding->revoked()) {
+      offer.astack->polled.store(false);
+      continue;
+    }
+    offer.last_hit = now;
+    if (polling_) say_polled(*offer.astack);
+    hot_[hot_count_++] = std::move(offer);
+  }
+  taken_.clear();
+  if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
+}
+
+void Poller::take_back_remembered(std::uint64_t now) {
+  for (const Remembered& one : remembered_) {
+    auto binding = one.binding.lock();
+    if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
+    if (one.astack->poller.load(std::memory_order_relaxed) != index_) continue;  // another's by now
+    if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
+    if (polling_) say_polled(*one.astack);
+    hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
+  }
+  remembered_.clear();
+}
+
+/// H6, for a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
+/// not wakes the E-stack itself (T4).
+void Poller::last_look(const Hot& hot) {
+  LRPC_STEP("poller last look");
+  (void)serve<Scanner::poller>(*hot.astack, context_);
+  hot.astack->polled.store(false);  // P4: may be offered again
+}
+
+void Poller::demote(std::size_t index) {
+  shim::take_hint_back(*hot_[index].astack->head);
+  fence();
+  drop(index);
+  mark_ = shim::ticks();  // what this took is not the next call's time
+}
+
+/// Out of the hot set, once the hint is off and the fence behind it.
+void Poller::drop(std::size_t index) {
+  Hot& hot = hot_[index];
+  last_look(hot);
+  --hot_count_;
+  if (index != hot_count_) hot = std::move(hot_[hot_count_]);
+  hot_[hot_count_] = {};
+}
+
+/// All for which leaves(hot) is true: out of the hot set, and offered to `heir`, if there is one.
+template <class Leaves>
+void Poller::drop_those(Leaves&& leaves, Poller* heir) {
+  bool any = false;
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    if (!leaves(hot_[i])) continue;
+    shim::take_hint_back(*hot_[i].astack->head);
+    hot_[i].leaves = any = true;
+  }
+  if (!any) return;
+  fence();  // one for all of them
+  for (std::size_t i = 0; i < hot_count_;) {
+    if (!hot_[i].leaves) {
+      ++i;
+      continue;
+    }
+    const auto binding = hot_[i].binding;
+    ServedAStack& astack = *hot_[i].astack;
+    drop(i);
+    if (heir != nullptr) heir->accept(binding, astack);
+  }
+  mark_ = shim::ticks();
+}
+
+void Poller::drop_cold(shim::Moment now) {
+  const std::uint64_t cold = kColdWindows * static_cast<std::uint64_t>(window_.count());
+  drop_those([&](const Hot& hot) { return hot.binding->revoked() || now.since(hot.last_hit) >= cold; }, nullptr);
+}
+
+/// Once in a period of the load.
+void Poller::balance(shim::Moment now) {
+  note_callers(std::exchange(noted_, now.ticks), now);
+  has_room_.store(load_.has_room() && 2 * hot_count_ <= kHotSet, std::memory_order_relaxed);
+  if (load_.crowded() && shim::is_processor(seat())) {
+    EverySecondCaller goes;
+    const auto leaves = [&](const Hot& hot) { return goes(hot.caller, hot.binding.get()); };
+    if (Poller* helper = team_.helper_for(*this, now)) {
+      drop_those(leaves, helper);
+      load_.begin(now);
+    }
+  } else if (index_ != 0 && load_.quiet()) {
+    Poller* other = team_.room_beside(*this);
+    if (other == nullptr) return;
+    team_.helper_ended(policy_.lasted_us(now), now);
+    drop_those([](const Hot&) { return true; }, other);
+  }
+}
+
+void Poller::cool_down() {
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    shim::take_hint_back(*hot_[i].astack->head);
+  }
+  fence();
+  remembered_.clear();
+  for (std::size_t i = 0; i < hot_count_; ++i) {
+    last_look(hot_[i]);
+    if (!policy_.evicted() && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
+    hot_[i] = {};
+  }
+  hot_count_ = 0;
+}
+
+}  // namespace lrpc::server
