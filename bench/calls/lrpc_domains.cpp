@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 
 #include "async.server.h"
@@ -85,10 +83,7 @@ int run_server(const std::string& nameserver, ServerOptions options, Readiness& 
 
 Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start() {
   std::unique_ptr<PrivateNameserver> self(new PrivateNameserver);
-  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) return system_error("mkdtemp " + pattern, errno);
-  self->directory_ = pattern;
-  self->socket_ = pattern + "/lrpcd.sock";
+  if (!self->directory_.made()) return system_error("a directory for the nameserver's socket", errno);
 
   auto readiness = Shared<Readiness>::create();
   if (!readiness) return readiness.error();
@@ -101,11 +96,7 @@ Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start() {
   return self;
 }
 
-PrivateNameserver::~PrivateNameserver() {
-  process_.kill();
-  std::error_code ignored;
-  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
-}
+PrivateNameserver::~PrivateNameserver() { process_.kill(); }  // before its directory goes
 
 Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat, const ServerOptions& options) {
   auto readiness = Shared<Readiness>::create();

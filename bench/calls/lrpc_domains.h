@@ -6,6 +6,7 @@
 
 #include "core/child.h"
 #include "core/placement.h"
+#include "core/private_directory.h"
 #include "lrpc/client/import/binding.h"
 #include "lrpc/server/server.h"
 #include "lrpc/shim/result.h"
@@ -24,8 +25,8 @@ class PrivateNameserver {
 
  private:
   PrivateNameserver() = default;
-  std::string directory_;
-  std::string socket_;
+  PrivateDirectory directory_;
+  const std::string socket_ = directory_.file("lrpcd.sock");
   Child process_;
 };
 

@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <system_error>
 
 #include "calls/helper.h"
 #include "core/child.h"
+#include "core/private_directory.h"
 #include "core/session.h"
 #include "paper/paper.h"
 
@@ -41,23 +40,22 @@ Result<std::uint64_t> total_in(const std::filesystem::path& file) {
   return Error{Errc::bad_message, "callgrind wrote no total into " + file.string()};
 }
 
-Result<std::uint64_t> instructions_of(const std::string& test, std::uint64_t count,
-                                      const std::filesystem::path& directory) {
-  const std::filesystem::path out = directory / "callgrind.out";
+Result<std::uint64_t> instructions_of(const std::string& test, std::uint64_t count, const PrivateDirectory& directory) {
+  const std::string out = directory.file("callgrind.out");
   std::error_code ignored;
   std::filesystem::remove(out, ignored);
   auto helper = helper_path("lrpc-bench-instructions");
   if (!helper) return helper.error();
   auto output =
-      run_program({"valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file=" + out.string(),
-                   "--collect-atstart=no", "--toggle-collect=lrpc_bench_counted", *helper, test, std::to_string(count)},
+      run_program({"valgrind", "--quiet", "--tool=callgrind", "--callgrind-out-file=" + out, "--collect-atstart=no",
+                   "--toggle-collect=lrpc_bench_counted", *helper, test, std::to_string(count)},
                   std::chrono::seconds(60));
   if (!output) return output.error();
   return total_in(out);
 }
 
 /// What one more call costs: exact, because everything else is the same in both runs.
-Result<double> instructions_per_call(const std::string& test, const std::filesystem::path& directory) {
+Result<double> instructions_per_call(const std::string& test, const PrivateDirectory& directory) {
   auto fewer = instructions_of(test, kFewer, directory);
   if (!fewer) return fewer.error();
   auto more = instructions_of(test, kMore, directory);
@@ -66,7 +64,7 @@ Result<double> instructions_per_call(const std::string& test, const std::filesys
 }
 
 /// What the loop around the calls takes, and each test's row without it. The error is the first thing that went wrong.
-Status count_all(Session& session, const std::filesystem::path& directory) {
+Status count_all(Session& session, const PrivateDirectory& directory) {
   auto loop = instructions_per_call("loop", directory);
   if (!loop) return loop.error();
   const Table table({{"call", -28}, {"instructions", 13}, {"bar", 6}, {"paper", 6}, {"", -10}});
@@ -107,11 +105,9 @@ void instructions(Session& session) {
   if (!found_in_path("valgrind")) {
     return session.fail("valgrind is not installed (on Debian: apt install valgrind); nothing was counted");
   }
-  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) return session.fail("mkdtemp: no directory for callgrind's output");
-  if (const Status status = count_all(session, pattern); !status) session.fail(status.error().message());
-  std::error_code ignored;
-  std::filesystem::remove_all(pattern, ignored);
+  const PrivateDirectory directory;
+  if (!directory.made()) return session.fail("mkdtemp: no directory for callgrind's output");
+  if (const Status status = count_all(session, directory); !status) session.fail(status.error().message());
 }
 
 }  // namespace lrpc::bench

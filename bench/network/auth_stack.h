@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lrpc/shim/result.h"
-#include "private_directory.h"
+#include "core/private_directory.h"
 #include "stacks.h"
 
 namespace lrpc::bench {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "callgrind_profile.h"
 #include "calls/helper.h"
+#include "core/private_directory.h"
 
 namespace lrpc::bench {
 namespace {
@@ -60,14 +60,14 @@ std::string_view component_of(std::string_view file) {
   return {};
 }
 
-Result<Counts> count(std::uint64_t messages, const std::filesystem::path& directory) {
-  const std::filesystem::path out = directory / "callgrind.out";
+Result<Counts> count(std::uint64_t messages, const PrivateDirectory& directory) {
+  const std::string out = directory.file("callgrind.out");
   std::error_code ignored;
   std::filesystem::remove(out, ignored);
   auto helper = helper_path("lrpc-bench-profile");
   if (!helper) return helper.error();
   auto ran = run_program({"valgrind", "--quiet", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
-                          "--callgrind-out-file=" + out.string(), *helper, std::to_string(messages)},
+                          "--callgrind-out-file=" + out, *helper, std::to_string(messages)},
                          std::chrono::seconds(120));
   if (!ran) return ran.error();
   std::ifstream text(out);
@@ -75,7 +75,7 @@ Result<Counts> count(std::uint64_t messages, const std::filesystem::path& direct
 }
 
 /// What each further message and its answer take.
-Status measure(Session& session, const std::filesystem::path& directory) {
+Status measure(Session& session, const PrivateDirectory& directory) {
   const auto fewer = count(kFewer, directory);
   if (!fewer) return fewer.error();
   const auto more = count(kMore, directory);
@@ -123,11 +123,9 @@ void profile(Session& session) {
     print_note("valgrind is not installed (on Debian: apt install valgrind): nothing was counted.");
     return;
   }
-  std::string pattern = (std::filesystem::temp_directory_path() / "lrpc-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) return session.fail("mkdtemp: no directory for callgrind's output");
-  if (const Status status = measure(session, pattern); !status) session.fail(status.error().message());
-  std::error_code ignored;
-  std::filesystem::remove_all(pattern, ignored);
+  const PrivateDirectory directory;
+  if (!directory.made()) return session.fail("mkdtemp: no directory for callgrind's output");
+  if (const Status status = measure(session, directory); !status) session.fail(status.error().message());
 }
 
 }  // namespace lrpc::bench

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "alternate.h"
 #include "bench.client.h"
@@ -12,6 +11,7 @@
 #include "core/interrupt.h"
 #include "core/session.h"
 #include "core/statistics.h"
+#include "measured_client.h"
 #include "remote_hosts.h"
 
 namespace lrpc::bench {
@@ -34,7 +34,6 @@ struct Outcome {
     std::uint64_t blocks;
   };
   std::array<Test, kTests> tests;
-  char why[256];
 };
 
 bool call(::Bench::Client& client, std::size_t test) {
@@ -99,18 +98,9 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
   const Seats seats = session.cores().seats(placement);
   auto hosts = RemoteHosts::start(seats, path.path);
   if (!hosts) return hosts.error();
-  auto outcome = Shared<Outcome>::create();
+  const auto outcome = measured_by_client<Outcome>(
+      seats.client, [&](Outcome& figures) { return measure_all(session, **hosts, figures); });
   if (!outcome) return outcome.error();
-  auto client = Child::spawn("bench-client", seats.client, [&] {
-    const Status done = measure_all(session, **hosts, **outcome);
-    if (done) return 0;
-    std::snprintf((*outcome)->why, sizeof((*outcome)->why), "%s", done.error().message().c_str());
-    return 1;
-  });
-  if (!client) return client.error();
-  const auto status = client->wait(120s);
-  if (!status) return Error{status.code(), "the client " + std::string(status.error().message())};
-  if (*status != 0) return Error{Errc::call_failed, std::string("the client: ") + (*outcome)->why};
 
   for (std::size_t test = 0; test < kTests; ++test) {
     const Outcome::Test& one = (*outcome)->tests[test];

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <memory>
 
@@ -13,6 +12,7 @@
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/session.h"
+#include "measured_client.h"
 #include "whole_host.h"
 #include "wire_pair.h"
 
@@ -98,7 +98,6 @@ struct Outcome {
     std::uint64_t blocks;
   };
   std::array<Row, kRows> rows;
-  char why[256];
 };
 
 /// All members are there from the beginning, so that an import binds them all; those of an ALL_ACCEPT group say so.
@@ -139,18 +138,9 @@ Status measure(Session& session, Placement placement) {
   const Seats seats = session.cores().seats(placement);
   auto hosts = GroupHosts::start(seats);
   if (!hosts) return hosts.error();
-  auto outcome = Shared<Outcome>::create();
+  const auto outcome = measured_by_client<Outcome>(
+      seats.client, [&](Outcome& figures) { return measure_all(session, **hosts, figures); });
   if (!outcome) return outcome.error();
-  auto client = Child::spawn("bench-client", seats.client, [&] {
-    const Status done = measure_all(session, **hosts, **outcome);
-    if (done) return 0;
-    std::snprintf((*outcome)->why, sizeof((*outcome)->why), "%s", done.error().message().c_str());
-    return 1;
-  });
-  if (!client) return client.error();
-  const auto status = client->wait(120s);
-  if (!status) return Error{status.code(), "the client " + std::string(status.error().message())};
-  if (*status != 0) return Error{Errc::call_failed, std::string("the client: ") + (*outcome)->why};
   const Table table({{"placement", -10}, {"called", -12}, {"members", 7}, {"us", 8}, {"to one host", 11}});
   table.print_head();
   for (std::size_t row = 0; row < kRows; ++row) {
