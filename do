@@ -149,9 +149,11 @@ build() { # build PRESET [TARGET...]
   [[ -z ${long_run:-} ]] || all=ON
   [[ -z ${every_build:-} ]] || elsewhere=ON
   # Once; afterwards ninja itself configures anew when a CMake file has changed.
+  options+=("-DLRPC_ALL_TESTS=$all" "-DLRPC_QUICK_ELSEWHERE=$elsewhere")
   if [[ ! -e $file || CMakePresets.json -nt $file ]] ||
-    (($(grep -cxE "LRPC_(ALL_TESTS:BOOL=$all|QUICK_ELSEWHERE:BOOL=$elsewhere)" "build/$preset/CMakeCache.txt") != 2)); then
-    "${around[@]}" cmake --preset "$preset" "-DLRPC_ALL_TESTS=$all" "-DLRPC_QUICK_ELSEWHERE=$elsewhere" "${options[@]}" >&2
+    ! grep -qx "LRPC_ALL_TESTS:BOOL=$all" "build/$preset/CMakeCache.txt" ||
+    ! grep -qx "LRPC_QUICK_ELSEWHERE:BOOL=$elsewhere" "build/$preset/CMakeCache.txt"; then
+    "${around[@]}" cmake --preset "$preset" "${options[@]}" >&2
   fi
   "${around[@]}" cmake --build "build/$preset" ${1:+--target "$@"} >&2
 }
