@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lrpc/shim/result.h"
 #include "core/private_directory.h"
+#include "lrpc/shim/result.h"
 #include "stacks.h"
 
 namespace lrpc::bench {
