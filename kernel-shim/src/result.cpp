@@ -62,28 +62,32 @@ Error system_error(std::string_view what, int err) noexcept {
 }
 
 namespace detail {
-namespace {
 
-[[nodiscard]] std::string message_of(Errc code, const Failure* failure) {
-  return failure == nullptr ? std::string(describe(code)) : failure->error().message();
+Failure::Failure(Error&& error) noexcept : Failure(error.code) {
+  if (!error.text.empty()) text_.reset(new (std::nothrow) std::string(std::move(error.text)));
 }
 
-}  // namespace
+Failure::Failure(const Failure& other)
+    : code_(other.code_),
+      holds_(other.holds_),
+      text_(other.text_ ? std::make_unique<std::string>(*other.text_) : nullptr) {}
 
-void no_value(Errc code, const Failure* failure, Place place) noexcept {
+Error Failure::error() const { return {code_, text_ ? *text_ : std::string()}; }
+
+void no_value(const Failure& failure, Place place) noexcept {
   std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s:%u: %s\n", place.file, place.line,
-               message_of(code, failure).c_str());
+               failure.error().message().c_str());
   std::abort();
 }
 
-void no_value(Errc code, const Failure* failure) noexcept {
+void no_value(const Failure& failure) noexcept {
   const auto* const after = static_cast<const std::byte*>(__builtin_return_address(0));
   const std::byte* const address = after - 1;  // of the call: what follows it may be of another function
   Dl_info object{};
   const bool found = dladdr(address, &object) != 0 && object.dli_fname != nullptr;
   const auto offset = address - (found ? static_cast<const std::byte*>(object.dli_fbase) : nullptr);
   std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s+0x%jx: %s\n", found ? object.dli_fname : "",
-               static_cast<std::uintmax_t>(offset), message_of(code, failure).c_str());
+               static_cast<std::uintmax_t>(offset), failure.error().message().c_str());
   std::abort();
 }
 

@@ -7,7 +7,6 @@
 #include <new>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -92,27 +91,30 @@ class Result;
 
 namespace detail {
 
-/// An Error as a Result holds it: a call that returns has no text, and a pointer that is null costs nothing there.
+/// What a Result holds.
+enum class Holds : std::uint8_t { value, error, declared_error };
+
+/// What a Result holds, without the value or the declared error itself. An Error's text is behind a pointer: a call that
+/// returns has none, and a pointer that is null costs nothing there.
 class Failure {
  public:
-  Failure(Errc code) noexcept : code_(code) {}  // NOLINT: implicit by design
-  Failure(Error&& error) noexcept : code_(error.code) {
-    if (!error.text.empty()) [[unlikely]]
-      text_.reset(new (std::nothrow) std::string(std::move(error.text)));
-  }
-  Failure(const Failure& other)
-      : code_(other.code_), text_(other.text_ ? std::make_unique<std::string>(*other.text_) : nullptr) {}
+  Failure(Errc code) noexcept : code_(code), holds_(Holds::error) {}  // NOLINT: implicit by design
+  Failure(Error&& error) noexcept;
+  explicit Failure(Holds other) noexcept : code_(other == Holds::value ? Errc::ok : Errc::raised), holds_(other) {}
+  Failure(const Failure& other);
   Failure(Failure&&) noexcept = default;
   Failure& operator=(const Failure& other) { return *this = Failure(other); }
   Failure& operator=(Failure&&) noexcept = default;
   ~Failure() = default;
 
+  [[nodiscard]] Holds holds() const noexcept { return holds_; }
   [[nodiscard]] Errc code() const noexcept { return code_; }
-  [[nodiscard]] Error error() const { return {code_, text_ ? *text_ : std::string()}; }
+  [[nodiscard]] Error error() const;
   [[nodiscard]] const std::string* text() const noexcept { return text_.get(); }
 
  private:
   Errc code_;
+  Holds holds_;
   std::unique_ptr<std::string> text_;
 };
 
@@ -128,9 +130,9 @@ struct Place {
 };
 
 /// Ends a program that takes the value of a Result that has none: prints the error and the place on stderr, then aborts.
-/// `failure` is null for a declared error. Without `place` it prints the code address that it would return to.
-[[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure, Place place) noexcept;
-[[noreturn, gnu::cold, gnu::noinline]] void no_value(Errc code, const Failure* failure) noexcept;
+/// Without `place` it prints the code address that it would return to.
+[[noreturn, gnu::cold, gnu::noinline]] void no_value(const Failure& failure, Place place) noexcept;
+[[noreturn, gnu::cold, gnu::noinline]] void no_value(const Failure& failure) noexcept;
 
 /// The value, unchecked. For generated stubs, on the call path. Precondition: has_value().
 template <class T, class... Raised>
@@ -144,6 +146,9 @@ template <class T>
 inline constexpr bool kIsResult = false;
 template <class T, class... Raised>
 inline constexpr bool kIsResult<Result<T, Raised...>> = true;
+
+template <class... Types>
+concept Copyable = (std::is_copy_constructible_v<Types> && ...);
 
 /// One element that is initialised with braces: they refuse a conversion that narrows.
 template <class T>
@@ -169,7 +174,7 @@ class [[nodiscard]] Result {
   using value_type = std::conditional_t<std::is_void_v<T>, Unit, T>;
   using Place = detail::Place;
 
-  Result() noexcept requires std::is_void_v<T> : held_(std::in_place_index<0>) {}
+  Result() noexcept requires std::is_void_v<T> : failure_(Holds::value), value_() {}
   /// From what converts to a T implicitly and without narrowing.
   template <class U = value_type>
   requires(!std::is_void_v<T> && detail::BecomesA<U, value_type> && !std::is_same_v<std::remove_cvref_t<U>, Error> &&
@@ -177,78 +182,111 @@ class [[nodiscard]] Result {
       // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves Results to the others
       Result(U&& value)
   noexcept(std::is_nothrow_constructible_v<value_type, U&&>)  // NOLINT: implicit by design
-      : held_(std::in_place_index<0>, std::forward<U>(value)) {}
-  Result(Error error) noexcept : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
-  Result(Errc code) noexcept : held_(std::in_place_index<1>, code) {}                // NOLINT: implicit by design
+      : failure_(Holds::value), value_(std::forward<U>(value)) {}
+  Result(Error error) noexcept : failure_(std::move(error)) {}  // NOLINT: implicit by design
+  Result(Errc code) noexcept : failure_(code) {}                // NOLINT: implicit by design
   /// For generated stubs: smaller code than an Error makes.
-  Result(detail::Failure&& failure) noexcept : held_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT: the same
+  Result(detail::Failure&& failure) noexcept : failure_(std::move(failure)) {}  // NOLINT: the same
   template <class E>
-  requires(std::is_same_v<E, Raised> || ...) Result(Raise<E> raised)
-      : held_(std::in_place_type<E>, std::move(raised.error)) {}  // NOLINT: implicit by design
+  requires(std::is_same_v<E, Raised> || ...) Result(Raise<E> raised)  // NOLINT: implicit by design
+      : failure_(Holds::declared_error), declared_(std::in_place_type<E>, std::move(raised.error)) {}
 
-  [[nodiscard]] bool has_value() const noexcept { return held_.index() == 0; }
+  Result(const Result& other) requires detail::Copyable<value_type, Raised...> : failure_(other.failure_) {
+    make_from(other);
+  }
+  Result(Result&& other) noexcept(kMovesWithoutThrowing) : failure_(std::move(other.failure_)) {
+    make_from(std::move(other));
+  }
+  Result& operator=(const Result& other) requires detail::Copyable<value_type, Raised...> {
+    return *this = Result(other);
+  }
+  /// If the move of a value throws, this Result holds an error.
+  Result& operator=(Result&& other) noexcept(kMovesWithoutThrowing) {
+    if (this == &other) return *this;
+    destroy();
+    if constexpr (!kMovesWithoutThrowing) failure_ = Errc::call_failed;
+    make_from(std::move(other));
+    failure_ = std::move(other.failure_);
+    return *this;
+  }
+  ~Result() { destroy(); }
+
+  [[nodiscard]] bool has_value() const noexcept { return failure_.holds() == Holds::value; }
   explicit operator bool() const noexcept { return has_value(); }
 
   /// The value. If there is none, prints the error and the place of the call on stderr, and aborts.
-  [[nodiscard]] value_type& value(Place place = Place::current()) & noexcept { return check(place), held(*this); }
-  [[nodiscard]] const value_type& value(Place place = Place::current()) const& noexcept {
-    return check(place), held(*this);
-  }
+  [[nodiscard]] value_type& value(Place place = Place::current()) & noexcept { return check(place), value_; }
+  [[nodiscard]] const value_type& value(Place place = Place::current()) const& noexcept { return check(place), value_; }
   [[nodiscard]] value_type&& value(Place place = Place::current()) && noexcept {
-    return check(place), std::move(held(*this));
+    return check(place), std::move(value_);
   }
   /// The same, but an operator cannot know its line: the place is a code address. Always inlined, so that this is the
   /// caller's.
-  [[nodiscard, gnu::always_inline]] value_type& operator*() & noexcept { return check(), held(*this); }
-  [[nodiscard, gnu::always_inline]] const value_type& operator*() const& noexcept { return check(), held(*this); }
-  [[nodiscard, gnu::always_inline]] value_type&& operator*() && noexcept { return check(), std::move(held(*this)); }
-  [[nodiscard, gnu::always_inline]] value_type* operator->() noexcept { return check(), &held(*this); }
-  [[nodiscard, gnu::always_inline]] const value_type* operator->() const noexcept { return check(), &held(*this); }
+  [[nodiscard, gnu::always_inline]] value_type& operator*() & noexcept { return check(), value_; }
+  [[nodiscard, gnu::always_inline]] const value_type& operator*() const& noexcept { return check(), value_; }
+  [[nodiscard, gnu::always_inline]] value_type&& operator*() && noexcept { return check(), std::move(value_); }
+  [[nodiscard, gnu::always_inline]] value_type* operator->() noexcept { return check(), &value_; }
+  [[nodiscard, gnu::always_inline]] const value_type* operator->() const noexcept { return check(), &value_; }
 
   /// Errc::ok with a value, Errc::raised with a declared error, else the error's code.
-  [[nodiscard]] Errc code() const noexcept {
-    if (held_.index() == 0) return Errc::ok;
-    if (held_.index() == 1) return std::get_if<1>(&held_)->code();
-    return Errc::raised;
-  }
+  [[nodiscard]] Errc code() const noexcept { return failure_.code(); }
   /// The error (a copy). Error{ok} with a value, Error{raised} with a declared error.
-  [[nodiscard]] Error error() const {
-    if (held_.index() == 1) return std::get_if<1>(&held_)->error();
-    return {code(), {}};
-  }
+  [[nodiscard]] Error error() const { return failure_.error(); }
   /// The declared error E if it was raised, else null. Owned by this Result.
   template <class E>
   requires(std::is_same_v<E, Raised> || ...) [[nodiscard]] const E* raised() const noexcept {
-    return std::get_if<E>(&held_);
+    return failure_.holds() == Holds::declared_error ? std::get_if<E>(&declared_) : nullptr;
   }
 
  private:
   friend const value_type& detail::checked_value<T, Raised...>(const Result& r) noexcept;
   friend const std::string* detail::text_of<T, Raised...>(const Result& r) noexcept;
 
+  using Holds = detail::Holds;
+  static constexpr bool kMovesWithoutThrowing =
+      std::is_nothrow_move_constructible_v<value_type> && (std::is_nothrow_move_constructible_v<Raised> && ...);
+
   template <class... Where>
   [[gnu::always_inline]] void check(Where... place) const noexcept {
-    if (held_.index() != 0) [[unlikely]]
-      detail::no_value(code(), std::get_if<1>(&held_), place...);
+    if (!has_value()) [[unlikely]]
+      detail::no_value(failure_, place...);
   }
-  template <class Self>
-  [[nodiscard]] static auto& held(Self& self) noexcept {
-    if (self.held_.index() != 0) __builtin_unreachable();
-    return *std::get_if<0>(&self.held_);
+  /// Makes the value, or the declared error, if there is one in `other`. Precondition: none is here.
+  template <class Other>
+  void make_from(Other&& other) {
+    if (other.failure_.holds() == Holds::value) {
+      ::new (&value_) value_type(std::forward<Other>(other).value_);
+    } else if constexpr (sizeof...(Raised) != 0) {
+      if (other.failure_.holds() == Holds::declared_error)
+        ::new (&declared_) DeclaredErrors(std::forward<Other>(other).declared_);
+    }
+  }
+  void destroy() noexcept {
+    if (failure_.holds() == Holds::value) {
+      value_.~value_type();
+    } else if constexpr (sizeof...(Raised) != 0) {
+      if (failure_.holds() == Holds::declared_error) declared_.~DeclaredErrors();
+    }
   }
 
-  std::variant<value_type, detail::Failure, Raised...> held_;
+  // A union, because a std::variant of a type is some 150 functions: they were half of the time that it took to compile
+  // a source full of Results. Only declared errors, which are rare, are in one.
+  using DeclaredErrors = std::conditional_t<sizeof...(Raised) == 0, Unit, std::variant<Raised...>>;
+  detail::Failure failure_;
+  union {
+    value_type value_;
+    DeclaredErrors declared_;
+  };
 };
 
 template <class T, class... Raised>
 inline const typename Result<T, Raised...>::value_type& detail::checked_value(const Result<T, Raised...>& r) noexcept {
-  return Result<T, Raised...>::held(r);
+  return r.value_;
 }
 
 template <class T, class... Raised>
 inline const std::string* detail::text_of(const Result<T, Raised...>& r) noexcept {
-  const auto* const failure = std::get_if<1>(&r.held_);
-  return failure != nullptr ? failure->text() : nullptr;
+  return r.failure_.text();
 }
 
 using Status = Result<void>;
