@@ -107,5 +107,30 @@ TEST_F(Trimming, that_outlasts_a_call_is_not_taken_for_a_want_of_astacks) {
   EXPECT_EQ(fill(), lrpc::Errc::ok);
 }
 
+/// Work for a binding that has ended may come when another one is at its address.
+TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_alone) {
+  const auto bind = [&] {
+    auto ends = lrpc::make_socket_pair();
+    EXPECT_TRUE(ends && Conformance::serve_over(server_, std::move(ends->first), service_));
+    auto client = Conformance::Client::import_over(std::move(ends->second));
+    EXPECT_TRUE(client) << client.error().message();
+    client_ = std::make_unique<Conformance::Client>(*std::move(client));
+    return &client_->binding().object();
+  };
+  std::unique_ptr<Conformance::Client> next;
+  const lrpc::client::BindingObject* ended = nullptr;
+  for (int i = 0; i < 100 && next == nullptr; ++i) {
+    ended = bind();
+    ASSERT_EQ(fill(), lrpc::Errc::ok);
+    client_ = nullptr;
+    if (bind() == ended) next = std::move(client_);
+  }
+  if (next == nullptr) GTEST_SKIP() << "this allocator uses no address again";
+  bind();
+  ASSERT_EQ(fill(), lrpc::Errc::ok) << "later, so it is trimmed later";
+  EXPECT_TRUE(eventually([&] { return client_->binding().object().trims() >= 2; }));
+  EXPECT_EQ(next->binding().object().trims(), 0U) << "it has used no tail";
+}
+
 }  // namespace
 }  // namespace testing_lrpc

@@ -42,6 +42,7 @@ struct InlineServer {
 };
 
 class RemotePath;
+struct Library;
 class SecondaryAStacks;
 class Waiting;
 
@@ -141,6 +142,9 @@ class BindingObject {
       schedule_trim(kTrimDelayMs);
   }
 
+  /// How often idle tails were given back, twice; odd: just now.
+  [[nodiscard]] std::uint32_t trims() const noexcept { return trims_.load(std::memory_order_acquire); }
+
   /// For Gate::trap: whether this process is under the filter whose listener the server has; before, no call is made.
   [[nodiscard]] bool sealed() const noexcept { return sealed_.load(std::memory_order_acquire); }
   void set_sealed() noexcept { sealed_.store(true, std::memory_order_release); }
@@ -169,8 +173,11 @@ class BindingObject {
                      std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
-  void trim();
-  void return_unused();
+  /// Work that was posted for the binding of this number. Both run on the watcher's thread, when this may be gone, or
+  /// be another binding at the same address.
+  void trim(std::uint64_t number);
+  void return_unused(std::uint64_t number);
+  [[nodiscard]] bool is_there(const Library& library, std::uint64_t number);
   /// False: some A-stacks with tails were in a call and keep theirs.
   [[nodiscard]] bool trim_idle_tails();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
@@ -191,6 +198,8 @@ class BindingObject {
 
   bool forgotten_ = false;  ///< Written in a fork child alone.
   const pid_t owner_;
+  const std::uint64_t number_ = ++numbers_;  ///< No other binding of this process has it.
+  static inline std::atomic<std::uint64_t> numbers_{0};
   BindingParts parts_;
   std::vector<shim::LinkageRecord> records_;     ///< Of the primary region.
   std::unique_ptr<SecondaryAStacks> secondary_;  ///< Null unless the supply may grow.
@@ -198,7 +207,7 @@ class BindingObject {
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
   std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Of the one who has set tails_used_.
-  const shim::Watcher::Task trim_{[this] { trim(); }};
+  const shim::Watcher::Task trim_{[this, number = number_] { trim(number); }};
   shim::Watcher::Task return_;           ///< None unless the supply may grow.
   std::atomic<std::uint32_t> trims_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
   std::mutex quarantine_mutex_;
