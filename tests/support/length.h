@@ -19,15 +19,17 @@ namespace testing_lrpc {
   return wanted != nullptr && *wanted != '\0' && std::string_view(wanted) != "0";
 }
 
-/// The number of rounds: `few` usually, a third of that with ThreadSanitizer, where one takes ten times as long; eight
-/// times as many in the long form.
-[[nodiscard]] inline int rounds(int few) {
-#ifdef __SANITIZE_THREAD__
-  constexpr int kUsual = 3;
+/// Whether a sanitizer watches: then all takes three to ten times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
 #else
-  constexpr int kUsual = 1;
+inline constexpr bool kSanitized = false;
 #endif
-  return long_tests() ? few * 8 : std::max(few / kUsual, 1);
+
+/// The number of rounds: `few` usually, a third of that with a sanitizer; eight times as many in the long form.
+[[nodiscard]] inline int rounds(int few) {
+  if (long_tests()) return few * 8;
+  return kSanitized ? std::max(few / 3, 1) : few;
 }
 
 /// The seed of this run: $LRPC_TEST_SEED, else another one each time. A failed test is repeated with the printed seed.

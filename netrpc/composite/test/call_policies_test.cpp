@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "length.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/composite/test/several.h"
 #include "netrpc/protocols/select/select.h"
@@ -239,7 +240,7 @@ TEST(CallPolicies, atomic_asks_the_server_above_a_selection_layer) {
 /// Each is answered when its turn comes, not inside of the one before.
 TEST(CallPolicies, thousands_that_wait_are_executed_one_after_the_other) {
   for (const auto kind : {atomic_kind, avoid_interference_kind}) {
-    constexpr int kMany = 5000;
+    const int many = testing_lrpc::long_tests() ? 5000 : 1000;
     Several one(1, with(kind, {{"hold", "20000"}}));
     std::deque<GroupOutcome> calls;
     one.servers[1]->keeps = true;
@@ -247,13 +248,13 @@ TEST(CallPolicies, thousands_that_wait_are_executed_one_after_the_other) {
     one.run();
     one.next_life();
     calls.clear();
-    for (int i = 0; i < kMany; ++i) one.call(std::to_string(i), calls.emplace_back());
+    for (int i = 0; i < many; ++i) one.call(std::to_string(i), calls.emplace_back());
     one.run();
     one.servers[1]->keeps = false;
     one.answer(1);
     one.run(1s);
     EXPECT_EQ(one.servers[1]->deepest, 1);
-    EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), kMany);
+    EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), many);
   }
 }
 
