@@ -64,10 +64,14 @@ function(lrpc_library name)
   install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
-# lrpc_program(target SOURCES ... DEPENDS ... [INSTALL]): an executable of the project.
+# lrpc_program(target SOURCES ... DEPENDS ... [INSTALL]): an executable of the project. A sanitizer's build makes those
+# that its tests run.
 function(lrpc_program target)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${target} ${ARG_SOURCES})
+  if(LRPC_SANITIZE AND NOT LRPC_ALL_TESTS)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS})
   lrpc_options(${target})
   if(ARG_INSTALL)
@@ -118,7 +122,7 @@ function(lrpc_test target)
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support
                                                ${ARG_INCLUDES})
-  target_compile_definitions(${target} PRIVATE ${ARG_DEFINES})
+  target_compile_definitions(${target} PRIVATE ${ARG_DEFINES} $<$<BOOL:${LRPC_ALL_TESTS}>:LRPC_ALL_TESTS>)
   lrpc_options(${target})
   lrpc_test_flags(${target})
   lrpc_test_headers(${target})
@@ -131,6 +135,7 @@ function(lrpc_test target)
     return()
   endif()
   include(GoogleTest)
+  include(LrpcSuites)
   set(timeout 600)  # seconds: a net, far above what any takes
   if(LRPC_ALL_TESTS)
     set(timeout 3600)  # in its long form
@@ -138,6 +143,10 @@ function(lrpc_test target)
   set(cost 0)
   if(ARG_LABEL MATCHES "^(explore|compiled)$")
     set(cost 100)  # the longest begin first, so that nothing runs alone at the end
+  endif()
+  if(LRPC_SANITIZE AND ARG_LABEL STREQUAL "unit")
+    lrpc_discover_suites(${target} LABEL unit TIMEOUT ${timeout})
+    return()
   endif()
   gtest_discover_tests(${target} TEST_PREFIX "${ARG_LABEL}." DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${timeout} COST ${cost})

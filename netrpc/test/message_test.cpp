@@ -18,7 +18,7 @@ Bytes all(const Message& message) {
   EXPECT_EQ(message.copy_to(bytes), message.size());
   return bytes;
 }
-Bytes text(std::string_view from) {
+Bytes characters(std::string_view from) {
   const auto bytes = std::as_bytes(std::span(from));
   return {bytes.begin(), bytes.end()};
 }
@@ -39,11 +39,11 @@ TEST(Message, headers_are_pushed_in_place_and_popped_in_place) {
   push(message, "outer ");
   EXPECT_TRUE(message.contiguous());
   EXPECT_EQ(message.bytes().data() + 12, data);
-  EXPECT_EQ(all(message), text("outer inner data"));
+  EXPECT_EQ(all(message), characters("outer inner data"));
   Message::Header<6> header;
   message.pop(header);
   ASSERT_TRUE(header);
-  EXPECT_EQ(Bytes(header.bytes, header.bytes + 6), text("outer "));
+  EXPECT_EQ(Bytes(header.bytes, header.bytes + 6), characters("outer "));
   EXPECT_NE(header.bytes, header.storage);
   EXPECT_EQ(pool.allocations(), 1U);
 }
@@ -53,7 +53,7 @@ TEST(Message, a_message_that_is_too_short_is_not_popped) {
   Message message = message_of(pool, "abc");
   std::byte scratch[8];
   EXPECT_EQ(message.pop(4, scratch), nullptr);
-  EXPECT_EQ(all(message), text("abc"));
+  EXPECT_EQ(all(message), characters("abc"));
   EXPECT_EQ(Message().pop(1, scratch), nullptr);
   EXPECT_NE(message.pop(3, scratch), nullptr);
   EXPECT_TRUE(message.empty());
@@ -67,8 +67,8 @@ TEST(Message, headers_of_one_share_do_not_clobber_those_of_the_other) {
   push(sent, "first ");
   push(saved, "other! ");
   push(sent, "more ");
-  EXPECT_EQ(all(sent), text("more first common data"));
-  EXPECT_EQ(all(saved), text("other! common data"));
+  EXPECT_EQ(all(sent), characters("more first common data"));
+  EXPECT_EQ(all(saved), characters("other! common data"));
   // What was popped by one is still the other's.
   std::byte scratch[64];
   ASSERT_NE(sent.pop(11, scratch), nullptr);
@@ -76,9 +76,9 @@ TEST(Message, headers_of_one_share_do_not_clobber_those_of_the_other) {
   push(sent, "XXXXXXXXXXXXXXX");
   ASSERT_NE(saved.pop(7, scratch), nullptr);
   push(saved, "YYYYYYY");
-  EXPECT_EQ(all(third), text("other! common data"));
-  EXPECT_EQ(all(saved), text("YYYYYYYcommon data"));
-  EXPECT_EQ(all(sent), text("XXXXXXXXXXXXXXXcommon data"));
+  EXPECT_EQ(all(third), characters("other! common data"));
+  EXPECT_EQ(all(saved), characters("YYYYYYYcommon data"));
+  EXPECT_EQ(all(sent), characters("XXXXXXXXXXXXXXXcommon data"));
 }
 
 TEST(Message, fragments_share_bytes_and_come_together_again) {
@@ -94,13 +94,13 @@ TEST(Message, fragments_share_bytes_and_come_together_again) {
     ASSERT_NE(fragment.pop(6, scratch), nullptr);
     ASSERT_TRUE(whole.append(std::move(fragment)));
   }
-  EXPECT_EQ(all(whole), text(data));
+  EXPECT_EQ(all(whole), characters(data));
   EXPECT_FALSE(whole.contiguous());
   iovec entries[32];
   EXPECT_EQ(whole.describe(entries), 8U);
   EXPECT_EQ(whole.describe(std::span(entries).first(7)), 0U);
   ASSERT_TRUE(whole.flatten());
-  EXPECT_EQ(all(whole), text(data));
+  EXPECT_EQ(all(whole), characters(data));
   message.clear();
   EXPECT_LE(pool.in_use(), before);
   whole.clear();
@@ -115,8 +115,8 @@ TEST(Message, a_header_that_lies_in_two_slices_is_copied) {
   message.pop(header);
   ASSERT_TRUE(header);
   EXPECT_EQ(header.bytes, header.storage);
-  EXPECT_EQ(Bytes(header.bytes, header.bytes + 5), text("abcde"));
-  EXPECT_EQ(all(message), text("f"));
+  EXPECT_EQ(Bytes(header.bytes, header.bytes + 5), characters("abcde"));
+  EXPECT_EQ(all(message), characters("f"));
 }
 
 TEST(Message, padding_is_cut_off_across_slices) {
@@ -127,9 +127,9 @@ TEST(Message, padding_is_cut_off_across_slices) {
   message.truncate(100);
   EXPECT_EQ(message.size(), 13U);
   message.truncate(4);
-  EXPECT_EQ(all(message), text("abcd"));
+  EXPECT_EQ(all(message), characters("abcd"));
   ASSERT_TRUE(message.append(message_of(pool, "!")));
-  EXPECT_EQ(all(message), text("abcd!"));
+  EXPECT_EQ(all(message), characters("abcd!"));
   message.truncate(0);
   EXPECT_TRUE(message.empty());
 }
@@ -157,13 +157,13 @@ TEST(Message, the_pools_limit_is_kept_and_every_operation_says_so) {
   Message share = first.share();
   push(first, "mine ");
   EXPECT_EQ(share.push(4), nullptr);  // needs a buffer of its own
-  EXPECT_EQ(all(share), text("first"));
+  EXPECT_EQ(all(share), characters("first"));
   ASSERT_TRUE(second.append(std::move(third)));
   EXPECT_FALSE(second.flatten());
-  EXPECT_EQ(all(second), text("secondthird"));
+  EXPECT_EQ(all(second), characters("secondthird"));
   first.clear();
   push(share, "now ");
-  EXPECT_EQ(all(share), text("now first"));
+  EXPECT_EQ(all(share), characters("now first"));
   EXPECT_FALSE(Message::make(pool, Message::kMaxContiguous + 1).allocated());
 }
 

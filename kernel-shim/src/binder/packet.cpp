@@ -11,7 +11,7 @@
 namespace lrpc::shim {
 namespace {
 
-struct Control {
+struct PacketControl {
   alignas(cmsghdr) char bytes[CMSG_SPACE(kMostPacketFds * sizeof(int))];
 };
 
@@ -23,7 +23,7 @@ ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<cons
     return -1;
   }
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT: sendmsg(2) only reads
-  Control control{};
+  PacketControl control{};
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
@@ -38,7 +38,7 @@ ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<cons
 ssize_t receive_packet(int socket, std::span<std::byte> room, std::span<int> fds, int flags) noexcept {
   std::ranges::fill(fds, -1);
   iovec data{room.data(), room.size()};
-  Control control;  // NOLINT: the kernel writes it
+  PacketControl control;  // NOLINT: the kernel writes it
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
