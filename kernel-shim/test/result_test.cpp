@@ -101,5 +101,53 @@ TEST(ResultTest, taking_the_value_of_a_raised_error_aborts) {
   EXPECT_DEATH((void)raised.value(), "the procedure raised a declared error");
 }
 
+struct Chain {
+  Result<std::unique_ptr<Chain>> next = Errc::name_unknown;
+  int number = 0;
+};
+
+TEST(ResultTest, a_part_of_its_value_can_take_its_place) {
+  Result<std::unique_ptr<Chain>> first(std::make_unique<Chain>());
+  (*first)->next = std::make_unique<Chain>();
+  (*(*first)->next)->number = 2;
+  first = std::move((*first)->next);
+  EXPECT_EQ((*first)->number, 2);
+}
+
+struct ThrowsWhenMoved {
+  ThrowsWhenMoved() = default;
+  ThrowsWhenMoved(ThrowsWhenMoved&& other) : moves(other.moves + 1) {
+    if (moves == 2) throw 1;
+  }
+  int moves = 0;
+};
+
+TEST(ResultTest, holds_an_error_or_its_value_when_a_move_throws) {
+  Result<ThrowsWhenMoved> to = Errc::name_unknown;
+  Result<ThrowsWhenMoved> from = ThrowsWhenMoved();
+  EXPECT_THROW(to = std::move(from), int);
+  EXPECT_FALSE(to);
+}
+
+struct Hidden {
+  void operator&() const = delete;
+  int number;
+};
+struct Immovable {
+  Immovable(Immovable&&) = delete;
+};
+
+TEST(ResultTest, moves_and_copies_what_its_value_can) {
+  const Result<Hidden> hidden(Hidden{1});
+  const Result<Hidden> copy = hidden;
+  EXPECT_EQ(copy->number, 1);
+  Result<const int> constant(3);
+  EXPECT_EQ(*Result<const int>(std::move(constant)), 3);
+  static_assert(!std::is_move_constructible_v<Result<Immovable>>);
+  static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);
+  static_assert(std::is_nothrow_move_assignable_v<Result<std::unique_ptr<int>>>);
+  static_assert(!std::is_nothrow_move_assignable_v<Result<ThrowsWhenMoved>>);
+}
+
 }  // namespace
 }  // namespace lrpc

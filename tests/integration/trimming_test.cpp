@@ -111,10 +111,9 @@ TEST_F(Trimming, that_outlasts_a_call_is_not_taken_for_a_want_of_astacks) {
 TEST_F(Trimming, of_a_binding_that_has_ended_leaves_the_next_one_at_its_address_alone) {
   const auto bind = [&] {
     auto ends = lrpc::make_socket_pair();
-    EXPECT_TRUE(ends && Conformance::serve_over(server_, std::move(ends->first), service_));
-    auto client = Conformance::Client::import_over(std::move(ends->second));
-    EXPECT_TRUE(client) << client.error().message();
-    client_ = std::make_unique<Conformance::Client>(*std::move(client));
+    EXPECT_TRUE(Conformance::serve_over(server_, std::move(ends.value().first), service_));
+    auto client = Conformance::Client::import_over(std::move(ends.value().second));
+    client_ = std::make_unique<Conformance::Client>(std::move(client).value());
     return &client_->binding().object();
   };
   std::unique_ptr<Conformance::Client> next;

@@ -50,7 +50,7 @@ BindingObject::BindingObject(BindingParts parts)
   lists_ = std::make_unique<AStackList[]>(classes.size());
   if (parts_.supply == AStackSupply::grow) {
     secondary_ = std::make_unique<SecondaryAStacks>(*this);
-    return_ = shim::Watcher::Task([this, number = number_] { return_unused(number); });
+    return_ = shim::Watcher::Task([this, number = number_] { return_unused(this, number); });
   }
   const SecondaryRecords* secondary = secondary_ != nullptr ? &secondary_->records() : nullptr;
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -237,18 +237,18 @@ void BindingObject::schedule_trim(std::uint32_t delay_ms) noexcept {
     tails_used_.store(false);  // the next one tries again
 }
 
-bool BindingObject::is_there(const Library& library, std::uint64_t number) {
-  return library.bindings.contains(this) && number_ == number;
+bool BindingObject::is_there(const Library& library, BindingObject* binding, std::uint64_t number) {
+  return library.bindings.contains(binding) && binding->number_ == number;
 }
 
-void BindingObject::trim(std::uint64_t number) {
+void BindingObject::trim(BindingObject* binding, std::uint64_t number) {
   Library& library = Library::of_living_binding();
   std::lock_guard lock(library.mutex);
-  if (!is_there(library, number) || has_been_let_go()) return;
+  if (!is_there(library, binding, number) || binding->has_been_let_go()) return;
   // A call that is still on its way may have used its tail before tails_used_ was cleared, and does not say so
   // again.
-  const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
-  if (!trim_idle_tails()) schedule_trim(next);
+  const std::uint32_t next = std::min(2 * binding->trim_delay_ms_, kLongestTrimDelayMs);
+  if (!binding->trim_idle_tails()) binding->schedule_trim(next);
 }
 
 void BindingObject::schedule_return() noexcept {
@@ -259,12 +259,12 @@ void BindingObject::schedule_return() noexcept {
   if (!Library::of_living_binding().watcher.post(return_, delay)) return_scheduled_.store(false);
 }
 
-void BindingObject::return_unused(std::uint64_t number) {
+void BindingObject::return_unused(BindingObject* binding, std::uint64_t number) {
   Library& library = Library::of_living_binding();
   std::lock_guard lock(library.mutex);
-  if (!is_there(library, number)) return;
-  return_scheduled_.store(false);
-  if (secondary_ != nullptr && secondary_->return_unused()) schedule_return();
+  if (!is_there(library, binding, number)) return;
+  binding->return_scheduled_.store(false);
+  if (binding->secondary_ != nullptr && binding->secondary_->return_unused()) binding->schedule_return();
 }
 
 bool BindingObject::trim_idle_tails() {

@@ -238,9 +238,9 @@ TEST(CallPolicies, atomic_asks_the_server_above_a_selection_layer) {
 }
 
 /// Each is answered when its turn comes, not inside of the one before.
-TEST(CallPolicies, thousands_that_wait_are_executed_one_after_the_other) {
+TEST(CallPolicies, many_that_wait_are_executed_one_after_the_other) {
   for (const auto kind : {atomic_kind, avoid_interference_kind}) {
-    const int many = testing_lrpc::long_tests() ? 5000 : 1000;
+    const int many = testing_lrpc::long_tests() ? 5000 : 2000;
     Several one(1, with(kind, {{"hold", "20000"}}));
     std::deque<GroupOutcome> calls;
     one.servers[1]->keeps = true;

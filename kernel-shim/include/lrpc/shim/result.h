@@ -149,6 +149,14 @@ inline constexpr bool kIsResult<Result<T, Raised...>> = true;
 
 template <class... Types>
 concept Copyable = (std::is_copy_constructible_v<Types> && ...);
+template <class... Types>
+concept Movable = (std::is_move_constructible_v<Types> && ...);
+
+/// Where `at` is, whatever its type makes of & and of new.
+template <class T>
+[[nodiscard]] void* place_of(T& at) noexcept {
+  return const_cast<void*>(static_cast<const volatile void*>(std::addressof(at)));
+}
 
 /// One element that is initialised with braces: they refuse a conversion that narrows.
 template <class T>
@@ -194,19 +202,21 @@ class [[nodiscard]] Result {
   Result(const Result& other) requires detail::Copyable<value_type, Raised...> : failure_(other.failure_) {
     make_from(other);
   }
-  Result(Result&& other) noexcept(kMovesWithoutThrowing) : failure_(std::move(other.failure_)) {
+  Result(Result&& other) noexcept(kMovesWithoutThrowing) requires detail::Movable<value_type, Raised...>
+      : failure_(std::move(other.failure_)) {
     make_from(std::move(other));
   }
   Result& operator=(const Result& other) requires detail::Copyable<value_type, Raised...> {
-    return *this = Result(other);
+    *this = Result(other);
+    return *this;
   }
-  /// If the move of a value throws, this Result holds an error.
-  Result& operator=(Result&& other) noexcept(kMovesWithoutThrowing) {
-    if (this == &other) return *this;
+  /// `other` may be a part of this Result's value. If the move of a value throws, this Result may hold an error.
+  Result& operator=(Result&& other) noexcept(kMovesWithoutThrowing) requires detail::Movable<value_type, Raised...> {
+    Result taken(std::move(other));
     destroy();
     if constexpr (!kMovesWithoutThrowing) failure_ = Errc::call_failed;
-    make_from(std::move(other));
-    failure_ = std::move(other.failure_);
+    make_from(std::move(taken));
+    failure_ = std::move(taken.failure_);
     return *this;
   }
   ~Result() { destroy(); }
@@ -225,8 +235,10 @@ class [[nodiscard]] Result {
   [[nodiscard, gnu::always_inline]] value_type& operator*() & noexcept { return check(), value_; }
   [[nodiscard, gnu::always_inline]] const value_type& operator*() const& noexcept { return check(), value_; }
   [[nodiscard, gnu::always_inline]] value_type&& operator*() && noexcept { return check(), std::move(value_); }
-  [[nodiscard, gnu::always_inline]] value_type* operator->() noexcept { return check(), &value_; }
-  [[nodiscard, gnu::always_inline]] const value_type* operator->() const noexcept { return check(), &value_; }
+  [[nodiscard, gnu::always_inline]] value_type* operator->() noexcept { return check(), std::addressof(value_); }
+  [[nodiscard, gnu::always_inline]] const value_type* operator->() const noexcept {
+    return check(), std::addressof(value_);
+  }
 
   /// Errc::ok with a value, Errc::raised with a declared error, else the error's code.
   [[nodiscard]] Errc code() const noexcept { return failure_.code(); }
@@ -255,10 +267,10 @@ class [[nodiscard]] Result {
   template <class Other>
   void make_from(Other&& other) {
     if (other.failure_.holds() == Holds::value) {
-      ::new (&value_) value_type(std::forward<Other>(other).value_);
+      ::new (detail::place_of(value_)) value_type(std::forward<Other>(other).value_);
     } else if constexpr (sizeof...(Raised) != 0) {
       if (other.failure_.holds() == Holds::declared_error)
-        ::new (&declared_) DeclaredErrors(std::forward<Other>(other).declared_);
+        ::new (detail::place_of(declared_)) DeclaredErrors(std::forward<Other>(other).declared_);
     }
   }
   void destroy() noexcept {

@@ -173,11 +173,11 @@ class BindingObject {
                      std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
-  /// Work that was posted for the binding of this number. Both run on the watcher's thread, when this may be gone, or
-  /// be another binding at the same address.
-  void trim(std::uint64_t number);
-  void return_unused(std::uint64_t number);
-  [[nodiscard]] bool is_there(const Library& library, std::uint64_t number);
+  /// Work that was posted for the binding of this number. It runs on the watcher's thread, when the binding may be gone,
+  /// and another one at its address.
+  static void trim(BindingObject* binding, std::uint64_t number);
+  static void return_unused(BindingObject* binding, std::uint64_t number);
+  [[nodiscard]] static bool is_there(const Library& library, BindingObject* binding, std::uint64_t number);
   /// False: some A-stacks with tails were in a call and keep theirs.
   [[nodiscard]] bool trim_idle_tails();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
@@ -207,7 +207,7 @@ class BindingObject {
   std::atomic<bool> sealed_{false};
   std::atomic<bool> tails_used_{false};
   std::uint32_t trim_delay_ms_ = kTrimDelayMs;  ///< Of the one who has set tails_used_.
-  const shim::Watcher::Task trim_{[this, number = number_] { trim(number); }};
+  const shim::Watcher::Task trim_{[this, number = number_] { trim(this, number); }};
   shim::Watcher::Task return_;           ///< None unless the supply may grow.
   std::atomic<std::uint32_t> trims_{0};  ///< Odd: the watcher holds idle A-stacks for a moment. It alone writes.
   std::mutex quarantine_mutex_;
