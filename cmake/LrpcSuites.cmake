@@ -1,6 +1,6 @@
-# lrpc_discover_suites(target TIMEOUT seconds LABEL label): one test of ctest for each suite of a GoogleTest program, where
-# gtest_discover_tests() makes one of each test: a process that a sanitizer watches takes a tenth of a second to start,
-# longer than most tests of units run. The program is asked for its suites after each link.
+# lrpc_discover_suites(target TIMEOUT seconds LABEL label): one test of ctest for each suite of a GoogleTest program,
+# where gtest_discover_tests() makes one of each test: a process that a sanitizer watches takes a tenth of a second to
+# start, longer than most tests of units run. The program is asked for its suites after each link.
 #
 # This file is also that script: cmake -D PROGRAM=... -D OUTPUT=... -D LABEL=... -D TIMEOUT=... -P LrpcSuites.cmake
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)

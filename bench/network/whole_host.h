@@ -16,7 +16,7 @@ namespace lrpc::bench {
 struct WholeHost {
   /// Starts all of it in `where`, on `seat`; blocks until the names can be imported, at most some 10 s for each
   /// process. `netd_options`: of lrpc-netd, besides --nameserver and --log-level. Precondition: the calling process has
-  /// one thread. Errors: system_error, timed_out, peer_gone (a program did not start; it said why on the standard error).
+  /// one thread. Errors: system_error, timed_out, peer_gone (a program did not start; it said why on stderr).
   Status start(const netrpc::test::Namespace& where, const Seat& seat, const std::vector<std::string>& netd_options);
   /// Writes a file of keys for lrpc-netd; its path. Errors: system_error.
   [[nodiscard]] Result<std::string> write_keys(const std::string& text) const;

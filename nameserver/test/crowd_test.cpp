@@ -26,7 +26,7 @@ class AsUser {
   AsUser& operator=(const AsUser&) = delete;
 };
 
-/// How many hostile users there are, one crowd after the other; few for ThreadSanitizer, to which more show nothing new.
+/// How many hostile users there are, one crowd after the other; few for ThreadSanitizer, which more show nothing new.
 #ifdef __SANITIZE_THREAD__
 constexpr std::array<uid_t, 2> kCrowds{2, 10};
 #else

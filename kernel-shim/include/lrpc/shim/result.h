@@ -94,8 +94,8 @@ namespace detail {
 /// What a Result holds.
 enum class Holds : std::uint8_t { value, error, declared_error };
 
-/// What a Result holds, without the value or the declared error itself. An Error's text is behind a pointer: a call that
-/// returns has none, and a pointer that is null costs nothing there.
+/// What a Result holds, without the value or the declared error itself. An Error's text is behind a pointer: a call
+/// that returns has none, and a pointer that is null costs nothing there.
 class Failure {
  public:
   Failure(Errc code) noexcept : code_(code), holds_(Holds::error) {}  // NOLINT: implicit by design

@@ -173,8 +173,8 @@ class BindingObject {
                      std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
-  /// Work that was posted for the binding of this number. It runs on the watcher's thread, when the binding may be gone,
-  /// and another one at its address.
+  /// Work that was posted for the binding of this number. It runs on the watcher's thread, when the binding may be
+  /// gone, and another one at its address.
   static void trim(BindingObject* binding, std::uint64_t number);
   static void return_unused(BindingObject* binding, std::uint64_t number);
   [[nodiscard]] static bool is_there(const Library& library, BindingObject* binding, std::uint64_t number);
