@@ -200,23 +200,31 @@ class [[nodiscard]] Result {
       : failure_(Holds::declared_error), declared_(std::in_place_type<E>, std::move(raised.error)) {}
 
   Result(const Result& other) requires detail::Copyable<value_type, Raised...> : failure_(other.failure_) {
-    make_from(other);
+    make_from(other.failure_.holds(), other);
   }
   Result(Result&& other) noexcept(kMovesWithoutThrowing) requires detail::Movable<value_type, Raised...>
       : failure_(std::move(other.failure_)) {
-    make_from(std::move(other));
+    make_from(failure_.holds(), std::move(other));
   }
   Result& operator=(const Result& other) requires detail::Copyable<value_type, Raised...> {
     *this = Result(other);
     return *this;
   }
-  /// `other` may be a part of this Result's value. If the move of a value throws, this Result may hold an error.
+  /// `other` may be a part of this Result's value, if that takes a new value without throwing. If the move of a value
+  /// throws, this Result holds an error.
   Result& operator=(Result&& other) noexcept(kMovesWithoutThrowing) requires detail::Movable<value_type, Raised...> {
-    Result taken(std::move(other));
+    if (this == &other) return *this;
+    detail::Failure failure = std::move(other.failure_);  // `other` may go with what is here
+    if constexpr (std::is_nothrow_move_assignable_v<value_type>) {
+      if (has_value() && failure.holds() == Holds::value) {
+        value_ = std::move(other.value_);
+        return *this;
+      }
+    }
     destroy();
     if constexpr (!kMovesWithoutThrowing) failure_ = Errc::call_failed;
-    make_from(std::move(taken));
-    failure_ = std::move(taken.failure_);
+    make_from(failure.holds(), std::move(other));
+    failure_ = std::move(failure);
     return *this;
   }
   ~Result() { destroy(); }
@@ -263,13 +271,13 @@ class [[nodiscard]] Result {
     if (!has_value()) [[unlikely]]
       detail::no_value(failure_, place...);
   }
-  /// Makes the value, or the declared error, if there is one in `other`. Precondition: none is here.
+  /// Makes the value, or the declared error, if `other` holds one. Precondition: none is here.
   template <class Other>
-  void make_from(Other&& other) {
-    if (other.failure_.holds() == Holds::value) {
+  void make_from(Holds holds, Other&& other) {
+    if (holds == Holds::value) {
       ::new (detail::place_of(value_)) value_type(std::forward<Other>(other).value_);
     } else if constexpr (sizeof...(Raised) != 0) {
-      if (other.failure_.holds() == Holds::declared_error)
+      if (holds == Holds::declared_error)
         ::new (detail::place_of(declared_)) DeclaredErrors(std::forward<Other>(other).declared_);
     }
   }
