@@ -173,7 +173,7 @@ TEST_P(StartedCalls, of_many_threads_mix_with_synchronous_ones_on_one_binding) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, StartedCalls, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, StartedCalls, testing::ValuesIn(kRepeatedGates), gate_name);
 
 TEST(StartedCallsInline, are_served_when_they_are_finished) {
   LocalTasks tasks({.gate = Gate::none});

@@ -234,7 +234,7 @@ TEST_P(EveryGate, serves_more_threads_than_astacks) {
   EXPECT_EQ(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(conformance, EveryGate, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(conformance, EveryGate, testing::ValuesIn(kRepeatedGates), gate_name);
 
 }  // namespace
 }  // namespace testing_lrpc

@@ -358,7 +358,7 @@ TEST_P(Deadlines, do_not_hide_that_a_client_has_died) {
   EXPECT_TRUE(eventually([&] { return other.service.abandonments == 1; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, Deadlines, testing::ValuesIn(kRepeatedGates), gate_name);
 
 TEST(DeadlinesWithinOneThread, hold_before_a_call_and_are_seen_in_it) {
   LocalLimits limits({.gate = Gate::none});

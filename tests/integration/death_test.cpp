@@ -69,7 +69,7 @@ TEST_P(Death, a_death_is_noticed_without_the_watcher_too) {
   killer.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Death, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, Death, testing::ValuesIn(kRepeatedGates), gate_name);
 
 TEST(Termination, a_dead_client_is_cleaned_up_and_others_never_notice) {
   World world;

@@ -73,7 +73,7 @@ TEST_P(Growth, serves_calls_that_nobody_waits_for) {
   EXPECT_TRUE(eventually([&] { return burst.server.statistics().astacks_grown == 0; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, Growth, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, Growth, testing::ValuesIn(kRepeatedGates), gate_name);
 
 TEST(GrowthInline, serves_started_calls_within_one_thread) {
   LocalBurst burst(growing(Gate::none));

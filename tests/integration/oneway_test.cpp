@@ -63,7 +63,7 @@ TEST_P(OneWay, calls_do_not_wait_for_their_procedures) {
   EXPECT_TRUE(settles(client_));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::ValuesIn(kRepeatedGates), gate_name);
 
 /// Add keeps the poller, if it is the poller that executes it and it is to be kept.
 struct PollerKept : TasksService {

@@ -163,7 +163,7 @@ TEST_P(OutlivingCalls, leave_nothing_behind_when_the_last_has_ended) {
   EXPECT_TRUE(eventually([&] { return Holdings::of().within(before); }));
 }
 
-INSTANTIATE_TEST_SUITE_P(gates, OutlivingCalls, testing::ValuesIn(kEveryGate), gate_name);
+INSTANTIATE_TEST_SUITE_P(gates, OutlivingCalls, testing::ValuesIn(kRepeatedGates), gate_name);
 
 /// A client whose server is killed, and which does something about it where it is told.
 class ToldClients : public testing::Test {

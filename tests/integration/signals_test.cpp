@@ -86,7 +86,8 @@ std::string name_of_storm(const testing::TestParamInfo<std::tuple<Gate, int>>& t
   return std::string(name_of(std::get<0>(tested.param))) +
          (std::get<1>(tested.param) == 0 ? "_interrupting" : "_restarting");
 }
-INSTANTIATE_TEST_SUITE_P(of, Signals, testing::Combine(testing::ValuesIn(kEveryGate), testing::Values(0, SA_RESTART)),
+INSTANTIATE_TEST_SUITE_P(of, Signals,
+                         testing::Combine(testing::ValuesIn(kRepeatedGates), testing::Values(0, SA_RESTART)),
                          name_of_storm);
 
 TEST(SignalsElsewhere, do_not_end_the_wait_for_an_astack) {
