@@ -116,6 +116,7 @@ TEST(ResultTest, a_part_of_its_value_can_take_its_place) {
 
 struct ThrowsWhenMoved {
   ThrowsWhenMoved() = default;
+  // NOLINTNEXTLINE(bugprone-exception-escape, performance-noexcept-move-constructor): for that it is here
   ThrowsWhenMoved(ThrowsWhenMoved&& other) : moves(other.moves + 1) {
     if (moves == 2) throw 1;
   }
@@ -139,7 +140,7 @@ struct Immovable {
 
 TEST(ResultTest, moves_and_copies_what_its_value_can) {
   const Result<Hidden> hidden(Hidden{1});
-  const Result<Hidden> copy = hidden;
+  const Result<Hidden> copy = hidden;  // NOLINT(performance-unnecessary-copy-initialization): that it can be made
   EXPECT_EQ(copy->number, 1);
   Result<const int> constant(3);
   EXPECT_EQ(*Result<const int>(std::move(constant)), 3);

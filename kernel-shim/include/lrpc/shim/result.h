@@ -212,6 +212,7 @@ class [[nodiscard]] Result {
   }
   /// `other` may be a part of this Result's value, if that takes a new value without throwing. If the move of a value
   /// throws, this Result holds an error.
+  // NOLINTNEXTLINE(bugprone-exception-escape, performance-noexcept-move-constructor): it throws what T's moves throw
   Result& operator=(Result&& other) noexcept(kMovesWithoutThrowing) requires detail::Movable<value_type, Raised...> {
     if (this == &other) return *this;
     detail::Failure failure = std::move(other.failure_);  // `other` may go with what is here
