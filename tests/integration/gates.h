@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <span>
 #include <string>
 
+#include "length.h"
 #include "lrpc/shim/binder/binder_protocol.h"
 
 namespace testing_lrpc {
@@ -13,13 +15,14 @@ namespace testing_lrpc {
 inline constexpr std::array kEveryGate{lrpc::shim::Gate::adaptive, lrpc::shim::Gate::exchange,
                                        lrpc::shim::Gate::handoff, lrpc::shim::Gate::sleep};
 
-// The gates for which a test is repeated. A sanitizer looks for faults in code that the adaptive gate runs through, too:
-// with --all it sees the others as well.
-#if (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)) && !defined(LRPC_ALL_TESTS)
-inline constexpr std::array kRepeatedGates{lrpc::shim::Gate::adaptive, lrpc::shim::Gate::exchange};
+#ifdef LRPC_ALL_TESTS
+inline constexpr bool kAllTests = true;
 #else
-inline constexpr auto kRepeatedGates = kEveryGate;
+inline constexpr bool kAllTests = false;
 #endif
+/// The gates for which a test is repeated: all, but with a sanitizer the first two, unless all tests run. The adaptive
+/// gate runs through most of the code of the others.
+inline constexpr std::span kRepeatedGates(kEveryGate.data(), kSanitized && !kAllTests ? 2 : kEveryGate.size());
 
 /// Names a test by its gate.
 inline std::string gate_name(const testing::TestParamInfo<lrpc::shim::Gate>& tested) {

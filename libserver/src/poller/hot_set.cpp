@@ -46,8 +46,8 @@ void Poller::take_back_remembered(std::uint64_t now) {
   remembered_.clear();
 }
 
-/// H6, for a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that did
-/// not wakes the E-stack itself (T4).
+/// H6, for a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that
+/// did not wakes the E-stack itself (T4).
 void Poller::last_look(const Hot& hot) {
   LRPC_STEP("poller last look");
   (void)serve<Scanner::poller>(*hot.astack, context_);

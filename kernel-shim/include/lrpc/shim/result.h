@@ -129,7 +129,7 @@ struct Place {
   }
 };
 
-/// Ends a program that takes the value of a Result that has none: prints the error and the place on stderr, then aborts.
+/// Ends a program that takes the value of a Result that has none: prints the error and the place on stderr, and aborts.
 /// Without `place` it prints the code address that it would return to.
 [[noreturn, gnu::cold, gnu::noinline]] void no_value(const Failure& failure, Place place) noexcept;
 [[noreturn, gnu::cold, gnu::noinline]] void no_value(const Failure& failure) noexcept;
