@@ -101,17 +101,16 @@ function(lrpc_tested_here result)
   endif()
 endfunction()
 
-# lrpc_test(target LABEL unit SOURCES ... [DEPENDS ...] [BUILDS ...] [INCLUDES ...] [DEFINES ...] [RUNS ...]): a GoogleTest
-# program, each of its tests known to ctest by name. BUILDS says where it can find something: plain, address, thread
-# (default: all three; docs/TESTS.md), or quick: plain unless the other builds run beside it. RUNS are programs of this
-# build that the tests start.
+# lrpc_test(target LABEL unit SOURCES ... [DEPENDS ...] [INTERFACES ...] [BUILDS ...] [INCLUDES ...] [DEFINES ...]
+# [RUNS ...]): a GoogleTest program, each of its tests known to ctest by name. INTERFACES are lrpc_generate()'s words.
+# BUILDS says where it can find something: plain, address, thread (default: all three; docs/TESTS.md), or quick: plain
+# unless the other builds, one of which is named too, run beside it. RUNS are programs of this build that the tests start.
 function(lrpc_test target)
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
-  set(elsewhere OFF)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS;INTERFACES;BUILDS;INCLUDES;DEFINES;RUNS" ${ARGN})
   if("quick" IN_LIST ARG_BUILDS)
-    list(TRANSFORM ARG_BUILDS REPLACE "quick" "plain")
-    if(LRPC_QUICK_ELSEWHERE AND LRPC_TEST_BUILD STREQUAL "plain" AND NOT LRPC_ALL_TESTS)
-      set(elsewhere ON)
+    list(REMOVE_ITEM ARG_BUILDS quick)
+    if(NOT LRPC_QUICK_ELSEWHERE)
+      list(APPEND ARG_BUILDS plain)
     endif()
   endif()
   lrpc_tested_here(wanted ${ARG_BUILDS})
@@ -123,16 +122,15 @@ function(lrpc_test target)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support
                                                ${ARG_INCLUDES})
   target_compile_definitions(${target} PRIVATE ${ARG_DEFINES} $<$<BOOL:${LRPC_ALL_TESTS}>:LRPC_ALL_TESTS>)
+  if(ARG_INTERFACES)
+    lrpc_generate(${target} ${ARG_INTERFACES})
+  endif()
   lrpc_options(${target})
   lrpc_test_flags(${target})
   lrpc_test_headers(${target})
   lrpc_guard_forks(${target})
   if(ARG_RUNS)
     add_dependencies(${target} ${ARG_RUNS})
-  endif()
-  if(elsewhere)  # known here for clang-tidy
-    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
-    return()
   endif()
   include(GoogleTest)
   include(LrpcSuites)

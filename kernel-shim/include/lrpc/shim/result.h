@@ -193,8 +193,11 @@ class [[nodiscard]] Result {
       : failure_(Holds::value), value_(std::forward<U>(value)) {}
   Result(Error error) noexcept : failure_(std::move(error)) {}  // NOLINT: implicit by design
   Result(Errc code) noexcept : failure_(code) {}                // NOLINT: implicit by design
-  /// For generated stubs: smaller code than an Error makes.
-  Result(detail::Failure&& failure) noexcept : failure_(std::move(failure)) {}  // NOLINT: the same
+  /// For generated stubs: smaller code than an Error makes. Precondition: `failure` holds an error.
+  Result(detail::Failure&& failure) noexcept : failure_(std::move(failure)) {  // NOLINT: the same
+    // For clang's analyzer, which would see a value that nobody has made, in users' sources too.
+    if (has_value()) __builtin_unreachable();
+  }
   template <class E>
   requires(std::is_same_v<E, Raised> || ...) Result(Raise<E> raised)  // NOLINT: implicit by design
       : failure_(Holds::declared_error), declared_(std::in_place_type<E>, std::move(raised.error)) {}
