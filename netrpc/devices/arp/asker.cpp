@@ -8,8 +8,8 @@ namespace lrpc::netrpc {
 Result<std::unique_ptr<Asker>> Asker::make(Host& host, UringEngine& engine) {
   std::unique_ptr<Asker> made(new Asker(engine));
   if (auto opened = made->kernel_.open(); !opened) return opened.error();
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
+  int ends[2];  // not of datagrams, which reach every Unix datagram socket of the system by its path
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
   made->wake_ = ends[1];
   made->answered_ = engine.add(host, ends[0], *made);
   made->open_ = true;

@@ -40,8 +40,8 @@ Result<std::unique_ptr<Readiness>> Readiness::make(Host& host, UringEngine& engi
   made->stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->epoll_ || !made->stop_ || !watch_at(made->epoll_.get(), EPOLL_CTL_ADD, made->stop_.get(), kStop, EPOLLIN))
     return system_error("epoll", errno);
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
+  int ends[2];  // not of datagrams, which reach every Unix datagram socket of the system by its path
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return system_error("socketpair", errno);
   made->tell_ = UniqueFd(ends[1]);
   made->told_ = engine.add(host, ends[0], *made);
   made->open_ = true;

@@ -129,6 +129,26 @@ TEST_F(TwoMachines, netd_shuts_itself_in_with_all_its_threads_unless_it_is_told_
   EXPECT_EQ(status_of(pid, "Seccomp"), filtered ? "Seccomp:\t2\n" : status_of(::getpid(), "Seccomp"));
 }
 
+/// Such a socket sends to any other one of the system, by its path, whatever the sandbox forbids.
+std::string unix_datagram_sockets(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  return run("{ awk '$5 == \"0002\" { print $7 }' " + process + "/net/unix; ls -l " + process +
+             "/fd | sed -n 's/.*socket:.\\([0-9]*\\).*/\\1/p' | sort -u; } | sort | uniq -d")
+      .output;
+}
+
+TEST_F(TwoMachines, netd_has_no_unix_datagram_sockets) {
+  share_key();
+  here->start_with_keys();
+  there->start_with_keys({"--sun", "conformance=0x20000098/2"});  // which makes a TCP of its own
+  EXPECT_EQ(unix_datagram_sockets(here->netd().pid()), "");
+  EXPECT_EQ(unix_datagram_sockets(there->netd().pid()), "");
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+  EXPECT_NE(unix_datagram_sockets(::getpid()), "") << "they are seen if there are some";
+  for (const int end : ends) ::close(end);
+}
+
 /// As an ordinary user, whom the kernel lets trace what is the user's own.
 int trace_own_netd(const std::string& directory) {
   constexpr uid_t kNobody = 54321;
