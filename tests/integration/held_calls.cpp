@@ -6,10 +6,23 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 
 namespace testing_lrpc {
 
 std::atomic<Watch*> Watch::current_{nullptr};
+
+namespace {
+
+std::chrono::nanoseconds left_until(const timespec* deadline) {
+  if (deadline == nullptr) return std::chrono::nanoseconds::max();
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::chrono::seconds(deadline->tv_sec - now.tv_sec) +
+         std::chrono::nanoseconds(deadline->tv_nsec - now.tv_nsec);
+}
+
+}  // namespace
 
 extern "C" {
 long real_syscall(long number, ...) asm("__real_syscall");
@@ -27,7 +40,8 @@ long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f
   auto* const word = reinterpret_cast<void*>(a);
   const auto bits = static_cast<std::uint32_t>(f);
   const auto what = static_cast<int>(b) & FUTEX_CMD_MASK;
-  if (what == FUTEX_WAIT_BITSET) watch->waits(word, static_cast<std::uint32_t>(c), bits);
+  if (what == FUTEX_WAIT_BITSET)
+    watch->waits(word, static_cast<std::uint32_t>(c), bits, left_until(reinterpret_cast<const timespec*>(d)));
   const long result = real_syscall(number, a, b, c, d, e, f);
   const int error = errno;
   if (what == FUTEX_WAIT_BITSET) watch->waited(word, bits, result);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace testing_lrpc {
@@ -17,8 +18,9 @@ class Watch {
   /// From now on, in place of any other.
   void begin() { current_ = this; }
 
-  /// Before FUTEX_WAIT_BITSET for these bits, and with what became of it: 0, or -1 and errno.
-  virtual void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/) {}
+  /// Before FUTEX_WAIT_BITSET for these bits, at most for `limit`, and with what became of it: 0, or -1 and errno.
+  virtual void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/,
+                     std::chrono::nanoseconds /*limit*/) {}
   virtual void waited(void* /*word*/, std::uint32_t /*bits*/, long /*result*/) {}
   /// After FUTEX_WAKE_BITSET.
   virtual void woke(void* /*word*/, std::uint32_t /*bits*/) {}

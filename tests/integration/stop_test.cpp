@@ -90,7 +90,7 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
 /// the same: what a client does who writes the word back that the E-stack expects.
 class WordsWrittenBack : public Watch {
  public:
-  void waits(void* word, std::uint32_t expected, std::uint32_t bits) override {
+  void waits(void* word, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds /*limit*/) override {
     if (bits != static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack)) return;
     std::unique_lock lock(mutex_);
     if (word_ != nullptr) return;

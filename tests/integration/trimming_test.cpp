@@ -31,7 +31,8 @@ class HeldTrimmer : public Watch {
     changed_.notify_all();
     changed_.wait_for(lock, kPatience, [this] { return let_go_; });
   }
-  void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/) override {
+  void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/,
+             std::chrono::nanoseconds /*limit*/) override {
     if (std::this_thread::get_id() != caller_) return;
     waits_ = true;
     if (until_ == Until::caller_waits) let_go();

@@ -72,6 +72,7 @@ bit associated;
 bit in_use;
 bit hot;     /* offered to the poller, or polled: the truth behind `polled` */
 bit offered;
+bit remembered; /* the poller may take it back without an offer */
 #if LEAVES > 0
 byte leaves = LEAVES;
 #endif
@@ -140,7 +141,12 @@ proctype poller() {
 #endif
   bit mine, stint, turn, seat, stays, others_turn;
 end_parked:
-  atomic { offered -> offered = 0 }
+  atomic {
+    if
+    :: offered -> offered = 0
+    :: remembered && stints > 0 -> remembered = 0; hot = 1 /* another A-stack has been offered */
+    fi
+  }
   if
   :: goto let_go /* its back-off has begun, or callers sit on all processors */
   :: atomic { stints > 0 -> stints--; if :: stays = 0 :: stays = 1 fi }
@@ -233,7 +239,14 @@ last:
   polled = 0;
 #endif
 gone:
-  atomic { hot = 0; l = 0; s = 0; mine = 0; stays = 0; others_turn = 0; goto end_parked }
+  atomic {
+    hot = 0;
+    if
+    :: stints > 0 -> remembered = 1
+    :: skip
+    fi;
+    l = 0; s = 0; mine = 0; stays = 0; others_turn = 0; goto end_parked
+  }
 end_stuck:
   false
 }
@@ -261,7 +274,17 @@ look:
 #endif
   }
 #ifndef BROKEN_PARKS_FOR_GOOD
-  briefly = hot && BOUNDED; /* H3 */
+  atomic { /* H3 */
+#ifdef BROKEN_TAKEN_BACK_UNSEEN
+    briefly = hot && BOUNDED
+#else
+    if
+    :: remembered -> remembered = 0 /* for so long without a call */
+    :: skip
+    fi;
+    briefly = (hot || remembered) && BOUNDED
+#endif
+  }
 #endif
 #if LIE != 1
   assert(attached == (bound -> BESIDE(bound - 1) : ANYWHERE));
@@ -290,7 +313,8 @@ look:
 end_parked:
   if
   :: atomic { !asleep[ESTACK] -> briefly = 0; goto look }
-  :: atomic { briefly && FOR_ME(word, linkage) -> wake(ESTACK); briefly = 0; goto look } /* any other end changes nothing */
+  :: atomic { briefly && FOR_ME(word, linkage) -> wake(ESTACK); briefly = 0; goto look }
+  :: atomic { briefly && !hot -> wake(ESTACK); remembered = 0; briefly = 0; goto look } /* any other end changes nothing */
   fi;
 have:
   claim(l, mine);
@@ -300,7 +324,7 @@ have:
   fi;
 #if STINTS > 0
   if /* P1 */
-  :: atomic { !hot -> hot = 1 } offered = 1
+  :: atomic { !hot -> hot = 1; remembered = 0 } offered = 1
   :: skip
   fi;
 #endif

@@ -84,6 +84,13 @@ struct WaitingPlace {
   const std::list<WaitingCall>::iterator call = here.begin();
 };
 
+/// Whether a poller has an A-stack in its hot set: the truth behind the hint in the region.
+enum class Polled : std::uint8_t {
+  no,
+  remembered,  ///< Not now, but it may be taken back without being offered, until the E-stack says no (H3).
+  yes,
+};
+
 /// One A-stack as the server knows it; the private half of everything. Same index as in the region.
 /// What a call reads fills its first line.
 struct alignas(128) ServedAStack : ArgumentPlace {
@@ -92,7 +99,7 @@ struct alignas(128) ServedAStack : ArgumentPlace {
   void* impl = nullptr;                       ///< The binding's.
   std::atomic<std::uint32_t> entry_count{0};  ///< 0 once the binding is revoked: no procedure can be called any more.
   std::uint16_t astack_class = 0;
-  std::atomic<bool> polled{false};           ///< In a poller's hot set (the truth behind the hint in the region).
+  std::atomic<Polled> polled{Polled::no};
   std::atomic<std::uint8_t> poller{0};       ///< The index of the one that it is or was polled by.
   ServedBinding* binding = nullptr;          ///< Whoever touches an A-stack holds a shared_ptr to its binding.
   shim::AStackLimit* limit = nullptr;        ///< What a call that carries a deadline has left of it.

@@ -27,6 +27,9 @@ constexpr std::chrono::milliseconds kIdleLife{5'000};
 /// With estack_idle without limit, too, it looks now and then.
 constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
 
+/// Without a call for so long, what a poller remembers of an A-stack is forgotten.
+constexpr auto kRememberedUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
+
 /// Before another E-stack is tried, in ms, where the system had no thread or memory for one.
 constexpr std::uint32_t kNoThreadPause = 100;
 
@@ -62,22 +65,31 @@ void EStack::serve_astack() {
     if (may_be_wanted && pool_.is_wanted(*this)) break;
     const std::uint64_t now = shim::ticks();
     // The poller has the calls: one that it misses must find its E-stack.
-    if (astack_->polled.load(std::memory_order_relaxed)) last_used_.store(now, std::memory_order_relaxed);
+    if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes)
+      last_used_.store(now, std::memory_order_relaxed);
     const auto unused = now - last_used_.load(std::memory_order_relaxed);
     if (!(pool_.options_.estack_idle == kNoLimit) &&
         unused >= to_ticks(static_cast<std::uint64_t>(pool_.options_.estack_idle.count()) * 1000)) {
       pool_.released_.fetch_add(1, std::memory_order_relaxed);
       break;
     }
-    // T11, T12. H3: while the poller is to take the calls, only for so long: it may be inside another client's long
-    // procedure, and a call that nobody waits for, which is not rung again, would be there as long.
     const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
-    const bool polled_now = astack_->polled.load(std::memory_order_relaxed);
     shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
-                      polled_now ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle);
+                      left_to_poller(unused) ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle);
     at_rest_.store(false, std::memory_order_relaxed);
   }
   at_rest_.store(false, std::memory_order_relaxed);
+}
+
+/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack parks (T11, T12)
+/// for a bounded time only: the poller may be inside another client's long procedure, and a call that nobody waits for,
+/// which is not rung again, would be there as long. What is only remembered is forgotten before a longer sleep.
+bool EStack::left_to_poller(std::uint64_t unused) noexcept {
+  Polled polled = astack_->polled.load(std::memory_order_relaxed);
+  if (polled == Polled::remembered && unused >= to_ticks(kRememberedUs) &&
+      astack_->polled.compare_exchange_strong(polled, Polled::no))
+    return false;
+  return polled != Polled::no;
 }
 
 bool EStack::served_one() {
@@ -104,8 +116,7 @@ void EStack::after_call() {
   const std::uint16_t caller = context_.caller_processor();
   last_used_.store(now.ticks, std::memory_order_relaxed);
   pool_.processors_.refresh(now.ticks);
-  const bool polled = astack_->polled.load(std::memory_order_relaxed);
-  if (polled) {
+  if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes) {
     pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
     pollers_.grant().missed();
   }

@@ -35,6 +35,7 @@ class EStack {
  private:
   friend class EStackPool;
   void serve_astack();
+  [[nodiscard]] bool left_to_poller(std::uint64_t unused) noexcept;
   [[nodiscard]] bool served_one();
   [[nodiscard]] bool hand_over_and_look();
   void after_call();

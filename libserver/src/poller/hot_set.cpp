@@ -23,7 +23,7 @@ void Poller::take_offers(std::uint64_t now) {
   }
   for (Hot& offer : taken_) {
     if (hot_count_ == kHotSet || offer.binding->revoked()) {
-      offer.astack->polled.store(false);
+      offer.astack->polled.store(Polled::no);
       continue;
     }
     offer.last_hit = now;
@@ -39,7 +39,9 @@ void Poller::take_back_remembered(std::uint64_t now) {
     auto binding = one.binding.lock();
     if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
     if (one.astack->poller.load(std::memory_order_relaxed) != index_) continue;  // another's by now
-    if (now < one.astack->not_before.load(std::memory_order_relaxed) || one.astack->polled.exchange(true)) continue;
+    if (now < one.astack->not_before.load(std::memory_order_relaxed)) continue;
+    // H3: not one whose E-stack sleeps for long by now, nor one that has been offered again.
+    if (Polled before = Polled::remembered; !one.astack->polled.compare_exchange_strong(before, Polled::yes)) continue;
     if (polling_) say_polled(*one.astack);
     hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
   }
@@ -48,23 +50,23 @@ void Poller::take_back_remembered(std::uint64_t now) {
 
 /// H6, for a caller that has just rung. After the fence one that still saw the hint has its call seen here; one that
 /// did not wakes the E-stack itself (T4).
-void Poller::last_look(const Hot& hot) {
+void Poller::last_look(const Hot& hot, Polled then) {
   LRPC_STEP("poller last look");
   (void)serve<Scanner::poller>(*hot.astack, context_);
-  hot.astack->polled.store(false);  // P4: may be offered again
+  hot.astack->polled.store(then);  // P4: may be offered again, unless another poller has it then
 }
 
 void Poller::demote(std::size_t index) {
   shim::take_hint_back(*hot_[index].astack->head);
   fence();
-  drop(index);
+  drop(index, Polled::no);
   mark_ = shim::ticks();  // what this took is not the next call's time
 }
 
 /// Out of the hot set, once the hint is off and the fence behind it.
-void Poller::drop(std::size_t index) {
+void Poller::drop(std::size_t index, Polled then) {
   Hot& hot = hot_[index];
-  last_look(hot);
+  last_look(hot, then);
   --hot_count_;
   if (index != hot_count_) hot = std::move(hot_[hot_count_]);
   hot_[hot_count_] = {};
@@ -88,8 +90,9 @@ void Poller::drop_those(Leaves&& leaves, Poller* heir) {
     }
     const auto binding = hot_[i].binding;
     ServedAStack& astack = *hot_[i].astack;
-    drop(i);
-    if (heir != nullptr) heir->accept(binding, astack);
+    // H3: polled all the time, so that its E-stack does not sleep for long meanwhile.
+    drop(i, heir != nullptr ? Polled::yes : Polled::no);
+    if (heir != nullptr) heir->take_over(binding, astack);
   }
   mark_ = shim::ticks();
 }
@@ -125,8 +128,9 @@ void Poller::cool_down() {
   fence();
   remembered_.clear();
   for (std::size_t i = 0; i < hot_count_; ++i) {
-    last_look(hot_[i]);
-    if (!policy_.evicted() && !hot_[i].binding->revoked()) remembered_.push_back({hot_[i].binding, hot_[i].astack});
+    const bool remembers = !policy_.evicted() && !hot_[i].binding->revoked();
+    if (remembers) remembered_.push_back({hot_[i].binding, hot_[i].astack});
+    last_look(hot_[i], remembers ? Polled::remembered : Polled::no);
     hot_[i] = {};
   }
   hot_count_ = 0;

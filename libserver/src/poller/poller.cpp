@@ -37,10 +37,13 @@ constexpr std::uint64_t kAskAgainUs = 1'000'000;
 }  // namespace
 
 void Poller::accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
-  if (astack.polled.exchange(true)) return;  // offered or hot already
+  if (astack.polled.exchange(Polled::yes) != Polled::yes) take_over(binding, astack);
+}
+
+void Poller::take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack) {
   std::lock_guard lock(mutex_);
   if (stop_.load() || offers_.size() >= kHotSet || !start_locked()) {
-    astack.polled.store(false);
+    astack.polled.store(Polled::no);
     return;
   }
   astack.poller.store(index_, std::memory_order_relaxed);

@@ -46,6 +46,8 @@ class Poller {
 
   /// Takes an A-stack into the hot set and wakes the poller, unless it is polled already or there is no room.
   void accept(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
+  /// The same for one that is marked as polled already, and that no other poller has any more.
+  void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// Whether it is not backing off.
   [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
     return now.ticks >= not_before_.load(std::memory_order_relaxed);
@@ -81,9 +83,9 @@ class Poller {
   template <class Leaves>
   void drop_those(Leaves&& leaves, Poller* heir);
   void balance(shim::Moment now);
-  void last_look(const Hot& hot);
+  void last_look(const Hot& hot, Polled then);
   void demote(std::size_t index);
-  void drop(std::size_t index);
+  void drop(std::size_t index, Polled then);
   [[nodiscard]] bool shares_processor_with_caller() const noexcept;
   [[nodiscard]] bool took_too_long(ServedAStack& astack, std::uint64_t now) noexcept;
   [[nodiscard]] bool take_seat() noexcept;

@@ -1,0 +1,94 @@
+// How long an E-stack sleeps whose A-stack a poller has, or may take back (H3): a one-way call that is left to a poller
+// inside another client's procedure wakes nobody.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <set>
+
+#include "conformance_service.h"
+#include "eventually.h"
+#include "held_calls.h"
+#include "lrpc/shim/call/call_word.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/system/futex.h"
+#include "poller_thread.h"
+
+namespace testing_lrpc {
+namespace {
+
+using lrpc::Gate;
+
+/// The A-stacks whose E-stacks sleep for longer than the time after which a call is looked for.
+class LongSleeps : public Watch {
+ public:
+  void waits(void* word, std::uint32_t /*expected*/, std::uint32_t bits, std::chrono::nanoseconds limit) override {
+    if (bits != static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack) || limit <= lrpc::shim::kBoundedSleep) return;
+    const std::lock_guard lock(mutex_);
+    asleep_.insert(static_cast<lrpc::shim::AStackHead*>(word));  // the word is its first member
+  }
+  void waited(void* word, std::uint32_t /*bits*/, long /*result*/) override {
+    const std::lock_guard lock(mutex_);
+    asleep_.erase(static_cast<lrpc::shim::AStackHead*>(word));
+  }
+  [[nodiscard]] std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return asleep_.size();
+  }
+  /// Of one that wakes up the hint changes only after waited().
+  [[nodiscard]] bool one_is_polled() {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(asleep_, [](const auto* head) { return head->polled != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<lrpc::shim::AStackHead*> asleep_;
+};
+
+struct Noted : ConformanceService {
+  void Null(CallContext&) { polled = on_poller_thread(); }
+  std::atomic<bool> polled{false};
+};
+
+lrpc::Result<Conformance::Client> bind_to(lrpc::Server& server, Noted& service) {
+  auto ends = lrpc::shim::make_socket_pair();
+  if (!ends) return ends.error();
+  if (auto served = Conformance::serve_over(server, std::move(ends->first), service); !served) return served.error();
+  return Conformance::Client::import_over(std::move(ends->second), {.gate = Gate::exchange});
+}
+
+TEST(LongSleeps, of_estacks_end_before_a_poller_takes_their_calls) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2)
+    GTEST_SKIP() << "nobody polls on the only processor";
+  LongSleeps watch;
+  watch.begin();
+  Noted service;
+  lrpc::Server server({.estack_idle = lrpc::kNoLimit});
+  auto client = bind_to(server, service);
+  auto other = bind_to(server, service);
+  ASSERT_TRUE(client && other);
+  ASSERT_TRUE(client->Null() && other->Null());
+  const auto call_until_polled = [&](Conformance::Client& caller) {
+    service.polled = false;
+    for (int i = 0; i < 10'000 && !service.polled; ++i) EXPECT_TRUE(caller.Null());
+    return service.polled.load();
+  };
+  bool polled = false;
+  for (int round = 0; round < 4; ++round) {
+    auto& caller = round % 2 == 0 ? *client : *other;  // the other one is remembered
+    polled = call_until_polled(caller) || polled;
+    for (int i = 0; i < 1'000; ++i) {
+      EXPECT_TRUE(caller.Null());
+      ASSERT_FALSE(watch.one_is_polled());
+    }
+    ASSERT_TRUE(eventually([&] { return watch.count() == 2; })) << "both sleep, the poller too";
+  }
+  if (!polled) GTEST_SKIP() << "no poller has come by";
+}
+
+}  // namespace
+}  // namespace testing_lrpc
