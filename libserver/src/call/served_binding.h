@@ -87,7 +87,7 @@ struct WaitingPlace {
 /// Whether a poller has an A-stack in its hot set: the truth behind the hint in the region.
 enum class Polled : std::uint8_t {
   no,
-  remembered,  ///< Not now, but it may be taken back without being offered, until the E-stack says no (H3).
+  remembered,  ///< Not now, but it may be taken back without being offered, until the E-stack says no.
   yes,
 };
 
@@ -151,6 +151,8 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
   [[nodiscard]] std::uint64_t id() const noexcept { return parts_.id; }
   [[nodiscard]] const shim::Nonce& nonce() const noexcept { return parts_.nonce; }
   [[nodiscard]] const shim::Credentials& client() const noexcept { return parts_.client; }
+  /// Whose bindings are counted together. All callers of other hosts are one.
+  [[nodiscard]] uid_t user() const noexcept { return parts_.client.uid; }
   [[nodiscard]] const shim::Principal* principal() const noexcept {
     return parts_.principal ? &*parts_.principal : nullptr;
   }

@@ -96,7 +96,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
   accounts_->settle_ended();
 
   // As many as the limits leave.
-  const uid_t user = binding->client().uid;
+  const uid_t user = binding->user();
   const Holding left = accounts_->left(user);
   const std::uint64_t of_binding = options_.max_grown_astacks_per_binding;
   const std::uint64_t most = std::min({std::uint64_t{request->count}, left.grown_astacks,

@@ -40,7 +40,7 @@ Status TrapServer::adopt(const std::shared_ptr<ServedBinding>& binding, UniqueFd
   if (stop_ || binding->revoked()) return Errc::binding_revoked;
   const bool has_one = std::ranges::any_of(listeners_, [&](const auto& one) { return one->binding == binding; });
   if (has_one) return Error{Errc::limit_reached, "the binding has its listener"};
-  const uid_t user = binding->client().uid;
+  const uid_t user = binding->user();
   if (Status room = accounts_->room(user, kDescriptors); !room) return room;
   if (Status room = accounts_->room(kThread); !room) return room;
   if (Status room = accounts_->room(user, kThread); !room) return room;

@@ -1,0 +1,184 @@
+// An E-stack: a thread that serves the calls of the A-stack that it is associated with, and parks between them.
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "call/call_path.h"
+#include "estack_pool.h"
+#include "lrpc/shim/call/gates.h"
+#include "lrpc/shim/call/step.h"
+#include "lrpc/shim/system/processor.h"
+#include "poller/poller_team.h"
+#include "poller/to_ticks.h"
+
+namespace lrpc::server {
+namespace {
+
+/// With estack_idle without limit, too, it looks now and then.
+constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
+
+/// Without a call for so long, what a poller remembers of an A-stack is forgotten.
+constexpr auto kRememberedUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
+
+}  // namespace
+
+void EStack::run() {
+  while (pool_.next_assignment(*this)) {
+    serve_astack();
+    detach();
+  }
+}
+
+void EStack::serve_astack() {
+  if (const auto& scheduling = astack_->binding->interface().options.scheduling) {
+    spent_ = true;
+    call_program([&] { (void)shim::schedule_this_thread(*scheduling); });  // was allowed at export; if no longer, calls
+                                                                           // go on with ours
+  }
+  policy_ = {};
+  say_attached();
+  while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
+    if (served_one() || hand_over_and_look()) continue;
+    // At rest first: the pool says that somebody has a call and no E-stack, then looks who rests. Two loads for the
+    // most part: another user that has as many as it may have does not get us to take the lock.
+    at_rest_.store(true, std::memory_order_seq_cst);
+    const bool may_be_wanted = pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) ||
+                               own_user_waits_->load(std::memory_order_seq_cst);
+    if (may_be_wanted && pool_.is_wanted(*this)) break;
+    const std::uint64_t now = shim::ticks();
+    // The poller has the calls: one that it misses must find its E-stack.
+    if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes)
+      last_used_.store(now, std::memory_order_relaxed);
+    const auto unused = now - last_used_.load(std::memory_order_relaxed);
+    if (!(pool_.options_.estack_idle == kNoLimit) &&
+        unused >= to_ticks(static_cast<std::uint64_t>(pool_.options_.estack_idle.count()) * 1000)) {
+      pool_.released_.fetch_add(1, std::memory_order_relaxed);
+      break;
+    }
+    const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
+    shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
+                      left_to_poller(unused) ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle);
+    at_rest_.store(false, std::memory_order_relaxed);
+  }
+  at_rest_.store(false, std::memory_order_relaxed);
+}
+
+/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack parks (T11, T12)
+/// for a bounded time only: the poller may be inside another client's long procedure, and a call that nobody waits for,
+/// which is not rung again, would be there as long. What is only remembered is forgotten before a longer sleep.
+bool EStack::left_to_poller(std::uint64_t unused) noexcept {
+  Polled polled = astack_->polled.load(std::memory_order_relaxed);
+  if (polled == Polled::remembered && unused >= to_ticks(kRememberedUs) &&
+      astack_->polled.compare_exchange_strong(polled, Polled::no))
+    return false;
+  return polled != Polled::no;
+}
+
+bool EStack::served_one() {
+  if (serve(*astack_, context_) == Served::nothing) return false;
+  after_call();
+  return true;
+}
+
+/// Gives the processor away in the hope that the caller takes it, comes back with the next call and gives it back. True
+/// if there is something to do; false: park.
+bool EStack::hand_over_and_look() {  // H2
+  if (!policy_.hands_over(context_.caller_processor(), context_.caller_yields())) return false;
+  if (exchanges()) return false;  // from now on the caller does not give its processor back
+  for (int i = 0; i < EStackPolicy::kYields; ++i) {
+    sched_yield();
+    if (leave_.load(std::memory_order_relaxed) || served_one()) return true;
+  }
+  return false;
+}
+
+void EStack::after_call() {
+  const shim::Moment now = shim::this_moment();
+  const shim::Gate gate = astack_->binding->gate();
+  const std::uint16_t caller = context_.caller_processor();
+  last_used_.store(now.ticks, std::memory_order_relaxed);
+  pool_.processors_.refresh(now.ticks);
+  if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes) {
+    pool_.poller_misses_.fetch_add(1, std::memory_order_relaxed);
+    pollers_.grant().missed();
+  }
+  const bool hot =
+      policy_.served(now.since(astack_->last_call), static_cast<std::uint64_t>(pool_.options_.poll_window.count()));
+  astack_->last_call = now.ticks;
+  // A call that was refused has not primed the context: what it names may be of another interface.
+  const bool may_block = context_.procedure() >= astack_->binding->interface().stubs.size() ||
+                         astack_->entries[context_.procedure()].may_block;
+  if (gate == shim::Gate::adaptive || gate == shim::Gate::exchange) {
+    if (hot) pollers_.called_from(*astack_, caller, now);
+    if (!spent_ && !may_block && (hot || gate == shim::Gate::exchange) && pollers_.wants_offer(*astack_, now))
+      pollers_.offer(binding_, *astack_);
+  }
+  // A call that was rung for the poller says nothing about yielding.
+  if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
+}
+
+/// Whether the caller has been told that a poller has the A-stack: an offer alone is not enough, which may lie for long.
+/// Read where the caller could write: it would only deceive its own E-stack.
+bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
+
+void EStack::sit_with_caller(shim::Moment now) {  // H2
+  const std::uint16_t caller = context_.caller_processor();
+  policy_.called_from(caller);
+  // Moved from outside: taskset, a cpuset, a processor that went offline.
+  if (policy_.bound() && shim::current_processor() != policy_.processor()) return leave_processor(now);
+  switch (policy_.move(caller, context_.caller_yields(), now)) {
+    case EStackPolicy::Move::stay: return;
+    case EStackPolicy::Move::unbind: return leave_processor(now);
+    case EStackPolicy::Move::bind: break;
+  }
+  if (!pool_.processors_.contains(caller)) return;
+  // H1, said before it is true: the caller's next call may come while we are on our way, and is to wait for us there.
+  policy_.bound_to(caller, now);
+  say_attached();
+  if (shim::move_to_processor(caller)) {
+    pool_.moves_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    leave_processor(now);
+  }
+}
+
+/// The scheduler is to place it again.
+void EStack::leave_processor(shim::Moment now) {
+  if (!policy_.bound()) return;
+  pool_.processors_.spread_this_thread();
+  policy_.unbound(now);
+  say_attached();
+}
+
+/// H1. Sequentially consistent, as detach() has it.
+void EStack::say_attached() noexcept {
+  const auto hint = policy_.bound() ? shim::EStackHint::beside(policy_.processor()) : shim::EStackHint::anywhere();
+  astack_->head->attached.store(hint.bits(), std::memory_order_seq_cst);
+}
+
+void EStack::detach() {
+  leave_processor(shim::this_moment());
+  LRPC_STEP("T14");
+  // T14: first say, to the client and to the clerk, that nobody is associated; then look once more. A caller rings and
+  // looks at the hint then, the clerk looks at the association: so either we see the call, or the bell brings another
+  // E-stack.
+  astack_->head->attached.store(shim::EStackHint::nobody().bits(), std::memory_order_seq_cst);
+  {
+    std::lock_guard lock(pool_.mutex_);
+    astack_->estack.store(nullptr, std::memory_order_seq_cst);
+    --pool_.associated_;
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  LRPC_STEP("T14 last look");
+  (void)serve(*astack_, context_);
+
+  std::shared_ptr<ServedBinding> last;  // let go of outside the lock: it may unmap
+  std::lock_guard lock(pool_.mutex_);
+  pool_.shares_.give(binding_->user());
+  astack_ = nullptr;
+  last.swap(binding_);
+  leave_.store(false);
+}
+
+}  // namespace lrpc::server
