@@ -100,6 +100,26 @@ TEST(PollerPolicy, offers_its_processor_at_regular_times) {
   EXPECT_FALSE(policy.evicted());
 }
 
+/// A machine that was suspended or moved: what was noted before lies hours ahead.
+TEST(Moments, that_lie_far_ahead_are_long_past) {
+  const shim::Moment before = at(3'600'000'000);
+  const shim::Moment now = at(5);
+  EXPECT_EQ(now.since(before.ticks), shim::Moment::kFarUs);
+  EXPECT_FALSE(now.before(before.after(100)));
+  EXPECT_EQ(now.since(at(6).ticks), 0U) << "another processor's count may be a little ahead";
+  EXPECT_TRUE(now.before(now.after(shim::Moment::kFarUs)));
+  EXPECT_FALSE(now.before(now.ticks));
+}
+
+TEST(Moments, that_lie_far_ahead_keep_no_poller_from_yielding_nor_its_helpers_from_coming) {
+  PollerPolicy policy;
+  policy.begin(at(3'600'000'000));
+  EXPECT_TRUE(policy.yield_due(at(5)));
+  HelperBackOff back_off;
+  back_off.ended(0, at(3'600'000'000));
+  EXPECT_TRUE(back_off.over(at(5)));
+}
+
 TEST(PollerPolicy, a_time_slice_of_somebody_elses_is_an_eviction) {
   PollerPolicy policy;
   policy.begin(at(1'000));

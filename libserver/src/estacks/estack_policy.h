@@ -45,7 +45,7 @@ class EStackPolicy {
     if (!yields) return bound() ? Move::unbind : Move::stay;
     if (processor == bound_to_) return Move::stay;
     if (calls_there_ < kCallsBeforeMove) return bound() && elsewhere_ >= kCallsElsewhere ? Move::unbind : Move::stay;
-    if (now.ticks >= no_move_before_) return Move::bind;
+    if (!now.before(no_move_before_)) return Move::bind;
     return bound() ? Move::unbind : Move::stay;  // where it is bound, its caller is not: better anywhere
   }
   /// Counts the calls that move() goes by.

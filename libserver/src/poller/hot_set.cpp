@@ -15,7 +15,7 @@ constexpr std::uint64_t kColdWindows = 64;
 
 }  // namespace
 
-void Poller::take_offers(std::uint64_t now) {
+void Poller::take_offers(shim::Moment now) {
   offers_seen_ = offered_.load(std::memory_order_acquire);  // P2: before the offers are taken
   {
     std::lock_guard lock(mutex_);
@@ -26,7 +26,7 @@ void Poller::take_offers(std::uint64_t now) {
       offer.astack->polled.store(Polled::no);
       continue;
     }
-    offer.last_hit = now;
+    offer.last_hit = now.ticks;
     if (polling_) say_polled(*offer.astack);
     hot_[hot_count_++] = std::move(offer);
   }
@@ -34,16 +34,16 @@ void Poller::take_offers(std::uint64_t now) {
   if (hot_count_ != 0 && !remembered_.empty()) take_back_remembered(now);
 }
 
-void Poller::take_back_remembered(std::uint64_t now) {
+void Poller::take_back_remembered(shim::Moment now) {
   for (const Remembered& one : remembered_) {
     auto binding = one.binding.lock();
     if (binding == nullptr || binding->revoked() || hot_count_ == kHotSet) continue;
     if (one.astack->poller.load(std::memory_order_relaxed) != index_) continue;  // another's by now
-    if (now < one.astack->not_before.load(std::memory_order_relaxed)) continue;
+    if (now.before(one.astack->not_before.load(std::memory_order_relaxed))) continue;
     // H3: not one whose E-stack sleeps for long by now, nor one that has been offered again.
     if (Polled before = Polled::remembered; !one.astack->polled.compare_exchange_strong(before, Polled::yes)) continue;
     if (polling_) say_polled(*one.astack);
-    hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now};
+    hot_[hot_count_++] = {.binding = std::move(binding), .astack = one.astack, .last_hit = now.ticks};
   }
   remembered_.clear();
 }

@@ -24,7 +24,7 @@ constexpr unsigned kScansPerLook = 64;
 /// A gap between two looks that may mean that the thread was switched out: then the kernel is asked.
 constexpr std::uint64_t kGapUs = 50;
 /// A procedure that takes longer keeps the others of the hot set waiting for more than a wake-up costs. Twice in a row,
-/// and its A-stack is left to its E-stack for a hundred times as long.
+/// and its A-stack is left to its E-stack for a hundred times as long, a minute at most.
 constexpr std::uint64_t kSlowUs = 20;
 constexpr std::uint64_t kSlowFactor = 100;
 /// How long an A-stack is left alone whose caller sits on the last processor that was left to poll on.
@@ -87,10 +87,10 @@ void Poller::stop() {
 
 void Poller::run() {
   while (!stop_.load(std::memory_order_acquire)) {
-    take_offers(shim::ticks());
+    take_offers(shim::this_moment());
     if (hot_count_ == 0) {
       wait_for_offers();
-    } else if (shim::ticks() < not_before_.load(std::memory_order_relaxed)) {
+    } else if (!takes_offers(shim::this_moment())) {
       cool_down();  // offered before the back-off began
     } else if (!take_seat()) {
       const shim::Moment now = shim::this_moment();
@@ -131,7 +131,7 @@ void Poller::fence() noexcept {
 bool Poller::can_promise() noexcept {
   if (fences_) return true;
   const shim::Moment now = shim::this_moment();
-  if (now.ticks < ask_again_) return false;
+  if (now.before(ask_again_)) return false;
   fences_ = shim::can_fence_shared();
   ask_again_ = now.after(kAskAgainUs);
   return fences_;
@@ -176,8 +176,8 @@ bool Poller::took_too_long(ServedAStack& astack, std::uint64_t now) noexcept {
   }
   if (++astack.slow < 2) return false;
   astack.slow = 0;
-  astack.not_before.store(now + std::max(kSlowFactor * (now - mark_), to_ticks(kCrowdedBackOffUs)),
-                          std::memory_order_relaxed);
+  const std::uint64_t alone = std::max(kSlowFactor * (now - mark_), to_ticks(kCrowdedBackOffUs));
+  astack.not_before.store(now + std::min(alone, to_ticks(shim::Moment::kFarUs)), std::memory_order_relaxed);
   return true;
 }
 
@@ -279,7 +279,7 @@ void Poller::poll() {
       say_all_polled();  // H5, for a caller that another poller serves
     }
     if (load_.looked(look, now)) balance(now);
-    if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now.ticks);
+    if (offered_.load(std::memory_order_relaxed) != offers_seen_) take_offers(now);
     drop_cold(now);
   }
 }

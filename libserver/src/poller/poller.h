@@ -50,7 +50,7 @@ class Poller {
   void take_over(const std::shared_ptr<ServedBinding>& binding, ServedAStack& astack);
   /// Whether it is not backing off.
   [[nodiscard]] bool takes_offers(shim::Moment now) const noexcept {
-    return now.ticks >= not_before_.load(std::memory_order_relaxed);
+    return !now.before(not_before_.load(std::memory_order_relaxed));
   }
   void stop();
 
@@ -76,8 +76,8 @@ class Poller {
   [[nodiscard]] bool start_locked();
   static void* thread_main(void* poller);
   void run();
-  void take_offers(std::uint64_t now);
-  void take_back_remembered(std::uint64_t now);
+  void take_offers(shim::Moment now);
+  void take_back_remembered(shim::Moment now);
   [[nodiscard]] bool scan(std::uint64_t& last_hit);
   void drop_cold(shim::Moment now);
   template <class Leaves>

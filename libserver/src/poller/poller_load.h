@@ -95,7 +95,7 @@ class HelperBackOff {
     not_before_.store(now.after(next), std::memory_order_relaxed);
   }
   [[nodiscard]] bool over(shim::Moment now) const noexcept {
-    return now.ticks >= not_before_.load(std::memory_order_relaxed);
+    return !now.before(not_before_.load(std::memory_order_relaxed));
   }
 
  private:

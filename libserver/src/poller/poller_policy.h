@@ -67,7 +67,7 @@ class PollerPolicy {
   }
 
   [[nodiscard]] bool yield_due(shim::Moment now) const noexcept {
-    return now.ticks >= yielded_ + kYieldUs * now.ticks_per_us;
+    return !now.before(yielded_ + kYieldUs * now.ticks_per_us);
   }
   void yielded(std::uint64_t took_us, shim::Moment now) noexcept {
     yielded_ = now.ticks;

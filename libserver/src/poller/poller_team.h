@@ -38,7 +38,7 @@ class PollerTeam {
   /// Whether an offer could be taken now: a poller polls, or could on a processor where neither a caller nor a poller
   /// sits, and this A-stack is not backing off. For the call path of an E-stack: some looks at each processor at most.
   [[nodiscard]] bool wants_offer(const ServedAStack& astack, shim::Moment now) const noexcept {
-    return now.ticks >= astack.not_before.load(std::memory_order_relaxed) && poller_of(astack, now) != nullptr &&
+    return !now.before(astack.not_before.load(std::memory_order_relaxed)) && poller_of(astack, now) != nullptr &&
            processors_.any_but([&](std::uint16_t processor) { return callers_.on(processor, now); });
   }
   /// A call on `astack` has come from there. Any thread.
