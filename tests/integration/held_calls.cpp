@@ -35,8 +35,19 @@ long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f
     errno = ENOMEM;
     return -1;
   }
-  Watch* const watch = number == SYS_futex ? Watch::current() : nullptr;
+  Watch* const watch = number == SYS_futex || number == SYS_futex_waitv ? Watch::current() : nullptr;
   if (watch == nullptr) return real_syscall(number, a, b, c, d, e, f);
+  if (number == SYS_futex_waitv && b != 0) {
+    const auto& first = *reinterpret_cast<const futex_waitv*>(a);
+    auto* const word = reinterpret_cast<void*>(first.uaddr);
+    watch->waits(word, static_cast<std::uint32_t>(first.val), Watch::kAnyOf,
+                 left_until(reinterpret_cast<const timespec*>(d)));
+    const long result = real_syscall(number, a, b, c, d, e, f);
+    const int error = errno;
+    watch->waited(word, Watch::kAnyOf, result < 0 ? -1 : 0);
+    errno = error;
+    return result;
+  }
   auto* const word = reinterpret_cast<void*>(a);
   const auto bits = static_cast<std::uint32_t>(f);
   const auto what = static_cast<int>(b) & FUTEX_CMD_MASK;

@@ -18,7 +18,9 @@ class Watch {
   /// From now on, in place of any other.
   void begin() { current_ = this; }
 
-  /// Before FUTEX_WAIT_BITSET for these bits, at most for `limit`, and with what became of it: 0, or -1 and errno.
+  static constexpr std::uint32_t kAnyOf = 0;
+  /// Before FUTEX_WAIT_BITSET for these bits, at most for `limit`, and with what became of it: 0, or -1 and errno. Of
+  /// futex_waitv(2): kAnyOf, and its first word.
   virtual void waits(void* /*word*/, std::uint32_t /*expected*/, std::uint32_t /*bits*/,
                      std::chrono::nanoseconds /*limit*/) {}
   virtual void waited(void* /*word*/, std::uint32_t /*bits*/, long /*result*/) {}

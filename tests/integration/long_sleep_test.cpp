@@ -1,11 +1,16 @@
-// How long an E-stack sleeps whose A-stack a poller has, or may take back (H3): a one-way call that is left to a poller
-// inside another client's procedure wakes nobody.
+// What ends the long sleeps of E-stacks. Of one whose A-stack a poller has, or may take back, there is none (H3): a
+// one-way call that is left to a poller inside another client's procedure wakes nobody.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "conformance_service.h"
@@ -25,13 +30,26 @@ using lrpc::Gate;
 class LongSleeps : public Watch {
  public:
   void waits(void* word, std::uint32_t /*expected*/, std::uint32_t bits, std::chrono::nanoseconds limit) override {
-    if (bits != static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack) || limit <= lrpc::shim::kBoundedSleep) return;
+    const bool of_estack = bits == kAnyOf || bits == static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack);
+    if (!of_estack || limit <= lrpc::shim::kBoundedSleep) return;
     const std::lock_guard lock(mutex_);
     asleep_.insert(static_cast<lrpc::shim::AStackHead*>(word));  // the word is its first member
   }
-  void waited(void* word, std::uint32_t /*bits*/, long /*result*/) override {
+  void waited(void* word, std::uint32_t /*bits*/, long result) override {
     const std::lock_guard lock(mutex_);
-    asleep_.erase(static_cast<lrpc::shim::AStackHead*>(word));
+    if (asleep_.erase(static_cast<lrpc::shim::AStackHead*>(word)) != 0) woken_ = result == 0;
+  }
+  /// Moves all that sleep on one of the words to another futex, as a client may do: no wake-up of the word reaches them.
+  [[nodiscard]] bool steal() {
+    const std::lock_guard lock(mutex_);
+    for (lrpc::shim::AStackHead* const head : asleep_)
+      if (::syscall(SYS_futex, &head->word, FUTEX_REQUEUE, 0, INT_MAX, &head->attached, 0) <= 0) return false;
+    return !asleep_.empty();
+  }
+  /// Whether the last long sleep that has ended did so by a wake-up.
+  [[nodiscard]] bool woken() {
+    const std::lock_guard lock(mutex_);
+    return woken_;
   }
   [[nodiscard]] std::size_t count() {
     const std::lock_guard lock(mutex_);
@@ -46,6 +64,7 @@ class LongSleeps : public Watch {
  private:
   std::mutex mutex_;
   std::set<lrpc::shim::AStackHead*> asleep_;
+  bool woken_ = false;
 };
 
 struct Noted : ConformanceService {
@@ -88,6 +107,27 @@ TEST(LongSleeps, of_estacks_end_before_a_poller_takes_their_calls) {
     ASSERT_TRUE(eventually([&] { return watch.count() == 2; })) << "both sleep, the poller too";
   }
   if (!polled) GTEST_SKIP() << "no poller has come by";
+}
+
+/// A client steals them: it moves the sleepers to a futex of its own.
+TEST(LongSleeps, that_are_stolen_end_when_the_server_stops_or_the_binding_does) {
+  if (!lrpc::shim::can_wait_any()) GTEST_SKIP() << "futex_waitv(2) is missing or refused";
+  for (const bool server_stops : {true, false}) {
+    LongSleeps watch;
+    watch.begin();
+    Noted service;
+    std::optional<lrpc::Server> server(std::in_place, lrpc::ServerOptions{.estack_idle = lrpc::kNoLimit});
+    auto client = bind_to(*server, service);
+    ASSERT_TRUE(client && client->Null());
+    ASSERT_TRUE(eventually([&] { return watch.steal(); }));
+    if (server_stops) {
+      server.reset();
+    } else {
+      client = lrpc::Errc::binding_revoked;  // its end
+    }
+    EXPECT_TRUE(eventually([&] { return watch.count() == 0; }));
+    EXPECT_TRUE(watch.woken()) << "not only when its time was over";
+  }
 }
 
 }  // namespace

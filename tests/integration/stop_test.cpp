@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -86,12 +87,13 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
   stopper.join();
 }
 
-/// Holds an E-stack that is about to sleep on its word until the server has woken it for its end, then has it sleep all
+/// Holds an E-stack that is about to sleep for long on its word until the server has woken it for its end, then has it sleep all
 /// the same: what a client does who writes the word back that the E-stack expects.
 class WordsWrittenBack : public Watch {
  public:
-  void waits(void* word, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds /*limit*/) override {
-    if (bits != static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack)) return;
+  void waits(void* word, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) override {
+    const bool of_estack = bits == kAnyOf || bits == static_cast<std::uint32_t>(lrpc::shim::Sleeper::estack);
+    if (!of_estack || limit <= lrpc::shim::kBoundedSleep) return;
     std::unique_lock lock(mutex_);
     if (word_ != nullptr) return;
     word_ = word;
@@ -104,7 +106,7 @@ class WordsWrittenBack : public Watch {
     const std::lock_guard lock(mutex_);
     if (word != word_ || ended_) return;
     ended_ = true;
-    woken_ = result == 0;
+    woken_ = result == 0 || errno == EAGAIN;  // the word of the server's own has changed
   }
   void woke(void* word, std::uint32_t /*bits*/) override {
     const std::lock_guard lock(mutex_);

@@ -60,7 +60,9 @@ void wake_sleepers(AStackHead& head, CallWord old) noexcept {
 }
 
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
-                 const std::atomic<bool>& revoked, std::chrono::nanoseconds limit) noexcept {
+                 const std::atomic<bool>& revoked, std::chrono::nanoseconds limit,
+                 const std::atomic<std::uint32_t>* summons) noexcept {
+  const std::uint32_t summoned = summons != nullptr ? summons->load(std::memory_order_seq_cst) : 0;  // before the flags
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   CallWord word(seen);
   if (!word.estack_parked()) {
@@ -78,7 +80,13 @@ void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atom
   // sees the change. Not the word's revoked bit: a client could set it for ever and keep us from ever sleeping.
   if (leave.load(std::memory_order_seq_cst) || revoked.load(std::memory_order_seq_cst)) return;
   LRPC_STEP("T11 sleep");
-  futex_wait(head.word, word.futex_value(), Sleeper::estack, std::min<std::chrono::nanoseconds>(limit, kParkedSleep));
+  limit = std::min<std::chrono::nanoseconds>(limit, kParkedSleep);
+  if (summons == nullptr) {
+    futex_wait(head.word, word.futex_value(), Sleeper::estack, limit);
+  } else {
+    const FutexWait both[] = {{&head.word, word.futex_value(), true}, {summons, summoned, false}};
+    futex_wait_any(both, limit);
+  }
 }
 
 void unpark_estack(AStackHead& head) noexcept {

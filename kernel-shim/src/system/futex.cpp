@@ -80,6 +80,10 @@ Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds l
   }
 }
 
+bool can_wait_any() noexcept {
+  return syscall(SYS_futex_waitv, nullptr, 0U, 0U, nullptr, CLOCK_MONOTONIC) < 0 && errno == EINVAL;
+}
+
 Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                         std::chrono::nanoseconds limit) noexcept {
   return wait(&word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, FUTEX_BITSET_MATCH_ANY, limit);

@@ -81,8 +81,7 @@ bool ServedBinding::revoke() noexcept {
   for (ServedAStack& astack : astacks_) astack.entry_count.store(0, std::memory_order_release);
   // T18. An E-stack that is associated only now looks at the flag before it sleeps: most A-stacks of most bindings have
   // had no call, and wake nobody.
-  for (ServedAStack& astack : astacks_)
-    shim::revoke_word(*astack.head, shim::Sleeper::estack, astack.estack.load(std::memory_order_seq_cst) != nullptr);
+  for (ServedAStack& astack : astacks_) revoke_word_of(astack);
   {
     const std::lock_guard lock(secondary_mutex_);
     for (const auto& region : secondary_) region->close();

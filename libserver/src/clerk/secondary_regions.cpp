@@ -52,8 +52,7 @@ void SecondaryRegion::close() noexcept {
 }
 
 void SecondaryRegion::revoke_words() noexcept {
-  for (ServedAStack& astack : astacks_)
-    shim::revoke_word(*astack.head, shim::Sleeper::estack, astack.estack.load(std::memory_order_seq_cst) != nullptr);
+  for (ServedAStack& astack : astacks_) revoke_word_of(astack);
 }
 
 bool SecondaryRegion::settle() noexcept {

@@ -18,8 +18,8 @@ namespace {
 /// With estack_idle without limit, too, it looks now and then.
 constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
 
-/// Without a call for so long, what a poller remembers of an A-stack is forgotten.
-constexpr auto kRememberedUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
+/// Without a call for so long, an E-stack sleeps for longer, and no poller remembers its A-stack.
+constexpr auto kRestsAfterUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
 
 }  // namespace
 
@@ -56,23 +56,28 @@ void EStack::serve_astack() {
       pool_.released_.fetch_add(1, std::memory_order_relaxed);
       break;
     }
-    const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
-    shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
-                      left_to_poller(unused) ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle);
+    park(unused);
     at_rest_.store(false, std::memory_order_relaxed);
   }
   at_rest_.store(false, std::memory_order_relaxed);
 }
 
-/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack parks (T11, T12)
-/// for a bounded time only: the poller may be inside another client's long procedure, and a call that nobody waits for,
-/// which is not rung again, would be there as long. What is only remembered is forgotten before a longer sleep.
-bool EStack::left_to_poller(std::uint64_t unused) noexcept {
-  Polled polled = astack_->polled.load(std::memory_order_relaxed);
-  if (polled == Polled::remembered && unused >= to_ticks(kRememberedUs) &&
-      astack_->polled.compare_exchange_strong(polled, Polled::no))
-    return false;
-  return polled != Polled::no;
+/// T11, T12. First for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last call.
+void EStack::park(std::uint64_t unused) noexcept {
+  const std::chrono::nanoseconds idle = std::min(pool_.options_.estack_idle, kLongestPark);
+  const bool briefly = unused < to_ticks(kRestsAfterUs) || left_to_poller();
+  // A client that has moved a longer sleep to a futex of its own must not keep the thread.
+  const std::atomic<std::uint32_t>* const summons = briefly || !shim::can_wait_any() ? nullptr : &astack_->summons;
+  shim::park_estack(*astack_->head, astack_->linkage, leave_, astack_->binding->revoked_flag(),
+                    briefly ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle, summons);
+}
+
+/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack sleeps for a bounded
+/// time only: the poller may be inside another client's long procedure, and a call that nobody waits for, which is not
+/// rung again, would be there as long. What is only remembered is forgotten here.
+bool EStack::left_to_poller() noexcept {
+  Polled polled = Polled::remembered;
+  return !astack_->polled.compare_exchange_strong(polled, Polled::no) && polled == Polled::yes;
 }
 
 bool EStack::served_one() {

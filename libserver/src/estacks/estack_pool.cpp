@@ -118,8 +118,14 @@ void EStackPool::reclaim_locked(uid_t user) {
   }
   if (victim == nullptr) return;
   ++reclaimed_;
-  victim->leave_.store(true);
-  shim::unpark_estack(*victim->astack_->head);
+  dismiss_locked(*victim, *victim->astack_);
+}
+
+/// T14: it detaches at its next look.
+void EStackPool::dismiss_locked(EStack& estack, ServedAStack& astack) noexcept {
+  estack.leave_.store(true);
+  shim::unpark_estack(*astack.head);
+  summon_estack(astack);
 }
 
 bool EStackPool::is_wanted(const EStack& estack) {
@@ -149,9 +155,7 @@ void EStackPool::let_go(std::span<ServedAStack> astacks) {
   for (ServedAStack& astack : astacks) {
     (void)shares_.remove(astack.binding->user(), astack);
     EStack* const estack = astack.estack.load();
-    if (estack == nullptr) continue;
-    estack->leave_.store(true);
-    shim::unpark_estack(*astack.head);
+    if (estack != nullptr) dismiss_locked(*estack, astack);
   }
 }
 
@@ -216,8 +220,7 @@ void EStackPool::stop() {
   do {
     for (const auto& estack : estacks_) {
       if (estack->astack_ != nullptr) {
-        estack->leave_.store(true);
-        shim::unpark_estack(*estack->astack_->head);
+        dismiss_locked(*estack, *estack->astack_);
       } else {
         estack->assigned_.notify_one();
       }

@@ -35,7 +35,8 @@ class EStack {
  private:
   friend class EStackPool;
   void serve_astack();
-  [[nodiscard]] bool left_to_poller(std::uint64_t unused) noexcept;
+  void park(std::uint64_t unused) noexcept;
+  [[nodiscard]] bool left_to_poller() noexcept;
   [[nodiscard]] bool served_one();
   [[nodiscard]] bool hand_over_and_look();
   void after_call();
@@ -109,6 +110,7 @@ class EStackPool {
   [[nodiscard]] bool start_locked(EStack*& estack);
   [[nodiscard]] std::optional<WaitingCall> take_waiting_locked();
   void reclaim_locked(uid_t user);
+  void dismiss_locked(EStack& estack, ServedAStack& astack) noexcept;
   /// Whether an E-stack without a call is to leave its A-stack for somebody who waits.
   [[nodiscard]] bool is_wanted(const EStack& estack);
   void supply_locked();

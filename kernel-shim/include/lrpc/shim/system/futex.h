@@ -34,6 +34,8 @@ inline constexpr std::size_t kMostFutexWaits = 128;
 /// negative). Spurious returns happen: re-check. Where the kernel refuses (futex_waitv(2) is filtered), sleeps a
 /// millisecond. Precondition: 1 to kMostFutexWaits of them.
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept;
+/// Whether the kernel does not refuse that. One system call.
+[[nodiscard]] bool can_wait_any() noexcept;
 
 /// The same on a 32-bit word of this process alone.
 Wake futex_wait_private(std::atomic<std::uint32_t>& word, std::uint32_t expected,
