@@ -74,9 +74,20 @@ Failure::Failure(const Failure& other)
 
 Error Failure::error() const { return {code_, text_ ? *text_ : std::string()}; }
 
+namespace {
+
+/// Error::message() without a copy: there may be no memory for one.
+std::string_view message_of(const Failure& failure) noexcept {
+  const std::string* const text = failure.text();
+  return text == nullptr || text->empty() ? describe(failure.code()) : std::string_view(*text);
+}
+
+}  // namespace
+
 void no_value(const Failure& failure, Place place) noexcept {
-  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s:%u: %s\n", place.file, place.line,
-               failure.error().message().c_str());
+  const std::string_view message = message_of(failure);
+  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s:%u: %.*s\n", place.file, place.line,
+               static_cast<int>(message.size()), message.data());
   std::abort();
 }
 
@@ -86,8 +97,10 @@ void no_value(const Failure& failure) noexcept {
   Dl_info object{};
   const bool found = dladdr(address, &object) != 0 && object.dli_fname != nullptr;
   const auto offset = address - (found ? static_cast<const std::byte*>(object.dli_fbase) : nullptr);
-  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s+0x%jx: %s\n", found ? object.dli_fname : "",
-               static_cast<std::uintmax_t>(offset), failure.error().message().c_str());
+  const std::string_view message = message_of(failure);
+  std::fprintf(stderr, "lrpc: the value of a failed Result was taken at %s+0x%jx: %.*s\n",
+               found ? object.dli_fname : "", static_cast<std::uintmax_t>(offset), static_cast<int>(message.size()),
+               message.data());
   std::abort();
 }
 

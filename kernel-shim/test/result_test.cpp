@@ -2,7 +2,9 @@
 #include "lrpc/shim/result.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -99,6 +101,21 @@ TEST(ResultTest, taking_the_value_of_a_raised_error_aborts) {
   const Result<int, NotFound> raised = raise(NotFound{});
   EXPECT_DEATH((void)*raised, "the procedure raised a declared error");
   EXPECT_DEATH((void)raised.value(), "the procedure raised a declared error");
+}
+
+/// From here on malloc(3) can have no more memory.
+void allow_no_more_memory() {
+  const rlimit none{0, 0};
+  (void)setrlimit(RLIMIT_AS, &none);
+}
+
+TEST(ResultTest, taking_the_value_of_an_error_prints_its_text_without_memory_for_a_copy) {
+  constexpr std::size_t kMoreThanTheHeapKeeps = std::size_t{40} << 20;  // malloc(3) maps this much anew each time
+  std::string text = "open: no such file";
+  text.resize(kMoreThanTheHeapKeeps);  // with zeros, which are not printed
+  const Result<int> failed = Error{Errc::system_error, std::move(text)};
+  EXPECT_DEATH((allow_no_more_memory(), (void)failed.value()), "result_test.cpp:[0-9]+: open: no such file");
+  EXPECT_DEATH((allow_no_more_memory(), (void)*failed), "\\+0x[0-9a-f]+: open: no such file");
 }
 
 struct Chain {
