@@ -1,15 +1,19 @@
 // What is slow to close, sent to whoever has to close it. Nobody else waits for that: every test here would hang, and
 // every bystander of it fail, if somebody did.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <cstddef>
 #include <latch>
 #include <memory>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,17 +35,18 @@ using lrpc::Errc;
 using namespace std::chrono_literals;
 namespace shim = lrpc::shim;
 
-class Closing : public testing::TestWithParam<Slow> {
+class Closing : public testing::Test {
  protected:
+  explicit Closing(Slow slow) : kind_(slow) {}
   void SetUp() override {
     // Not kept: whatever process is started now would have to close it.
-    if (make(GetParam()) == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(GetParam());
+    if (make(kind_) == nullptr) GTEST_SKIP() << "cannot be made here: " << name_of(kind_);
   }
   /// Before any process is ended, which could not end before.
   void TearDown() override { slow_.clear(); }
   /// Lives as long as the test: until its very end nobody gets it closed.
   SlowToClose* make_one() {
-    auto made = make(GetParam());
+    auto made = make(kind_);
     return made == nullptr ? nullptr : slow_.emplace_back(std::move(made)).get();
   }
   /// Sends one over `socket` with `byte`, and keeps no copy.
@@ -57,7 +62,13 @@ class Closing : public testing::TestWithParam<Slow> {
   }
 
  private:
+  const Slow kind_;
   std::vector<std::unique_ptr<SlowToClose>> slow_;
+};
+
+class ClosingOfAKind : public Closing, public testing::WithParamInterface<Slow> {
+ protected:
+  ClosingOfAKind() : Closing(GetParam()) {}
 };
 
 std::string kind(const testing::TestParamInfo<Slow>& slow) { return name_of(slow.param); }
@@ -67,16 +78,30 @@ void close_own_copy(lrpc::UniqueFd& fd) { shim::close_aside(std::move(fd), {}); 
 
 // ---- To a server's clerk ----
 
-class ToAClerk : public Closing {
+/// What the server's threads can have: tables of descriptors of their own, or, as in a sandbox, one for all.
+enum class Tables { own, one };
+
+class ToAClerk : public Closing, public testing::WithParamInterface<std::tuple<Slow, Tables>> {
  protected:
+  /// Fewer are free than one message can bring, and enough are for everything else.
+  static constexpr auto kDescriptors = "320";
+  static constexpr auto kOccupied = "120";
+
+  ToAClerk() : Closing(std::get<Slow>(GetParam())) {}
   void SetUp() override {
     Closing::SetUp();
     if (IsSkipped()) return;
-    server_ = world_.start_server({"victim"});
+    std::vector<std::string> options = options_for_tables();
+    options.insert(options.end(), {"--max-descriptors", kDescriptors, "--occupied-descriptors", kOccupied});
+    server_ = world_.start_server({"victim"}, options);
     auto client = world_.import("victim");
     ASSERT_TRUE(client) << client.error().message();
     bystander_ = std::make_unique<Bystander>(*std::move(client));
     attacker_ = std::make_unique<RawBinding>(world_.nameserver(), "victim", shim::Gate::adaptive);
+  }
+  static std::vector<std::string> options_for_tables() {
+    return std::get<Tables>(GetParam()) == Tables::one ? std::vector<std::string>{"--one-table"}
+                                                       : std::vector<std::string>{};
   }
   /// An honest client calls, is bound, and calls.
   void expect_service() {
@@ -91,13 +116,33 @@ class ToAClerk : public Closing {
   std::unique_ptr<Bystander> bystander_;
   std::unique_ptr<RawBinding> attacker_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, ToAClerk, testing::ValuesIn(kSlow), kind);
+std::string kind_and_tables(const testing::TestParamInfo<std::tuple<Slow, Tables>>& test) {
+  return name_of(std::get<Slow>(test.param)) + (std::get<Tables>(test.param) == Tables::one ? "_in_one_table" : "");
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ToAClerk,
+                         testing::Combine(testing::ValuesIn(kSlow), testing::Values(Tables::own, Tables::one)),
+                         kind_and_tables);
 
 TEST_P(ToAClerk, offered_on_the_bell) {
   for (const char message : {'\1', '\2', '\3', '\4', '\x9'}) {
     if (!send_one(attacker_->bell(), message)) break;  // it has had enough
     expect_service();
   }
+}
+
+/// More than its table may have room for: what does not fit is the last, and nobody else has it.
+TEST_P(ToAClerk, behind_many_descriptors_on_the_bell) {
+  constexpr std::size_t kMostInMessage = 253;
+  SlowToClose* const slow = make_one();
+  ASSERT_NE(slow, nullptr);
+  const lrpc::UniqueFd quick(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::vector<int> fds(kMostInMessage, quick.get());
+  fds.back() = slow->get();
+  ASSERT_TRUE(send_packet(attacker_->bell(), std::array{std::byte{1}}, fds));
+  slow->give_away_meanwhile();
+  bystander_->call(20);
+  // It has few descriptors left until the many are closed.
+  EXPECT_TRUE(eventually([this] { return world_.import("victim").has_value(); }));
 }
 
 TEST_P(ToAClerk, left_unread_on_the_bell) {
@@ -141,7 +186,7 @@ TEST_P(ToAClerk, in_an_offer_of_callbacks) {
 }
 
 TEST_P(ToAClerk, over_a_private_socket) {
-  PrivateServer server = start_private_server();
+  PrivateServer server = start_private_server(options_for_tables());
   ASSERT_TRUE(send_one(server.socket.get(), 'x'));
   server.socket.reset();
   expect_service();
@@ -149,7 +194,7 @@ TEST_P(ToAClerk, over_a_private_socket) {
 
 // ---- To a client ----
 
-class ToAClient : public Closing {
+class ToAClient : public ClosingOfAKind {
  protected:
   /// Binds over a pair to a server that is this test: `bell` is the client's end, and `region` what it says is one.
   /// `slow` is among them, and given away.
@@ -230,7 +275,7 @@ bool forget_pass_rights() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
-class ToANameserver : public Closing {};
+class ToANameserver : public ClosingOfAKind {};
 INSTANTIATE_TEST_SUITE_P(Kinds, ToANameserver, testing::ValuesIn(kSlow), kind);
 
 TEST_P(ToANameserver, with_a_message_on_any_kernel) {

@@ -1,7 +1,9 @@
 // The server process of the integration tests: exports Conformance under the names it is given, until its parent goes.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <chrono>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include <string>
 
 #include "conformance_service.h"
+#include "refused_membarrier.h"
 
 namespace {
 
@@ -50,7 +53,11 @@ int main(int argc, char** argv) {
       options_of_server.max_descriptors_per_user = std::stoul(argv[++i]);
     else if (argument == "--max-descriptors")
       limit_descriptors(std::stoul(argv[++i]));
-    else if (argument == "--refuse")
+    else if (argument == "--occupied-descriptors")
+      for (auto left = std::stoul(argv[++i]); left != 0; --left) (void)open("/dev/null", O_RDONLY | O_CLOEXEC);
+    else if (argument == "--one-table") {  // of descriptors, as in a sandbox: no thread can have one of its own
+      if (!testing_lrpc::refuse_call(SYS_pidfd_getfd, ENOSYS)) return 1;
+    } else if (argument == "--refuse")
       refuse = true;
     else
       names.push_back(argument);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -54,7 +55,8 @@ class Porter {
 
  private:
   bool fetch_sockets() noexcept;
-  void work() noexcept;
+  void work(bool looks_first) noexcept;
+  [[nodiscard]] bool is_as_looked_at() const noexcept;
   ssize_t receive(msghdr& header, int flags) noexcept;
   void look_at(const cmsghdr& control) noexcept;
   bool hand_over() noexcept;
@@ -96,7 +98,26 @@ ssize_t Porter::receive(msghdr& header, int flags) noexcept {
   return size;
 }
 
-void Porter::work() noexcept {
+/// Whether two descriptors are of one socket, or of one memfd. A peer's own files were refused before.
+bool is_same(int one, int other) noexcept {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+/// Whether what was received is what was looked at. If not, the copies of that are perhaps the last.
+bool Porter::is_as_looked_at() const noexcept {
+  if (numbers_.size() != 2 * first_) return false;
+  for (std::size_t i = 0; i < first_; ++i) {
+    const int looked = numbers_[i];
+    const int received = numbers_[first_ + i];
+    if ((looked < 0) != (received < 0) || (looked >= 0 && !is_same(looked, received))) return false;
+  }
+  return true;
+}
+
+void Porter::work(bool looks_first) noexcept {
   Control control;
   iovec data{room_.data(), room_.size()};
   const auto header_now = [&] {
@@ -107,8 +128,9 @@ void Porter::work() noexcept {
     header.msg_controllen = control.bytes.size();
     return header;
   };
-  if (rlimit limit{}; ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < kLeastDescriptors) {
-    // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away.
+  if (looks_first) {
+    // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away. With these
+    // copies nothing that does not fit later is the last.
     msghdr looked = header_now();
     if (receive(looked, MSG_PEEK) >= 0 && ((looked.msg_flags & MSG_CTRUNC) != 0 || numbers_.size() > kMaxBinderFds)) {
       intake_.err = ENOBUFS;
@@ -125,12 +147,13 @@ void Porter::work() noexcept {
   intake_.cut = (header.msg_flags & MSG_TRUNC) != 0;
   intake_.fds_lost = (header.msg_flags & MSG_CTRUNC) != 0;
   std::size_t sent = 0;
-  for (std::size_t i = first_; i < numbers_.size(); ++i) {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
     if (numbers_[i] < 0) continue;
-    ++sent;
+    sent += i >= first_ ? 1 : 0;
     intake_.fds_refused |= !is_wanted(numbers_[i]);
   }
   intake_.fds_refused |= sent > kMaxBinderFds;
+  if (looks_first && !intake_.fds_refused && !intake_.fds_lost) intake_.fds_refused = !is_as_looked_at();
   if (sent != 0 && !intake_.fds_refused && !intake_.fds_lost) handed_over_ = hand_over();
 }
 
@@ -158,9 +181,11 @@ void Porter::run(Table table) noexcept {
   if (table == Table::none || (apart && !fetch_sockets())) {
     intake_.err = ENOSYS;
   } else {
-    work();
+    rlimit limit{};
+    work(!apart || ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < kLeastDescriptors);
   }
   std::optional<HeldUp> held_up;
+  intake_.fds_lost |= intake_.size < 0 && !numbers_.empty();  // copies of what was left in the socket
   if (intake_.fds_refused || intake_.fds_lost) held_up.emplace(stranger_.user);  // before anybody else is received
   received_.release();
   taken_.acquire();  // what has been taken is not closed by us, and what has not is not closed by anybody else

@@ -37,8 +37,9 @@ struct Intake {
 /// ENOBUFS: too much of this user's is being closed, and still was after `patience`, or more came than RLIMIT_NOFILE has
 /// room for. The message is not touched.
 ///
-/// With RLIMIT_NOFILE below kLeastDescriptors the message is looked at before it is received; a peer that has a copy of
-/// this end could put another in its place between the two, and hold this thread up.
+/// With RLIMIT_NOFILE below kLeastDescriptors, and always where the thread has no table of its own, the message is
+/// looked at before it is received. A peer that has a copy of this end could put another in its place between the two:
+/// that is refused, but while the table is nearly full it holds this thread up.
 Intake take_in(int socket, std::span<std::byte> room, const Stranger& stranger,
                std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
