@@ -61,7 +61,7 @@ class HostileGrowth : public testing::Test {
     EXPECT_TRUE(line);
     auto answer = shim::receive_growth(line->get(), kPatience);
     EXPECT_TRUE(answer && answer->has_value() && (*answer)->count == count);
-    region_fd_ = std::move((*answer)->region);
+    region_fd_ = (*answer)->region.release();
     return *std::move(line);
   }
   shim::Region map(std::uint16_t count = 4) {

@@ -64,6 +64,7 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
   // A region is a memfd: whatever else there can be is a socket.
   const bool is_socket = (*received)->fd && is_socket_pair_end((*received)->fd.get());
   if (is_socket) PeerSocket(std::move((*received)->fd), PeerSocket::Made::by_peer, server).reset();
+  ClosedAside region(std::move((*received)->fd), server);  // of any size, if nothing comes of it
   ByteReader bytes(std::span<const std::byte>((*received)->bytes).first((*received)->size));
   GrowthAnswer answer;
   bytes.check(bytes.number<std::uint8_t>() == static_cast<std::uint8_t>(Kind::answer));
@@ -72,10 +73,10 @@ Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::millis
   bytes.check((answer.count == 0) == (answer.refusal != Errc::ok));
   if (!bytes.done()) return Error{Errc::bad_message, "not an answer to a request for A-stacks"};
   if ((*received)->fds_lost) return Error{Errc::limit_reached, "out of descriptors: a secondary region needs two"};
-  if ((*received)->fds_refused || is_socket || static_cast<bool>((*received)->fd) != (answer.count != 0)) {
+  if ((*received)->fds_refused || is_socket || static_cast<bool>(region) != (answer.count != 0)) {
     return Error{Errc::bad_message, "a secondary region is one descriptor"};
   }
-  answer.region = std::move((*received)->fd);
+  answer.region = std::move(region);
   return std::optional<GrowthAnswer>(std::move(answer));
 }
 

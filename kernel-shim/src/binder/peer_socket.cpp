@@ -75,6 +75,15 @@ void PeerSocket::reset() noexcept {
   close_aside(std::move(fd_), std::move(stranger));
 }
 
+ClosedAside& ClosedAside::operator=(ClosedAside&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::move(other.fd_);
+    stranger_ = std::move(other.stranger_);
+  }
+  return *this;
+}
+
 bool refuse_descriptors(int socket) noexcept {
   constexpr int kPassRights = 83;  // SO_PASSRIGHTS
   constexpr int kNever = 0;

@@ -69,9 +69,13 @@ Result<UniqueFd> create_region(const RegionLayout& layout) {
 }
 
 Result<Region> Region::map(UniqueFd fd, RegionLayout layout) {
+  return map(fd.get(), std::move(layout));  // fd closes here
+}
+
+Result<Region> Region::map(int fd, RegionLayout layout) {
   // Checked on the very descriptor that is mapped.
-  if (Status good = check_sealed_memory(fd.get(), layout.size(), "the region"); !good) return good.error();
-  return map(fd.get(), MAP_SHARED, std::move(layout));  // fd closes here
+  if (Status good = check_sealed_memory(fd, layout.size(), "the region"); !good) return good.error();
+  return map(fd, MAP_SHARED, std::move(layout));
 }
 
 Result<Region> Region::private_to_this_domain(RegionLayout layout) {

@@ -58,16 +58,6 @@ void get_ready(const ImportOptions& options) {
   }
 }
 
-/// A pair's end in which whoever made it may have left something. Closing it is no end of the pair for others who hold
-/// this one, too.
-struct PrivateSocket {
-  UniqueFd fd;
-  shim::Stranger server;
-  ~PrivateSocket() {
-    if (fd) shim::close_aside(std::move(fd), std::move(server));
-  }
-};
-
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                                 const shim::Stranger& server) {
   shim::BinderMessage request;
@@ -111,7 +101,6 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   if (!shim::is_socket_pair_end(answer.fds[wanted_fds - 1].get())) {
     return Error{Errc::bad_message, "the binding's bell is not one"};
   }
-  // A stranger's socket is not to be closed here, as what is no region would be.
   if (is_private && shim::is_socket_pair_end(answer.fds[0].get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
@@ -122,8 +111,9 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   }
   auto layout = shim::RegionLayout::of(bound->classes);
   if (!layout) return layout.error();
-  auto region = shim::Region::map(std::move(answer.fds[0]), *std::move(layout));
+  auto region = shim::Region::map(answer.fds[0].get(), *std::move(layout));
   if (!region) return region.error();
+  answer.fds[0].reset();  // the mapping has the memory
 
   client::BindingParts parts;
   parts.id = bound->binding_id;
@@ -233,18 +223,19 @@ Result<Binding> Binding::import(std::string_view name, const Pdl& pdl, const Imp
 
 Result<Binding> Binding::import_over(UniqueFd given, const Pdl& pdl, const ImportOptions& options) {
   const shim::NoCancellation never;
-  PrivateSocket socket{.fd = std::move(given), .server = {}};
-  socket.server = shim::stranger_at(socket.fd.get());
+  const shim::Stranger server = shim::stranger_at(given.get());
+  // Whoever made the pair may have left something in this end, and may have it, too.
+  const shim::ClosedAside socket(std::move(given), server);
   if (options.timeout == kDoNotWait) {
     return Error{
         Errc::invalid_argument,
         "ImportOptions::timeout is zero: the answer to a private import takes some time; leave it unset for 10 s"};
   }
   const int on = 1;
-  if (setsockopt(socket.fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
     return system_error("the private binding's socket: SO_PASSCRED", errno);
   }
-  return client::bind(socket.fd.get(), "", wish_of(pdl, true), options);
+  return client::bind(socket.get(), "", wish_of(pdl, true), options);
 }
 
 Binding::Binding(std::unique_ptr<client::BindingObject> object) noexcept : object_(std::move(object)) {}

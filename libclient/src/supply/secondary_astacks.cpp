@@ -136,7 +136,7 @@ SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
 
 /// Makes what was granted part of the binding. The layout comes from the binding's classes and the count, which was
 /// said on the line; the region has to fit that.
-bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd,
+bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t count, shim::ClosedAside fd,
                               shim::PeerSocket line) {
   AStackClass declared = binding_.parts_.region.layout().classes()[request.astack_class].declared;
   declared.count = count;
@@ -144,7 +144,8 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
   bool added = false;
   if (layout) {
     auto region = binding_.remote() ? shim::Region::private_to_this_domain(*std::move(layout))
-                                    : shim::Region::map(std::move(fd), *std::move(layout));
+                                    : shim::Region::map(fd.get(), *std::move(layout));
+    if (region) fd.release().reset();  // the mapping has the memory
     const auto block = records_.block(request.place);
     distrusted_ = !region && region.code() == Errc::bad_message;
     binding_.make_room_in_quarantine(records_.first(), request.place);

@@ -73,7 +73,7 @@ class SecondaryAStacks {
   // Under asking_.
   [[nodiscard]] bool ask(std::uint16_t astack_class);
   [[nodiscard]] Look receive(std::chrono::milliseconds patience);
-  [[nodiscard]] bool accept(const shim::GrowthRequest& request, std::uint16_t count, UniqueFd fd,
+  [[nodiscard]] bool accept(const shim::GrowthRequest& request, std::uint16_t count, shim::ClosedAside fd,
                             shim::PeerSocket line);
   Look pause(std::chrono::milliseconds time) noexcept;
   [[nodiscard]] std::optional<shim::GrowthRequest> request_for(std::uint16_t astack_class);

@@ -33,7 +33,7 @@ struct GrowthRequest {
 struct GrowthAnswer {
   std::uint16_t count = 0;  ///< 0: refused.
   Errc refusal = Errc::ok;
-  UniqueFd region;  ///< Hostile until shim::Region::map() has checked it.
+  ClosedAside region = {};  ///< Hostile until shim::Region::map() has checked it.
 };
 
 // ---- The client's half ----

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "lrpc/shim/system/fd.h"
 
@@ -63,6 +64,29 @@ void prepare_to_close_aside();
 /// socket for others who hold it, too. Where there is no memory for a thread, both wait for the next one that is closed
 /// so; a thousand can. Any more stay for good: better than to wait here. Thread-safe.
 void close_aside(UniqueFd fd, Stranger stranger) noexcept;
+
+/// Owns a descriptor that close_aside() closes, whatever becomes of it: memory of any size, for example, or a socket
+/// whose maker has this end, too. Move-only; not thread-safe.
+class ClosedAside {
+ public:
+  ClosedAside() noexcept = default;
+  ClosedAside(UniqueFd fd, Stranger stranger) noexcept : fd_(std::move(fd)), stranger_(std::move(stranger)) {}
+  ClosedAside(ClosedAside&&) noexcept = default;
+  ClosedAside& operator=(ClosedAside&& other) noexcept;
+  ~ClosedAside() { reset(); }
+
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+  [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+  void reset() noexcept {
+    if (fd_) close_aside(std::move(fd_), std::move(stranger_));
+  }
+  /// Hands it over to the caller, who closes it as this would have, or knows that nobody waits.
+  [[nodiscard]] UniqueFd release() noexcept { return std::move(fd_); }
+
+ private:
+  UniqueFd fd_;
+  Stranger stranger_;
+};
 
 /// Has the kernel refuse descriptors to whoever sends one to this socket, or to those that it accepts (SO_PASSRIGHTS,
 /// Linux 6.16). False: this kernel cannot.

@@ -60,6 +60,9 @@ class Region {
   /// Checks seals and size of a region fd that another domain sent, maps it, and closes it: another process of the same
   /// user could otherwise open it through /proc. Fails with bad_message if it is not such a region.
   static Result<Region> map(UniqueFd fd, RegionLayout layout);
+  /// The same without closing it. Where a stranger has sent it, the caller closes it on another thread if this fails:
+  /// it may be the last of any amount of memory.
+  static Result<Region> map(int fd, RegionLayout layout);
 
   /// Anonymous memory of this domain alone, with the same A-stacks: for a binding whose server is on another host.
   static Result<Region> private_to_this_domain(RegionLayout layout);

@@ -1,0 +1,104 @@
+// Memory of any size in the place of a region, or a right region at the wrong time: to give it back takes its time, so no
+// thread that calls or imports closes it.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "bad_packets.h"
+#include "busy_closers.h"
+#include "conformance.client.h"
+#include "eventually.h"
+#include "lrpc/shim/binder/bell.h"
+#include "lrpc/shim/binder/growth.h"
+#include "raw_binding.h"
+
+namespace testing_lrpc {
+namespace {
+
+using namespace std::chrono_literals;
+namespace shim = lrpc::shim;
+
+constexpr auto kName = "not-a-region";  // memory_file() calls it so
+constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+lrpc::UniqueFd too_large() { return memory_file(conformance_layout().size() + 4096, kSealed); }
+
+class MemoryToAClient : public testing::Test {
+ protected:
+  void TearDown() override {
+    closers_.reset();
+    EXPECT_TRUE(eventually([] { return copies_of_memory(kName) == 0; }));
+  }
+  /// A client binds to this test, which serves no calls, so that it asks for more A-stacks. Grants `count` of them, for
+  /// which it has sent memory that is no region.
+  void grant(std::uint16_t count) {
+    auto bell = shim::make_socket_pair();
+    ASSERT_TRUE(bell);
+    auto ends = answered_pair(encoded(conformance_answer()), std::array{good_region().get(), bell->second.get()});
+    ASSERT_TRUE(ends);
+    client_.emplace(Conformance::Client::import_over(std::move(ends->first),
+                                                     {.supply = lrpc::AStackSupply::grow, .call_timeout = 50ms}));
+    ASSERT_TRUE(*client_) << client_->error().message();
+    std::optional<shim::BellNews> news;
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_FALSE((*client_)->Add(1, 2));
+      auto heard = shim::receive_bell(bell->first.get());
+      if (heard && *heard && (*heard)->message == shim::BellMessage::grow) news = *std::move(*heard);
+      return news.has_value();
+    }));
+    bell_ = std::move(bell->first);
+    closers_.emplace();
+    ASSERT_TRUE(shim::grant_growth(news->offered.get(), count, too_large().get()));
+    line_ = std::move(news->offered);
+  }
+  bool client_has_looked_and_left_it_open() {
+    return eventually([this] {
+      EXPECT_FALSE((*client_)->Add(1, 2));
+      return copies_of_memory(kName) == 1;
+    });
+  }
+
+  std::optional<BusyClosers> closers_;
+  std::optional<lrpc::Result<Conformance::Client>> client_;
+  lrpc::UniqueFd bell_;
+  shim::PeerSocket line_;
+};
+
+TEST_F(MemoryToAClient, in_place_of_a_region) {
+  const auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(bell);
+  closers_.emplace();
+  auto ends = answered_pair(encoded(conformance_answer()), std::array{too_large().get(), bell->second.get()});
+  ASSERT_TRUE(ends);
+  const auto client = Conformance::Client::import_over(std::move(ends->first));
+  EXPECT_EQ(client.code(), lrpc::Errc::bad_message);
+  EXPECT_EQ(copies_of_memory(kName), 1U) << "the importing thread has closed it";
+}
+
+TEST_F(MemoryToAClient, in_place_of_a_secondary_region) {
+  ASSERT_NO_FATAL_FAILURE(grant(1));
+  EXPECT_TRUE(client_has_looked_and_left_it_open());
+}
+
+TEST_F(MemoryToAClient, with_more_astacks_than_it_has_asked_for) {
+  ASSERT_NO_FATAL_FAILURE(grant(0xffff));
+  EXPECT_TRUE(client_has_looked_and_left_it_open());
+}
+
+TEST_F(MemoryToAClient, in_an_answer_that_makes_no_sense) {
+  auto line = shim::make_socket_pair();
+  ASSERT_TRUE(line);
+  closers_.emplace();
+  const std::array<std::byte, 1> garbage{};
+  ASSERT_TRUE(send_packet(line->first.get(), garbage, std::array{too_large().get()}));
+  EXPECT_EQ(shim::receive_growth(line->second.get(), kPatience, {.user = ::geteuid()}).code(), lrpc::Errc::bad_message);
+  EXPECT_EQ(copies_of_memory(kName), 1U) << "the receiving thread has closed it";
+}
+
+}  // namespace
+}  // namespace testing_lrpc
