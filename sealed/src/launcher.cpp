@@ -13,6 +13,7 @@
 #include "environment.h"
 #include "filter.h"
 #include "lrpc/shim/binder/packet.h"
+#include "lrpc/shim/call/region.h"
 #include "lrpc/shim/trap/trap.h"
 #include "program.h"
 
@@ -52,14 +53,17 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 }  // namespace
 
 Launcher::Launcher(std::vector<std::string> arguments, SealedOptions options)
-    : arguments_(std::move(arguments)), options_(std::move(options)) {}
+    : arguments_(std::move(arguments)),
+      options_(std::move(options)),
+      server_(options_.socket ? shim::stranger_at(options_.socket.get()) : shim::Stranger{}),
+      socket_(std::move(options_.socket), server_) {}
 
 Status Launcher::prepare() {
   if (arguments_.empty()) return Error{Errc::invalid_argument, "which program is to be started sealed?"};
   if (!shim::valid_name(options_.name)) {
     return Error{Errc::invalid_argument, "'" + options_.name + "' is not a name that a sealed program could import"};
   }
-  if (options_.socket && options_.pdl == nullptr) {
+  if (socket_ && options_.pdl == nullptr) {
     return Error{Errc::invalid_argument,
                  "a private binding has no nameserver to ask for the interface: set SealedOptions::pdl"};
   }
@@ -76,7 +80,7 @@ Status Launcher::prepare() {
 
   request_.gate = shim::Gate::trap;
   shim::ImportRequest wire = request_;
-  if (options_.socket) wire.name.clear();  // a private binding has none; what the program calls it stays between us
+  if (socket_) wire.name.clear();  // a private binding has none; what the program calls it stays between us
   auto request = shim::encode({.request = 1, .body = wire, .fds = {}});
   if (!request) return request.error();
   auto control = shim::make_socket_pair();
@@ -86,7 +90,7 @@ Status Launcher::prepare() {
 
   plan_.control = childs_control_.get();
   plan_.program = program_.get();
-  plan_.socket = options_.socket.get();
+  plan_.socket = socket_.get();
   plan_.nameservers = options_.nameserver.empty() ? shim::nameserver_sockets() : std::vector{options_.nameserver};
   plan_.request = *std::move(request);
   plan_.filter = *std::move(filter);
@@ -126,7 +130,7 @@ Status Launcher::start() {
   Status done = introduce();
   if (done) {
     plan_.socket = -1;
-    options_.socket.reset();
+    socket_.reset();
     if (supervisor_->wait_for_start()) return {};
     done = why_not_started();
     pid_ = -1;  // it has been reaped
@@ -160,7 +164,7 @@ Status Launcher::introduce() {
   if (shim::receive_packet(control_.get(), room_of(report), connection) != static_cast<ssize_t>(sizeof report)) {
     return Error{Errc::system_error, "the child of the launcher ended before it had begun"};
   }
-  const UniqueFd socket(connection[0]);
+  const UniqueFd socket(connection[0]);  // of a private server: a copy of socket_, so not the last
   if (report.step != Step::asked || !socket) {
     if (report.step == Step::connecting) {
       // It says why in more words than an errno has.
@@ -173,13 +177,21 @@ Status Launcher::introduce() {
 
   std::vector<UniqueFd> fds;
   auto bound = receive_bound(socket.get(), fds);
-  if (!bound) return bound.error();
-  const bool is_region = !shim::is_socket_pair_end(fds.front().get());
-  bell_ = shim::PeerSocket(std::move(fds.back()), shim::PeerSocket::Made::by_peer, {bound->server.uid});
-  if (!is_region) {
-    shim::close_strangers(std::move(fds), {bound->server.uid});
+  if (!bound) {
+    shim::close_strangers(std::move(fds), server_);
+    return bound.error();
+  }
+  // What a private server says about itself is not asked.
+  const shim::Stranger server = socket_ ? server_ : shim::Stranger{bound->server.uid};
+  const shim::ClosedAside region(std::move(fds.front()), server);
+  bell_ = shim::PeerSocket(std::move(fds.back()), shim::PeerSocket::Made::by_peer, server);
+  if (shim::is_socket_pair_end(region.get())) {
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
   }
+  // The program has no thread to close memory of another size on, and neither has its end.
+  auto layout = shim::RegionLayout::of(bound->classes);
+  if (!layout) return layout.error();
+  if (auto mapped = shim::Region::map(region.get(), *std::move(layout)); !mapped) return mapped.error();
   auto description = shim::describe_sealed_binding(request_, *bound);
   if (!description) return description.error();
   Inheritance inheritance;
@@ -187,31 +199,30 @@ Status Launcher::introduce() {
   if (variable.size() >= inheritance.variable.size())
     return Error{Errc::limit_reached, "the binding's description is too long"};
   std::ranges::copy(variable, inheritance.variable.begin());
-  const std::array<int, Inheritance::kFds> given{fds.front().get(), description->memory.get(), bell_.get()};
+  const std::array<int, Inheritance::kFds> given{region.get(), description->memory.get(), bell_.get()};
   if (shim::send_packet(control_.get(), bytes_of(inheritance), given) < 0)
     return system_error("the child's inheritance", errno);
   return {};
 }
 
-/// `fds`: the region first, the bell last.
+/// `fds`: the region first, the bell last. To be closed aside where the server is private.
 Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
   const milliseconds patience =
       options_.timeout > milliseconds::max() - kAnswerTime ? milliseconds::max() : options_.timeout + kAnswerTime;
   // The nameserver is trusted; a private server is not.
-  const auto attachments = options_.socket ? shim::Attachments::taken_in : shim::Attachments::trusted;
-  auto answer = shim::receive_message(socket, patience, attachments);
+  const auto attachments = socket_ ? shim::Attachments::taken_in : shim::Attachments::trusted;
+  auto answer = shim::receive_message(socket, patience, attachments, server_);
   if (!answer) return answer.error();
   if (!answer->has_value()) return Error{Errc::timed_out, "nobody answered the import request in time"};
   shim::BinderMessage& message = **answer;
+  fds = std::move(message.fds);
   if (auto* failed = std::get_if<shim::Failed>(&message.body)) return Error{failed->code, std::move(failed->text)};
   if (message.fds_lost)
     return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
   auto* bound = std::get_if<shim::Bound>(&message.body);
-  if (bound == nullptr || message.fds.size() != (options_.socket ? 2U : 3U)) {
-    shim::close_strangers(std::move(message.fds), {});
+  if (bound == nullptr || fds.size() != (socket_ ? 2U : 3U)) {
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
   }
-  fds = std::move(message.fds);
   return std::move(*bound);
 }
 

@@ -9,6 +9,7 @@
 #include "child.h"
 #include "lrpc/sealed.h"
 #include "lrpc/shim/binder/binder_protocol.h"
+#include "lrpc/shim/binder/peer_socket.h"
 #include "lrpc/shim/system/fd.h"
 #include "supervisor.h"
 
@@ -40,7 +41,9 @@ class Launcher {
   [[nodiscard]] Error why_not_started();
 
   const std::vector<std::string> arguments_;
-  SealedOptions options_;
+  SealedOptions options_;               ///< Without its socket:
+  const shim::Stranger server_;         ///< a private server, which
+  shim::ClosedAside socket_;            ///< may have left something in this end of its pair.
   std::vector<std::string> variables_;  ///< The program's environment.
   shim::ImportRequest request_;
   ChildPlan plan_;

@@ -1,13 +1,20 @@
 // What a sealed program gets from the process that starts it.
+#include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "busy_closers.h"
+#include "lrpc/shim/call/region.h"
+#include "private_answer.h"
+#include "slow_to_close.h"
 #include "trap_world.h"
 
 namespace testing_lrpc {
@@ -88,6 +95,61 @@ TEST_F(SealedStart, passes_and_sets_the_variables_that_are_named) {
   EXPECT_EQ(run({"variable", "LRPC_TEST_UNSET"}, options({"LRPC_TEST_UNSET"})), 0);
   for (const std::string wrong : {"", "=value", "LRPC_SEALED=7", "LRPC_SEALED"})
     EXPECT_EQ(start({"status", "0"}, options({wrong})).code(), lrpc::Errc::invalid_argument) << wrong;
+}
+
+/// A private server that is the test itself, which closes nothing aside meanwhile.
+class SealedByAStranger : public SealedStart {
+ protected:
+  void SetUp() override {
+    SealedStart::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    auto bell = lrpc::shim::make_socket_pair();
+    ASSERT_TRUE(bell);
+    bell_ = *std::move(bell);
+    auto memory = lrpc::shim::create_region(*lrpc::shim::RegionLayout::of(Conformance::kPdl.classes));
+    ASSERT_TRUE(memory);
+    region_ = *std::move(memory);
+  }
+  /// Starts a program on a socket in which the answer already waits, and behind it what `leave` sends.
+  int run_with(int region, const std::function<void(int socket)>& leave = {}) {
+    auto ends = answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{region, bell_.second.get()});
+    if (!ends) return -3;
+    if (leave) leave(ends->second.get());
+    SealedOptions options;
+    options.socket = std::move(ends->first);
+    options.pdl = &Conformance::kPdl;
+    auto domain = start({"status", "7"}, std::move(options));
+    why_not_ = domain.code();
+    return domain ? WEXITSTATUS(domain->wait()) : -2;
+  }
+
+  std::pair<lrpc::UniqueFd, lrpc::UniqueFd> bell_;
+  lrpc::UniqueFd region_;
+  lrpc::Errc why_not_ = lrpc::Errc::ok;
+};
+
+/// It would hang if it did.
+TEST_F(SealedByAStranger, waits_for_nothing_that_is_left_in_the_socket) {
+  LingeringConnection slow;
+  ASSERT_EQ(run_with(region_.get(),
+                     [&](int socket) {
+                       EXPECT_TRUE(LadenSocket::send(socket, slow.get()));
+                       slow.give_away();
+                     }),
+            7);
+}
+
+TEST_F(SealedByAStranger, closes_memory_that_is_no_region_aside_and_for_its_user) {
+  constexpr auto kName = "sealed-no-region";
+  {
+    const BusyClosers closers;
+    lrpc::UniqueFd memory(memfd_create(kName, MFD_CLOEXEC));
+    EXPECT_EQ(run_with(memory.get()), -2);
+    EXPECT_EQ(why_not_, lrpc::Errc::bad_message);
+    memory.reset();
+    EXPECT_EQ(copies_of_memory(kName), 1U) << "the launching thread has closed it";
+  }
+  EXPECT_TRUE(eventually([&] { return copies_of_memory(kName) == 0; }));
 }
 
 }  // namespace
