@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::size_t kStack = 256 * 1024;
 /// How long the first who wants a thread apart waits for the nursery, which may have to flush files of the program's.
+/// It is not started earlier: until they are flushed it keeps copies of the program's other files, whose last close is
+/// then late. Only who is sent something by a stranger shall have that.
 constexpr std::chrono::milliseconds kNurseryTime{200};
 
 /// True: the thread has its argument.
