@@ -1,5 +1,4 @@
-// Memory of any size in the place of a region, or a right region at the wrong time: to give it back takes its time, so no
-// thread that calls or imports closes it.
+// Memory of any size in the place of a region. To give it back takes its time: no thread that calls or imports does.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
