@@ -22,6 +22,7 @@ tests libserver/src/              explored, attacked and simulated as they are
 tests netrpc/                     networks of tests, and hostile packets
 tests stubgen/src/                fuzzed as they are
 tests nameserver/src/             fuzzed as they are
+tests nameserver/directory/src/   fuzzed as they are
 bench libserver/src/              measured as they are
 bench netrpc/                     measured as they are
 bench kernel-shim/bpf/            measured as they are
