@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "calls/helper.h"
 #include "core/interrupt.h"
@@ -19,6 +20,38 @@ namespace {
 
 using namespace lrpc::bench;
 
+struct Bench {
+  const char* name;
+  void (*run)(Session&);
+  bool of_all = false;
+};
+constexpr Bench kBenches[] = {
+    {"default", default_choice, true},
+    {"table3", table3, true},
+    {"table4", table4, true},
+    {"table5", table5, true},
+    {"bind", bind_cost, true},
+    {"instructions", instructions, true},
+    {"async", async},
+    {"figure2", figure2},
+    {"matrix", matrix},
+    {"change", change},
+    {"scale", scale},
+    {"death", death},
+    {"idle", idle},
+    {"bpf", bpf_cost},
+    {"layers", layers},
+    {"composite", composite},
+    {"loss", loss},
+    {"network", network},
+    {"paired", paired},
+    {"remote", remote},
+    {"remote-group", remote_group},
+    {"components", components},
+    {"group", group},
+    {"conversation", conversation},
+};
+
 int run(const std::string& what, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   fmt::print("lrpc-bench {}{}: {}.\n", what, session.quick() ? " --quick" : "", session.cores().describe());
@@ -27,37 +60,13 @@ int run(const std::string& what, Session& session) {
         "Load average {:.1f}: others are at work here, so expect disturbed rows, above all where two cores poll.\n",
         load);
   }
-  const std::pair<std::string_view, void (*)(Session&)> commands[] = {
-      {"default", what == "all" ? default_in_brief : default_choice},
-      {"table3", table3},
-      {"table4", table4},
-      {"table5", table5},
-      {"bind", bind_cost},
-      {"instructions", instructions}};
-  constexpr std::pair<std::string_view, void (*)(Session&)> kByName[] = {
-      {"async", async},
-      {"figure2", figure2},
-      {"matrix", matrix},
-      {"change", change},
-      {"scale", scale},
-      {"death", death},
-      {"idle", idle},
-      {"bpf", bpf_cost},
-      {"layers", layers},
-      {"composite", composite},
-      {"loss", loss},
-      {"network", network},
-      {"paired", paired},
-      {"remote", remote},
-      {"remote-group", remote_group},
-      {"components", components},
-      {"group", group},
-      {"conversation", conversation}};  // too long for `all`
-  for (const auto& [command, function] : commands) {
-    if ((what == command || what == "all") && !interrupted()) function(session);
-  }
-  for (const auto& [command, function] : kByName) {
-    if (what == command) function(session);
+  for (const Bench& bench : kBenches) {
+    if (interrupted()) break;
+    if (what == "all" && bench.run == default_choice) {
+      default_in_brief(session);
+    } else if (what == bench.name || (what == "all" && bench.of_all)) {
+      bench.run(session);
+    }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (interrupted()) {
@@ -92,11 +101,10 @@ int main(int argc, char** argv) {
   std::string json_path;
   bool quick = false;
   Filter filter;
-  program.option("what", what, "Which bench; `all` is the first six")
-      .one_of({"default",      "table3", "table4",  "table5", "bind",   "instructions", "async",  "figure2",   "matrix",
-               "change",       "scale",  "death",   "idle",   "bpf",    "components",   "layers", "composite", "group",
-               "conversation", "loss",   "network", "paired", "remote", "remote-group", "all"})
-      .show_default();
+  std::vector<std::string> names;
+  for (const Bench& bench : kBenches) names.emplace_back(bench.name);
+  names.emplace_back("all");
+  program.option("what", what, "Which bench; `all` is the first six").one_of(names).show_default();
   program.option("--json", json_path, "Also write one JSON object a row to this file");
   program.flag("--quick", quick, "Fewer blocks a row: `all` within a minute, as is each of the others");
   program.option("--gate", filter.gate, "Only rows of this gate")
