@@ -5,8 +5,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "binder/aside.h"
@@ -153,6 +157,44 @@ TEST_P(WithSomethingSlow, one_user_holds_up_a_few_threads_and_no_other_user) {
   ASSERT_TRUE(offered && offer_on_bell(there.get(), BellMessage::callback, offered->first.get()));
   const auto news = receive_bell(here.get(), {.user = 7});
   EXPECT_TRUE(news && news->has_value() && (*news)->offered);
+}
+
+/// Threads of this process that have that name.
+std::size_t threads_named(const std::string& name) {
+  std::size_t count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "comm");
+    std::string its;
+    if (std::getline(file, its) && its == name) ++count;
+  }
+  return count;
+}
+
+/// Nothing could be refused here: the sockets are there, and have to go.
+TEST(ClosingAside, has_a_bound_on_what_waits_and_what_is_over_that_lingers_for_nobody) {
+  std::vector<std::unique_ptr<SlowToClose>> slow;
+  std::vector<std::weak_ptr<const void>> held;
+  constexpr unsigned kMost = kMostAsideOfOne + kMostToClose;
+  for (unsigned i = 0; i < kMost + 100; ++i) {
+    auto [here, there] = socket_pair();
+    if (i < kMostAsideOfOne || i % 50 == 0) {
+      auto& one = slow.emplace_back(make(Slow::lingering));
+      ASSERT_NE(one, nullptr);
+      ASSERT_TRUE(LadenSocket::send(there.get(), one->get()));
+      one->give_away();
+    } else {
+      const auto plain = make_socket_pair();
+      ASSERT_TRUE(plain && LadenSocket::send(there.get(), plain->first.get()));
+    }
+    auto account = std::make_shared<int>();
+    held.emplace_back(account);
+    made_here(std::move(here), {.user = 10, .account = std::move(account)}).reset();
+  }
+  const auto waiting = [&] { return std::ranges::count_if(held, [](const auto& one) { return !one.expired(); }); };
+  EXPECT_TRUE(eventually([&] { return waiting() <= kMost; })) << waiting();
+  EXPECT_TRUE(eventually([] { return threads_named("lrpc-ending") + threads_named("lrpc-surplus") == 0; }));
+  slow.clear();
+  EXPECT_TRUE(eventually([&] { return waiting() == 0; }));
 }
 
 TEST(TakingIn, brings_what_is_wanted_with_bytes_and_credentials) {

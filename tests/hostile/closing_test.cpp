@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <string>
@@ -275,42 +277,111 @@ bool forget_pass_rights() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
+/// A nameserver on any kernel: on one without SO_PASSRIGHTS, too.
+class ANameserver {
+ public:
+  explicit ANameserver(bool refuses, std::uint64_t connections = lrpc::kNoLimit) {
+    options_.socket_path = directory_.path() / "lrpcd.sock";
+    options_.limits.user.connections = connections;
+    daemon_ = std::thread([this, refuses] {
+      can_ = refuses || forget_pass_rights();
+      auto made = lrpc::nameserver::Nameserver::open(options_);
+      if (made) nameserver_ = *std::move(made);
+      opened_.count_down();
+      runs_.wait();
+      if (nameserver_ != nullptr && goes_on_) (void)nameserver_->run();
+    });
+    opened_.wait();
+  }
+  ANameserver(const ANameserver&) = delete;
+  ANameserver& operator=(const ANameserver&) = delete;
+  ~ANameserver() { end(); }
+  /// Until then it listens and accepts nobody.
+  void run() { runs_.count_down(); }
+  /// Also one that has never run.
+  void end() {
+    if (!daemon_.joinable()) return;
+    if (nameserver_ != nullptr) nameserver_->stop();
+    if (!runs_.try_wait()) {
+      goes_on_ = false;
+      runs_.count_down();
+    }
+    daemon_.join();
+    nameserver_.reset();
+  }
+  /// It listens, on such a kernel.
+  [[nodiscard]] bool there() const { return can_ && nameserver_ != nullptr; }
+  [[nodiscard]] auto connect() const { return shim::connect_nameserver(options_.socket_path); }
+
+ private:
+  TemporaryDirectory directory_;
+  lrpc::nameserver::NameserverOptions options_;
+  std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
+  bool can_ = true;
+  std::atomic<bool> goes_on_ = true;
+  std::latch opened_{1};
+  std::latch runs_{1};
+  std::thread daemon_;
+};
+
+bool ask(int socket) { return shim::send_message(socket, {1, shim::ListRequest{}, {}, {}}).has_value(); }
+bool is_answered(int socket) {
+  const auto answer = shim::receive_message(socket);
+  return answer && *answer && std::holds_alternative<shim::Listed>((*answer)->body);
+}
+
 class ToANameserver : public ClosingOfAKind {};
 INSTANTIATE_TEST_SUITE_P(Kinds, ToANameserver, testing::ValuesIn(kSlow), kind);
 
 TEST_P(ToANameserver, with_a_message_on_any_kernel) {
   for (const bool refuses : {true, false}) {
-    TemporaryDirectory directory;
-    lrpc::nameserver::NameserverOptions options;
-    options.socket_path = directory.path() / "lrpcd.sock";
-    std::unique_ptr<lrpc::nameserver::Nameserver> nameserver;
-    std::latch opened(1);
-    bool can = true;
-    std::thread daemon([&] {
-      can = refuses || forget_pass_rights();
-      auto made = lrpc::nameserver::Nameserver::open(options);
-      if (made) nameserver = *std::move(made);
-      opened.count_down();
-      if (nameserver != nullptr) (void)nameserver->run();
-    });
-    opened.wait();
-    ASSERT_NE(nameserver, nullptr);
-    for (int i = 0; can && i < 3; ++i) {
-      auto attacker = shim::connect_nameserver(options.socket_path);
+    ANameserver nameserver(refuses);
+    if (!nameserver.there()) continue;
+    nameserver.run();
+    for (int i = 0; i < 3; ++i) {
+      auto attacker = nameserver.connect();
       ASSERT_TRUE(attacker);
       const bool sent = send_one(attacker->get(), 'x');
       EXPECT_TRUE(sent || refuses);
       if (i == 1) (void)send_one(attacker->get(), 'y');  // left unread behind the first
       attacker->reset();
-      auto bystander = shim::connect_nameserver(options.socket_path);
+      auto bystander = nameserver.connect();
       ASSERT_TRUE(bystander);
-      ASSERT_TRUE(shim::send_message(bystander->get(), {1, shim::ListRequest{}, {}, {}}));
-      const auto answer = shim::receive_message(bystander->get());
-      ASSERT_TRUE(answer && answer->has_value());
-      EXPECT_TRUE(std::holds_alternative<shim::Listed>((*answer)->body));
+      EXPECT_TRUE(ask(bystander->get()) && is_answered(bystander->get()));
     }
-    nameserver->stop();
-    daemon.join();
+  }
+}
+
+TEST_P(ToANameserver, before_it_turns_the_connection_away) {
+  for (const bool refuses : {true, false}) {
+    ANameserver nameserver(refuses, 1);
+    if (!nameserver.there()) continue;
+    auto bystander = nameserver.connect();
+    ASSERT_TRUE(bystander);
+    for (int i = 0; i < 3; ++i) {
+      auto attacker = nameserver.connect();
+      ASSERT_TRUE(attacker);
+      const bool sent = send_one(attacker->get(), 'x');
+      EXPECT_TRUE(sent || refuses);
+    }
+    nameserver.run();
+    auto last = nameserver.connect();
+    ASSERT_TRUE(last);
+    EXPECT_FALSE(is_answered(last->get())) << "it is turned away, as all before it but one";
+    EXPECT_TRUE(ask(bystander->get()) && is_answered(bystander->get()));
+  }
+}
+
+TEST_P(ToANameserver, before_it_accepts_and_it_ends) {
+  for (const bool refuses : {true, false}) {
+    ANameserver nameserver(refuses);
+    if (!nameserver.there()) continue;
+    auto attacker = nameserver.connect();
+    ASSERT_TRUE(attacker);
+    const bool sent = send_one(attacker->get(), 'x');
+    EXPECT_TRUE(sent || refuses);
+    nameserver.end();
+    EXPECT_FALSE(is_answered(attacker->get()));
   }
 }
 

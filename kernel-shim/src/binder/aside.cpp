@@ -2,6 +2,7 @@
 
 #include <linux/close_range.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,10 +11,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <semaphore>
 #include <utility>
 #include <vector>
 
@@ -44,6 +47,7 @@ constexpr std::size_t kMostWithoutMemory = 1024;
 struct ToClose {
   Stranger stranger;
   UniqueFd fd;
+  bool surplus = false;  ///< To be left to the end of a thread.
 };
 
 /// How many threads wait for each user.
@@ -138,6 +142,13 @@ void Nursery::run() {
   }
 }
 
+/// kMostToCloseOfAll, or the part of it that this process can have.
+std::size_t most_to_close() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostToCloseOfAll;
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / kPartToClose, kMostToCloseOfAll));
+}
+
 struct Aside {
   std::mutex mutex;
   Threads closers;
@@ -145,9 +156,14 @@ struct Aside {
   std::vector<ToClose> waiting;    ///< Has room for many from the beginning: there may be no memory when they come.
   std::condition_variable closed;  ///< Signalled when something is that was waited for.
   Nursery nursery;
+  const std::size_t most = most_to_close();
+  bool clearing = false;  ///< There is a thread that clears the surplus away.
 
   Aside() { waiting.reserve(kMostWithoutMemory); }
   void start_closers_locked() noexcept;
+  void start_to_clear_locked() noexcept;
+  [[nodiscard]] std::size_t mark_surplus_locked();
+  [[nodiscard]] bool clear_surplus() noexcept;
 };
 
 /// Without a lock, which a thread about to fork might wait for while it holds another's.
@@ -206,6 +222,90 @@ void Aside::start_closers_locked() noexcept {
   }
 }
 
+// ---- More than may wait ----
+//
+// Threads that close can all be held up for as long as a stranger likes, and what waits for them has a place each in the
+// table of descriptors. The end of a thread closes, too, but what it closes does not linger. So a thread gets a copy of
+// the table, the process closes what is too much, and the thread ends: whatever is closed by that is closed in no time.
+
+/// The thread that ends, and who waits for it to have its copy.
+struct Ending {
+  std::binary_semaphore copied{0};
+  std::binary_semaphore closed{0};
+  bool done = false;  ///< There is a copy.
+};
+
+void* end_main(void* argument) {
+  const NoCancellation never;
+  const std::unique_ptr<std::shared_ptr<Ending>> held(static_cast<std::shared_ptr<Ending>*>(argument));
+  Ending& ending = **held;
+  ending.done = ::syscall(SYS_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+  ending.copied.release();
+  ending.closed.acquire();
+  return nullptr;
+}
+
+/// Of each user what is over kMostToClose, and of all what is over the most: how many those are.
+std::size_t Aside::mark_surplus_locked() {
+  std::map<uid_t, unsigned> of_users;
+  std::size_t surplus = 0;
+  std::size_t in_all = 0;
+  for (ToClose& one : waiting) {
+    one.surplus = ++of_users[one.stranger.user] > kMostToClose || ++in_all > most;
+    if (one.surplus) ++surplus;
+  }
+  return surplus;
+}
+
+/// False: there is none, or no memory for it now.
+bool Aside::clear_surplus() noexcept {
+  try {
+    std::vector<ToClose> cleared;
+    {
+      const std::lock_guard lock(mutex);
+      const std::size_t surplus = mark_surplus_locked();
+      if (surplus == 0) return false;
+      cleared.reserve(surplus);
+    }
+    const auto ending = std::make_shared<Ending>();
+    auto held = std::make_unique<std::shared_ptr<Ending>>(ending);
+    if (!start("lrpc-ending", &end_main, held.get())) return false;
+    (void)held.release();  // the thread's
+    ending->copied.acquire();
+    if (ending->done) {
+      const std::lock_guard lock(mutex);
+      const auto too_many =
+          std::stable_partition(waiting.begin(), waiting.end(), [](auto& one) { return !one.surplus; });
+      std::move(too_many, waiting.end(), std::back_inserter(cleared));
+      waiting.erase(too_many, waiting.end());
+    }
+    const bool done = ending->done && !cleared.empty();
+    cleared.clear();  // none of them is the last copy
+    ending->closed.release();
+    return done;
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
+}
+
+void* clear_main(void* argument) {
+  const NoCancellation never;
+  Aside& all = *static_cast<Aside*>(argument);
+  while (all.clear_surplus()) continue;
+  const std::lock_guard lock(all.mutex);
+  all.clearing = false;
+  all.closed.notify_all();
+  return nullptr;
+}
+
+void Aside::start_to_clear_locked() noexcept {
+  if (clearing || waiting.empty()) return;
+  const uid_t last = waiting.back().stranger.user;  // only its share has grown
+  const auto of_last = std::ranges::count(waiting, last, [](const ToClose& one) { return one.stranger.user; });
+  if (waiting.size() <= most && static_cast<std::size_t>(of_last) <= kMostToClose) return;
+  clearing = start("lrpc-surplus", &clear_main, this);
+}
+
 struct Work {
   std::function<void(Table)> body;
   bool apart = true;
@@ -240,6 +340,7 @@ void close_aside(UniqueFd fd, Stranger stranger) noexcept {
     const std::lock_guard lock(all.mutex);
     all.waiting.push_back(std::move(one));
     all.start_closers_locked();
+    all.start_to_clear_locked();
   } catch (const std::bad_alloc&) {
     const ForGood kept(std::move(one));
   }

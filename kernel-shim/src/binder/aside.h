@@ -13,8 +13,12 @@ namespace lrpc::shim {
 /// who holds up none has always one more. What is over that waits for its turn, or is not received.
 inline constexpr unsigned kMostAsideOfOne = 4;
 inline constexpr unsigned kMostAside = 64;
-/// Descriptors of one user that wait to be closed: with more of them, nothing of its is received.
+/// Descriptors of one user that wait to be closed: with more of them, nothing of its is received. What comes all the
+/// same (connections that are turned away) is closed by the end of a thread, which lingers for nobody.
 inline constexpr unsigned kMostToClose = 256;
+/// The same of all users together, but no more than this part of what the process can have.
+inline constexpr unsigned kMostToCloseOfAll = 1024;
+inline constexpr unsigned kPartToClose = 8;
 
 /// What a thread's table of descriptors is: empty and its own, that of the process, or neither could be had.
 enum class Table : std::uint8_t { own, shared, none };

@@ -177,6 +177,23 @@ ListenSocket::~ListenSocket() {
   if (!socket_ || path_.empty()) return;
   struct stat found {};
   if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_) ::unlink(path_.c_str());
+  turn_away_backlog();
+}
+
+/// Whoever has connected and was not accepted may have sent something that is slow to close.
+void ListenSocket::turn_away_backlog() noexcept {
+  (void)::shutdown(fd(), SHUT_RDWR);  // nobody is added
+  int err = 0;
+  while (err == 0 || err == EINTR || err == ECONNABORTED) {
+    UniqueFd accepted(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    err = accepted ? 0 : errno;
+    ucred who{};
+    socklen_t size = sizeof who;
+    const bool known = accepted && ::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
+    const shim::PeerSocket turned_away(std::move(accepted), shim::PeerSocket::Made::here,
+                                       known ? shim::Stranger{who.uid} : shim::Stranger{});
+  }
+  if (err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS) shim::close_aside(std::move(socket_), {});
 }
 
 }  // namespace lrpc::nameserver

@@ -24,7 +24,7 @@ class ListenSocket {
 
   ListenSocket(ListenSocket&& other) noexcept = default;
   ListenSocket& operator=(ListenSocket&&) = delete;
-  /// Removes the file, unless it is another one by now.
+  /// Removes the file, unless it is another one by now, and hangs up on who was not accepted yet.
   ~ListenSocket();
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
@@ -32,6 +32,8 @@ class ListenSocket {
 
  private:
   ListenSocket() = default;
+  void turn_away_backlog() noexcept;
+
   std::string path_;
   UniqueFd socket_;
   dev_t device_ = 0;

@@ -68,7 +68,9 @@ Connection* Peers::find(std::uint32_t serial) const noexcept {
 
 void Peers::accept_peers() {
   for (int i = 0; i < kPeersPerEvent; ++i) {
-    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    // Whatever becomes of it: who has connected may have sent something by now that is slow to close.
+    shim::PeerSocket socket(UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)),
+                            shim::PeerSocket::Made::here, {});
     if (socket) {
       admit(std::move(socket));
       continue;
@@ -90,9 +92,10 @@ void Peers::pause_accepting() {
   });
 }
 
-void Peers::admit(UniqueFd socket) {
+void Peers::admit(shim::PeerSocket socket) {
   auto who = shim::peer_credentials(socket.get());
   if (!who) return;
+  socket = shim::PeerSocket(socket.release(), shim::PeerSocket::Made::here, {who->uid});
   ended_.give_back_closed();
   if (short_of_memory()) return;
   if (Status room = room_for_one_more(*who); !room) {
@@ -112,7 +115,7 @@ void Peers::admit(UniqueFd socket) {
     groups = std::vector(groups->begin(), groups->begin() + kMostGroupsKept);
   auto hold = std::make_shared<const int>();
   peer->open = hold;
-  peer->socket = shim::PeerSocket(std::move(socket), shim::PeerSocket::Made::here, {who->uid, std::move(hold)});
+  peer->socket = shim::PeerSocket(socket.release(), shim::PeerSocket::Made::here, {who->uid, std::move(hold)});
   auto watched = loop_.watch(peer->socket.get(), {.readable = true},
                              [this, serial = peer->serial](Readiness readiness) { on_ready(serial, readiness); });
   if (!watched) {

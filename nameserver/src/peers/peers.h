@@ -68,7 +68,7 @@ class Peers {
  private:
   void accept_peers();
   void pause_accepting();
-  void admit(UniqueFd socket);
+  void admit(shim::PeerSocket socket);
   [[nodiscard]] Status room_for_one_more(const shim::Credentials& who);
   bool take_connection_back(const shim::Credentials& newcomer);
   void on_ready(std::uint32_t serial, Readiness readiness);
