@@ -12,6 +12,10 @@ constexpr bool kOneOf = (std::is_same_v<Body, Others> || ...);
 template <class Body>
 constexpr bool kForRegistry =
     kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ListRequest, shim::DescribeRequest>;
+/// What stays, and what has a long answer, which stays as long as the peer does not read.
+template <class Body>
+constexpr bool kTakesMemory =
+    kOneOf<Body, shim::ExportRequest, shim::ImportRequest, shim::ListRequest, shim::DescribeRequest>;
 template <class Body>
 constexpr bool kForBinder = kOneOf<Body, shim::ImportRequest, shim::BindReply>;
 
@@ -69,7 +73,7 @@ void Core::on_message(Connection& peer, shim::BinderMessage message) {
   std::visit(
       [&](auto&& body) {
         using Body = std::remove_cvref_t<decltype(body)>;
-        if constexpr (kOneOf<Body, shim::ExportRequest, shim::ImportRequest>) {  // what stays
+        if constexpr (kTakesMemory<Body>) {
           if (peers_.short_of_memory()) {
             return peers_.fail(peer, message.request, {Errc::limit_reached, "the nameserver is short of memory"});
           }
@@ -87,7 +91,7 @@ void Core::on_message(Connection& peer, shim::BinderMessage message) {
       std::move(message.body));
 }
 
-void Core::on_end(Connection& peer) {
+void Core::on_end(Connection& peer) noexcept {
   registry_.on_end(peer);
   binder_.on_end(peer);
   if (allocator_) allocator_->remove(peer.serial);

@@ -47,7 +47,7 @@ class Core final : Peers::Owner, Registry::Followers {
   void begin_allocator();
   Status watch_extra(const ExtraWatch& extra);
   void on_message(Connection& peer, shim::BinderMessage message) override;
-  void on_end(Connection& peer) override;
+  void on_end(Connection& peer) noexcept override;
   void on_exported(Connection& server, const std::string& name) override;
   void on_withdrawn(const std::string& name) override { binder_.on_withdrawn(name); }
   void on_new_policy();

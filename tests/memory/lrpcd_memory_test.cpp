@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "conformance_service.h"
 #include "eventually.h"
@@ -55,6 +59,60 @@ TEST_P(NameserverWithoutMemory, finishes_what_it_has_begun_and_lives) {
     });
   };
   fail_each_and_leak_nothing(lrpcd, life, well, 12);
+}
+
+/// Names whose list fills a message, of one connection.
+lrpc::UniqueFd export_many(const std::string& path, const std::string& prefix) {
+  auto socket = lrpc::shim::connect_nameserver(path);
+  if (!socket) return {};
+  const lrpc::shim::OwnedInterfaceId interface { std::string(200, 'i'), 1, 0, 0xf11e5 };
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = prefix + std::string(200, 'n') + std::to_string(i);
+    const lrpc::shim::ExportRequest request{name, interface, {{64, 0, 5}}, std::string(200, 't')};
+    if (!lrpc::shim::send_message(socket->get(), {1, request, {}, {}})) return {};
+    const auto answer = lrpc::shim::receive_message(socket->get(), kPatience);  // the allocator's page may come first
+    if (!answer || !*answer || std::holds_alternative<lrpc::shim::Failed>((*answer)->body)) return {};
+  }
+  return *std::move(socket);
+}
+
+/// Each answer waits for a peer that reads nothing: all of them together are more than the reserve.
+TEST_P(NameserverWithoutMemory, outlives_peers_that_list_and_do_not_read) {
+  FaultyProcess lrpcd({LRPC_TEST_LRPCD, "--socket", socket_, "--backend", GetParam(), "--log-level", "off"});
+  const lrpc::UniqueFd first = export_many(socket_, "a");
+  const lrpc::UniqueFd second = export_many(socket_, "b");
+  ASSERT_TRUE(first && second);
+  std::vector<lrpc::UniqueFd> peers;
+  for (int i = 0; i < 20; ++i) {
+    auto peer = lrpc::shim::connect_nameserver(socket_);
+    ASSERT_TRUE(peer);
+    // Whoever is answered is accepted.
+    ASSERT_TRUE(lrpc::shim::send_message(peer->get(), {1, lrpc::shim::DescribeRequest{"none"}, {}, {}}));
+    ASSERT_TRUE(lrpc::shim::receive_message(peer->get(), kPatience));
+    peers.push_back(*std::move(peer));
+  }
+  auto bystander = lrpc::shim::connect_nameserver(socket_);
+  ASSERT_TRUE(bystander);
+
+  lrpcd.fail(1, UINT64_MAX);
+  for (int round = 0; round < 8; ++round) {
+    for (const lrpc::UniqueFd& peer : peers)
+      (void)lrpc::shim::send_message(peer.get(), {1, lrpc::shim::ListRequest{}, {}, {}}, false);
+    // An answer, or the end: the rounds of lrpcd's loop that it takes hear the others, too.
+    if (lrpc::shim::send_message(bystander->get(), {1, lrpc::shim::WithdrawRequest{1}, {}, {}}))
+      (void)lrpc::shim::receive_message(bystander->get(), kPatience);
+  }
+  EXPECT_TRUE(lrpcd.alive());
+  EXPECT_GT(lrpcd.failed(), 0U);
+  lrpcd.recover();
+  peers.clear();
+  EXPECT_TRUE(eventually([&] {
+    const auto socket = lrpc::shim::connect_nameserver(socket_);
+    if (!socket || !lrpc::shim::send_message(socket->get(), {1, lrpc::shim::ListRequest{}, {}, {}})) return false;
+    const auto answer = lrpc::shim::receive_message(socket->get(), kPatience);
+    return answer && *answer && std::holds_alternative<lrpc::shim::Listed>((*answer)->body);
+  }));
+  EXPECT_TRUE(lrpcd.alive());
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryBackend, NameserverWithoutMemory, testing::Values("io_uring", "epoll"),

@@ -89,9 +89,9 @@ struct NameserverOptions {
   bool allocator_rules_always = false;
   /// How it learns of the machine's load. Empty: proc_machine_load().
   MachineLoadSource machine_load{};
-  /// Whether there is so little memory that nothing new is to be begun: connections are turned away, exports and
-  /// imports are refused as limit_reached. Asked on the event loop's thread. Null: never. An allocation that fails all
-  /// the same ends the program; lrpcd has lrpc::reserve for that.
+  /// Whether there is so little memory that nothing new is to be begun: connections are turned away; exports, imports,
+  /// lists and descriptions are refused as limit_reached. Asked on the event loop's thread. Null: never. An allocation
+  /// that fails all the same ends the connection that it was for; with lrpc::reserve, lrpcd seldom comes to that.
   std::function<bool()> short_of_memory{};
   /// A descriptor that ends run(), and the waiting of open(), when it becomes readable, e.g. a signalfd. Not owned;
   /// must outlive the nameserver.

@@ -53,12 +53,12 @@ std::vector<Allocator::Look> AllocatorDriver::look() const {
 
 void AllocatorDriver::wake() {
   if (!asleep_.load()) return;
+  schedule();  // first: without memory for it we sleep on
   asleep_.store(false);
   for (const auto& [id, server] : servers_)
     server->page->ruling.word.store(AllocatorRuling::kNone, std::memory_order_relaxed);
   (void)load_();  // the load counts from now on
   policy_.begin(look());
-  schedule();
 }
 
 void AllocatorDriver::schedule() {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 namespace lrpc::nameserver {
@@ -61,6 +62,7 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
   }
 
   const ImportId id = ++last_import_;
+  peer.imports.insert(id);  // first, so that its end finds whatever there was memory for
   Import& import = imports_[id];
   import.client = &peer;
   import.request = request;
@@ -68,7 +70,6 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
   if (import.wanted.timeout_ms != shim::ImportRequest::kForever) {
     import.deadline = Clock::now() + std::chrono::milliseconds(import.wanted.timeout_ms);
   }
-  peer.imports.insert(id);
   peers_.accounts().take(peer.peer.uid, Quota::imports);
   wait_for_name(id, import);
   serve_waiting(std::string(import.wanted.name));
@@ -103,7 +104,12 @@ bool Binder::wait_on(ImportId id, Import& import, const Error& late) {
     answer_import(id, late);
     return false;
   }
-  wait_for_name(id, import);
+  try {
+    wait_for_name(id, import);
+  } catch (const std::bad_alloc&) {
+    answer_import(id, {Errc::limit_reached, {}});
+    return false;
+  }
   return true;
 }
 
@@ -118,7 +124,13 @@ void Binder::serve_waiting(const std::string& name) {
 
     const ImportId id = *waiting->second.begin();
     Import& import = imports_.at(id);
-    const auto asked = ask_clerk(id, import, *exported);
+    const auto asked = [&]() -> Result<Asked> {
+      try {
+        return ask_clerk(id, import, *exported);
+      } catch (const std::bad_alloc&) {
+        return Errc::limit_reached;
+      }
+    }();
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
     if (!asked) {
@@ -140,10 +152,15 @@ void Binder::serve_waiting_of(const Connection& server) {
 void Binder::ask_again_soon(Connection& server) {
   loop_.cancel(server.ask_again);
   server.ask_again_pause = std::clamp(server.ask_again_pause * 2, kFirstAskAgain, kLongestAskAgain);
-  server.ask_again = loop_.after(server.ask_again_pause, [this, serial = server.serial] {
+  const auto again = [this, serial = server.serial] {
     if (const Connection* const found = peers_.find(serial); found != nullptr) serve_waiting_of(*found);
     peers_.reap();
-  });
+  };
+  try {
+    server.ask_again = loop_.after(server.ask_again_pause, again);
+  } catch (const std::bad_alloc&) {  // nobody would ever ask it again
+    peers_.doom(server);
+  }
 }
 
 // 3. B9: the kernel's part: check, allocate the pairwise memory, ask the clerk. Nothing is kept on failure.
@@ -183,7 +200,25 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   ask.fds.push_back(std::move(*region));
   ask.fds.push_back(std::move(*client_pidfd));
   ask.fds.push_back(std::move(bell->second));
-  if (auto sent = peers_.send_with_fds(server, ask); !sent) {
+  // What needs memory comes before the question is out.
+  EventLoop::TimerId timer;
+  const auto take_back = [&] {
+    loop_.cancel(timer);
+    binds_.erase(bind.id);
+    server.binds.erase(id);
+  };
+  Status sent;
+  try {
+    timer = loop_.after(options_.bind_timeout, [this, id] { on_time_over(id); });
+    binds_.emplace(bind.id, id);
+    server.binds.insert(id);
+    sent = peers_.send_with_fds(server, ask);
+  } catch (const std::bad_alloc&) {
+    take_back();
+    throw;
+  }
+  if (!sent) {
+    take_back();
     if (sent.code() == Errc::limit_reached) return Asked::not_now;
     return Error{sent.code(), "the server of '" + name + "' cannot be asked: " + sent.error().message()};
   }
@@ -196,10 +231,7 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   waiting_.find(name)->second.erase(id);
   if (waiting_.find(name)->second.empty()) waiting_.erase(name);
   loop_.cancel(import.timer);
-  const auto time_over = [this, id] { on_time_over(id); };
-  import.timer = loop_.after(options_.bind_timeout, time_over);
-  binds_.emplace(bind.id, id);
-  server.binds.insert(id);
+  import.timer = timer;
   import.bind = std::move(bind);
   return Asked::yes;
 }
@@ -234,19 +266,32 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
 /// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a
 /// name waits on for the next who exports it.
 void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
+  const Error withdrawn{Errc::name_unknown, "'" + import.wanted.name + "' was withdrawn"};
   end_bind(id, import);
-  wait_on(id, import, {Errc::name_unknown, "'" + import.wanted.name + "' was withdrawn"});
+  wait_on(id, import, withdrawn);
   // Not at once: a server that keeps such a name, and says this of it for ever, must not keep us busy.
   ask_again_soon(server);
 }
 
 // 5. B12: the client gets its half. With the end of this function the nameserver holds nothing of the binding.
 void Binder::introduce(ImportId id, Import& import) {
+  Status sent;
+  try {
+    sent = send_its_half(import);
+  } catch (const std::bad_alloc&) {
+    sent = Errc::limit_reached;
+  }
+  if (!sent) return answer_import(id, sent.error());
+  erase_import(id);
+}
+
+/// On failure the bell's end is closed: so the server learns that nobody comes.
+Status Binder::send_its_half(Import& import) {
   Connection& client = *import.client;
   PendingBind& bind = *import.bind;
   // A copy of the server's pidfd travels; the original goes on watching the server.
   UniqueFd server_pidfd(::fcntl(bind.server->pidfd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!server_pidfd) return answer_import(id, system_error("cannot copy the server's pidfd", errno));
+  if (!server_pidfd) return system_error("cannot copy the server's pidfd", errno);
 
   BinderMessage bound;
   bound.request = import.request;
@@ -256,9 +301,7 @@ void Binder::introduce(ImportId id, Import& import) {
   bound.fds.push_back(std::move(bind.client_bell));
   peers_.log_about(client.peer, LogLevel::debug,
                    describe_peer(client.peer) + " is bound to '" + import.wanted.name + "'");
-  // On failure the bell's end is closed with `bound`: so the server learns that nobody comes.
-  if (auto sent = peers_.send_with_fds(client, bound); !sent) return answer_import(id, sent.error());
-  erase_import(id);
+  return peers_.send_with_fds(client, bound);
 }
 
 /// B10: an import's time is over: of waiting for its name, or its clerk's to answer.
@@ -332,16 +375,21 @@ void Binder::on_new_policy() {
   for (const auto& [id, why] : refused) answer_import(id, why);
 }
 
-void Binder::on_end(Connection& peer) {
+void Binder::on_end(Connection& peer) noexcept {
   orphan_binds(peer);
   drop_imports(peer);
 }
 
 /// B15: the client is gone: nobody waits for these any more. Their servers may be asked by others instead.
-void Binder::drop_imports(Connection& client) {
+void Binder::drop_imports(Connection& client) noexcept {
   while (!client.imports.empty()) {
     const ImportId id = *client.imports.begin();
-    const auto& bind = imports_.at(id).bind;
+    const auto found = imports_.find(id);
+    if (found == imports_.end()) {  // there was no memory for it
+      client.imports.erase(id);
+      continue;
+    }
+    const auto& bind = found->second.bind;
     const Connection* server = bind ? bind->server : nullptr;
     erase_import(id);
     if (server != nullptr) serve_waiting_of(*server);
@@ -349,14 +397,26 @@ void Binder::drop_imports(Connection& client) {
 }
 
 /// B13: the server is gone while its clerk was being asked: the import waits for the name again if it has time left.
-void Binder::orphan_binds(Connection& server) {
-  const std::set<ImportId> ids = server.binds;
-  for (const ImportId id : ids) {
+void Binder::orphan_binds(Connection& server) noexcept {
+  while (!server.binds.empty()) {
+    const ImportId id = *server.binds.begin();
     Import& import = imports_.at(id);
     end_bind(id, import);
-    const std::string name = import.wanted.name;
-    if (wait_on(id, import, {Errc::peer_gone, "the server of '" + name + "' went away"})) serve_waiting(name);
+    if (!wait_for_another_server(id, import)) continue;
+    try {
+      serve_waiting(std::string(import.wanted.name));
+    } catch (const std::bad_alloc&) {  // it is in line
+    }
   }
+}
+
+bool Binder::wait_for_another_server(ImportId id, Import& import) noexcept {
+  Error gone{Errc::peer_gone, {}};
+  try {
+    gone.text = "the server of '" + import.wanted.name + "' went away";
+  } catch (const std::bad_alloc&) {  // the code says as much
+  }
+  return wait_on(id, import, gone);
 }
 
 }  // namespace lrpc::nameserver

@@ -56,7 +56,7 @@ class Binder {
   /// Who still waits, behind others, came for a name that was there: now its own time counts, and not its turn.
   void on_withdrawn(const std::string& name);
   /// Its imports go, and those that its clerk was being asked about wait again.
-  void on_end(Connection& peer);
+  void on_end(Connection& peer) noexcept;
   /// What is still to be decided the new policy decides at once.
   void on_new_policy();
 
@@ -69,14 +69,16 @@ class Binder {
   void ask_again_soon(Connection& server);
   void on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server);
   void introduce(ImportId id, Import& import);
+  Status send_its_half(Import& import);
   void wait_for_name(ImportId id, Import& import);
   bool wait_on(ImportId id, Import& import, const Error& late);
   void on_time_over(ImportId id);
   void end_bind(ImportId id, Import& import);
   void answer_import(ImportId id, const Error& error);
   void erase_import(ImportId id);
-  void drop_imports(Connection& client);
-  void orphan_binds(Connection& server);
+  void drop_imports(Connection& client) noexcept;
+  void orphan_binds(Connection& server) noexcept;
+  bool wait_for_another_server(ImportId id, Import& import) noexcept;
 
   EventLoop& loop_;
   Peers& peers_;

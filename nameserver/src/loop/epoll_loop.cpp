@@ -22,9 +22,10 @@ class EpollLoop final : public EventLoop {
  protected:
   Status arm(WatchId id, Watch& watch) override { return control(EPOLL_CTL_ADD, id, watch); }
   Status rearm(WatchId id, Watch& watch) override { return control(EPOLL_CTL_MOD, id, watch); }
-  void disarm(WatchId id, Watch& watch) noexcept override {
+  void disarm(WatchId /*id*/, Watch& watch) noexcept override {
     // It can only fail for a descriptor that is not there, and then there is nothing to hear from it.
-    [[maybe_unused]] const auto removed = control(EPOLL_CTL_DEL, id, watch);
+    epoll_event ignored{};
+    (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch.fd, &ignored);
   }
 
   Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) override {
@@ -47,7 +48,7 @@ class EpollLoop final : public EventLoop {
   }
 
  private:
-  Status control(int operation, WatchId id, const Watch& watch) noexcept {
+  Status control(int operation, WatchId id, const Watch& watch) {
     epoll_event event{};
     event.events = EPOLLRDHUP;
     if (watch.interest.readable) event.events |= EPOLLIN;

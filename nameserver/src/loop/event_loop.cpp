@@ -4,9 +4,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <new>
+#include <utility>
 
 namespace lrpc::nameserver {
+namespace {
+
+/// Of one round. What is ready beyond that stays so for the next.
+constexpr std::size_t kMostEvents = 1024;
+/// A timer that had no memory is tried again after this.
+constexpr std::chrono::milliseconds kMemoryPause{10};
+
+}  // namespace
 
 Result<std::unique_ptr<EventLoop>> EventLoop::create(Backend backend) {
   if (backend != Backend::epoll) {
@@ -18,6 +29,7 @@ Result<std::unique_ptr<EventLoop>> EventLoop::create(Backend backend) {
 }
 
 Status EventLoop::make_stop_event() {
+  events_.reserve(kMostEvents);
   stop_event_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_event_) return system_error("eventfd", errno);
   auto watched = watch(stop_event_.get(), {.readable = true}, [this](Readiness) { stopped_ = true; });
@@ -27,18 +39,32 @@ Status EventLoop::make_stop_event() {
 
 Result<EventLoop::WatchId> EventLoop::watch(int fd, Interest interest, Handler handler) {
   const WatchId id = ++last_watch_;
-  auto made = std::make_shared<Watch>(Watch{fd, interest, std::move(handler), 0});
-  if (auto armed = arm(id, *made); !armed) return armed.error();
-  watches_.emplace(id, std::move(made));
-  return id;
+  const auto made = watches_.emplace(id, std::make_shared<Watch>(Watch{fd, interest, std::move(handler)})).first;
+  Status armed;
+  try {
+    armed = arm(id, *made->second);
+  } catch (const std::bad_alloc&) {
+    watches_.erase(made);
+    throw;
+  }
+  if (armed) return id;
+  watches_.erase(made);
+  return armed.error();
 }
 
 Status EventLoop::change(WatchId id, Interest interest) {
   Watch* watch = find(id);
   if (watch == nullptr) return {};
   if (watch->interest.readable == interest.readable && watch->interest.writable == interest.writable) return {};
-  watch->interest = interest;
-  return rearm(id, *watch);
+  const Interest before = std::exchange(watch->interest, interest);
+  try {
+    auto armed = rearm(id, *watch);
+    if (!armed) watch->interest = before;
+    return armed;
+  } catch (const std::bad_alloc&) {
+    watch->interest = before;
+    throw;
+  }
 }
 
 void EventLoop::forget(WatchId id) {
@@ -60,14 +86,11 @@ EventLoop::Watch* EventLoop::find(WatchId id) noexcept {
 }
 
 Status EventLoop::run() {
-  std::vector<Event> events;
   Status status;
   while (status && !stopped_) {
-    events.clear();
-    std::optional<Clock::time_point> until;
-    if (!timers_.empty()) until = timers_.begin()->first.when;
-    status = wait(until, events);
-    if (status) status = deliver(events);
+    events_.clear();
+    status = wait(next_timer(), events_);
+    if (status) status = deliver(events_);
     fire_timers();
   }
   quiesce();
@@ -75,10 +98,10 @@ Status EventLoop::run() {
 }
 
 Result<bool> EventLoop::step() {
-  std::vector<Event> events;
-  if (auto status = wait(Clock::now(), events); !status) return status.error();
-  if (auto status = deliver(events); !status) return status.error();
-  return fire_timers() || !events.empty();
+  events_.clear();
+  if (auto status = wait(Clock::now(), events_); !status) return status.error();
+  if (auto status = deliver(events_); !status) return status.error();
+  return fire_timers() || !events_.empty();
 }
 
 void EventLoop::stop() noexcept {
@@ -92,7 +115,10 @@ Status EventLoop::deliver(const std::vector<Event>& events) {
     const auto found = watches_.find(event.id);
     if (found == watches_.end()) continue;  // forgotten by an earlier handler of this round
     const auto watch = found->second;       // keeps the handler alive while it forgets itself
-    watch->handler(event.readiness);
+    try {
+      watch->handler(event.readiness);
+    } catch (const std::bad_alloc&) {  // so much for this event
+    }
     if (find(event.id) != nullptr) {
       if (auto status = handled(event.id, *watch); !status) return status;
     }
@@ -100,19 +126,31 @@ Status EventLoop::deliver(const std::vector<Event>& events) {
   return {};
 }
 
+std::optional<EventLoop::Clock::time_point> EventLoop::next_timer() const noexcept {
+  if (timers_.empty()) return std::nullopt;
+  return std::max(timers_.begin()->first.when, no_timer_before_);
+}
+
 /// Whether there were any.
 bool EventLoop::fire_timers() {
   // Those of now only: a handler that sets a timer for at once must not keep the descriptors waiting.
   const auto now = Clock::now();
+  if (now < no_timer_before_) return false;
   const std::uint64_t last = last_timer_;
   bool fired = false;
-  while (!timers_.empty()) {
-    const auto first = timers_.begin();
-    if (first->first.when > now || first->first.serial > last) break;
-    const auto handler = std::move(first->second);
-    timers_.erase(first);
-    handler();
+  for (auto next = timers_.begin(); next != timers_.end();) {
+    const TimerId id = next->first;
+    if (id.when > now || id.serial > last) break;
+    auto timer = timers_.extract(next);
     fired = true;
+    try {
+      timer.mapped()();
+    } catch (const std::bad_alloc&) {
+      // Nothing else may ever come back to what it was for. It is the same timer still, for whoever cancels it.
+      timers_.insert(std::move(timer));
+      no_timer_before_ = now + kMemoryPause;
+    }
+    next = timers_.upper_bound(id);
   }
   return fired;
 }

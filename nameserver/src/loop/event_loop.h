@@ -32,6 +32,9 @@ struct Readiness {
 
 /// Level-triggered: a handler that leaves something undone is called again. Not thread-safe but for stop(): everything
 /// else happens before run() or inside handlers. Handlers may watch and forget anything, themselves included.
+///
+/// A handler may throw std::bad_alloc, and the loop goes on: what it left undone is its own matter, but a timer's comes
+/// again soon. watch(), change() and after() throw it, too, and have then done nothing; the others need no memory.
 class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -77,7 +80,9 @@ class EventLoop {
     int fd = -1;
     Interest interest;
     Handler handler;
-    std::uint64_t token = 0;  ///< The back end's own.
+    // The back end's own.
+    std::uint64_t token = 0;
+    bool heard = false;
   };
   struct Event {
     WatchId id = 0;
@@ -91,7 +96,7 @@ class EventLoop {
   virtual Status rearm(WatchId id, Watch& watch) = 0;  ///< The interest has changed.
   virtual void disarm(WatchId id, Watch& watch) noexcept = 0;
   virtual Status handled(WatchId, Watch&) { return {}; }  ///< An event was delivered and the watch is still there.
-  /// Blocks until something is ready or the time has come, and appends what is ready.
+  /// Blocks until something is ready or the time has come, and appends what is ready, as far as there is room reserved.
   virtual Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) = 0;
   virtual void quiesce() noexcept {}
 
@@ -100,11 +105,14 @@ class EventLoop {
  private:
   Status deliver(const std::vector<Event>& events);
   bool fire_timers();
+  [[nodiscard]] std::optional<Clock::time_point> next_timer() const noexcept;
 
   std::unordered_map<WatchId, std::shared_ptr<Watch>> watches_;
   std::map<TimerId, std::function<void()>> timers_;
+  std::vector<Event> events_;  ///< Of this round.
   WatchId last_watch_ = 0;
   std::uint64_t last_timer_ = 0;
+  Clock::time_point no_timer_before_{};  ///< One has had no memory.
   UniqueFd stop_event_;
   bool stopped_ = false;
 };

@@ -50,21 +50,32 @@ class UringLoop final : public EventLoop {
 
  protected:
   Status arm(WatchId id, Watch& watch) override {
+    make_room();
+    armed_.emplace(last_token_ + 1, id);
     watch.token = ++last_token_;
-    armed_.emplace(watch.token, id);
+    watch.heard = false;
     unsent_.push_back({watch.token, id});
     return {};
   }
   Status rearm(WatchId id, Watch& watch) override {
-    disarm(id, watch);
-    return arm(id, watch);
+    if (watch.heard) return {};  // handled() comes
+    const std::uint64_t before = watch.token;
+    auto armed = arm(id, watch);
+    remove_poll(before);
+    return armed;
   }
   void disarm(WatchId, Watch& watch) noexcept override {
-    // The poll in the kernel holds a reference to the file: it must go, or the peer would never see the socket close.
-    if (watch.token != kNoToken && armed_.erase(watch.token) != 0) unsent_.push_back({watch.token, 0});
+    if (watch.heard) armed_.erase(watch.token);
+    remove_poll(watch.token);
     watch.token = kNoToken;
+    watch.heard = false;
   }
-  Status handled(WatchId id, Watch& watch) override { return watch.token == kNoToken ? arm(id, watch) : Status(); }
+  /// With the token of the poll that has completed, which needs no memory.
+  Status handled(WatchId id, Watch& watch) override {
+    if (watch.heard) unsent_.push_back({watch.token, id});
+    watch.heard = false;
+    return {};
+  }
 
   Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) override {
     if (auto sent = send_unsent(); !sent) return sent;
@@ -92,8 +103,8 @@ class UringLoop final : public EventLoop {
     while (!unsent_.empty() || in_kernel_ > 0) {
       if (!send_unsent()) return;
       if (const int result = ::io_uring_submit_and_wait(&ring_, 1); result < 0 && !come_back(result)) return;
-      std::vector<Event> ignored;
-      take_completions(ignored);
+      std::vector<Event> none;
+      take_completions(none);
     }
   }
 
@@ -102,6 +113,18 @@ class UringLoop final : public EventLoop {
     std::uint64_t token = 0;
     WatchId id = 0;  ///< 0: remove the poll.
   };
+
+  /// For one more poll, and for all that may be to be sent of the others: that they are removed, or armed afresh and
+  /// then removed.
+  void make_room() {
+    const std::size_t wanted = unsent_.size() + 2 * armed_.size() + 2;
+    if (unsent_.capacity() < wanted) unsent_.reserve(2 * wanted);
+  }
+
+  /// The poll in the kernel holds a reference to the file: it must go, or the peer would never see the socket close.
+  void remove_poll(std::uint64_t token) noexcept {
+    if (token != kNoToken && armed_.erase(token) != 0) unsent_.push_back({token, 0});
+  }
 
   static Error refused(std::string_view what, int result) {
     return {Errc::not_supported, "io_uring is not available: " + system_error(what, -result).text};
@@ -142,7 +165,8 @@ class UringLoop final : public EventLoop {
   /// Every submission completes exactly once: polls by readiness, by an error or by their removal.
   void take_completions(std::vector<Event>& events) {
     io_uring_cqe* entry = nullptr;
-    while (::io_uring_peek_cqe(&ring_, &entry) == 0) {
+    // At the end of the loop nobody hears of anything, and there is no room.
+    while ((armed_.empty() || events.size() < events.capacity()) && ::io_uring_peek_cqe(&ring_, &entry) == 0) {
       const std::uint64_t token = ::io_uring_cqe_get_data64(entry);
       const int result = entry->res;
       ::io_uring_cqe_seen(&ring_, entry);
@@ -150,8 +174,7 @@ class UringLoop final : public EventLoop {
       const auto found = armed_.find(token);
       if (found == armed_.end()) continue;  // a removal, or what was removed
       const WatchId id = found->second;
-      armed_.erase(found);
-      find(id)->token = kNoToken;
+      find(id)->heard = true;
       const auto mask = result < 0 ? unsigned{POLLERR} : static_cast<unsigned>(result);
       events.push_back({id,
                         {.readable = (mask & POLLIN) != 0,
@@ -162,7 +185,7 @@ class UringLoop final : public EventLoop {
 
   io_uring ring_{};
   bool opened_ = false;
-  std::unordered_map<std::uint64_t, WatchId> armed_;  ///< By token: polls that are to be in the kernel.
+  std::unordered_map<std::uint64_t, WatchId> armed_;  ///< By token: polls that are, or are to be, in the kernel.
   std::vector<Submission> unsent_;
   std::uint64_t last_token_ = kNoToken;
   std::size_t in_kernel_ = 0;

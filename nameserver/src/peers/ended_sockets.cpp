@@ -32,12 +32,12 @@ void EndedSockets::give_back_closed() {
 void EndedSockets::give_back_read() {
   std::erase_if(unread_, [this](LeftUnread& one) {
     if (unread_bytes(one.socket.get()) > 0) return false;
-    accounts_.give(one.user, Quota::descriptors_in_flight, one.fds);
     one.socket.reset();
     if (!one.open.expired()) {  // something is to be waited for: it counts again
       accounts_.take(one.user, Quota::connections);
       closing_.emplace_back(one.user, one.open);
     }
+    accounts_.give(one.user, Quota::descriptors_in_flight, one.fds);
     return true;
   });
 }

@@ -18,6 +18,12 @@ namespace lrpc::nameserver {
 /// Bytes that the peer has not read yet; as good as none if the kernel does not say.
 std::uint64_t unread_bytes(int socket) noexcept;
 
+/// Room in `vector` for so many, and for more each time that there is not enough.
+template <class T>
+void make_room(std::vector<T>& vector, std::size_t wanted) {
+  if (vector.capacity() < wanted) vector.reserve(2 * wanted);
+}
+
 /// A connection counts until its socket is closed, which can wait for its peer, on another thread. If its peer has not
 /// read all descriptors, the socket is kept, and those count in place of the connection until they are read or the
 /// peer's end is closed, as Linux counts them. Not thread-safe: the event loop's.
@@ -25,6 +31,11 @@ class EndedSockets {
  public:
   explicit EndedSockets(UserAccounts& accounts) noexcept : accounts_(accounts) {}
 
+  /// There is memory for the end of so many connections: what follows needs none.
+  void make_room_for(std::size_t connections) {
+    make_room(unread_, unread_.size() + connections);
+    make_room(closing_, closing_.size() + unread_.size() + connections);
+  }
   /// The connection ends: takes over what it counts for, and its socket if it has descriptors in flight. Their number
   /// must be that of now. Else the socket is closed with the connection.
   void take(Connection& peer);

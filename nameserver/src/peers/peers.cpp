@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -86,10 +87,11 @@ void Peers::accept_peers() {
 
 /// Without this a peer that cannot be accepted (no descriptors, no memory) would keep the loop spinning.
 void Peers::pause_accepting() {
-  if (!loop_.change(listen_watch_, {})) return;
-  accept_pause_ = loop_.after(kAcceptPause, [this] {
+  loop_.cancel(accept_pause_);
+  accept_pause_ = loop_.after(kAcceptPause, [this] {  // before anything else: without it nobody would ever be accepted
     if (!loop_.change(listen_watch_, {.readable = true})) pause_accepting();
   });
+  if (!loop_.change(listen_watch_, {})) loop_.cancel(accept_pause_);
 }
 
 void Peers::admit(shim::PeerSocket socket) {
@@ -116,18 +118,36 @@ void Peers::admit(shim::PeerSocket socket) {
   auto hold = std::make_shared<const int>();
   peer->open = hold;
   peer->socket = shim::PeerSocket(socket.release(), shim::PeerSocket::Made::here, {who->uid, std::move(hold)});
-  auto watched = loop_.watch(peer->socket.get(), {.readable = true},
-                             [this, serial = peer->serial](Readiness readiness) { on_ready(serial, readiness); });
-  if (!watched) {
-    log_about(peer->peer, LogLevel::warning, watched.error().message());
-    return;
-  }
-  peer->watch = *watched;
   const std::uint32_t serial = peer->serial;
-  accounts_.take(who->uid, Quota::connections);
-  connections_.emplace(serial, std::move(peer));
+  const auto put = connections_.emplace(serial, std::move(peer)).first;
+  try {
+    if (!set_up(*put->second)) {
+      connections_.erase(put);
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    loop_.forget(put->second->watch);
+    connections_.erase(put);
+    throw;
+  }
   // Who connects has something to ask, and has most often sent it by now: that saves a turn of the loop.
   on_ready(serial, {.readable = true});
+}
+
+/// The connection is heard and counted. False: it cannot be. What its end needs is there, too: that has to do without
+/// memory.
+bool Peers::set_up(Connection& peer) {
+  make_room(doomed_, connections_.size());
+  ended_.make_room_for(connections_.size());
+  auto watched = loop_.watch(peer.socket.get(), {.readable = true},
+                             [this, serial = peer.serial](Readiness readiness) { on_ready(serial, readiness); });
+  if (!watched) {
+    log_about(peer.peer, LogLevel::warning, watched.error().message());
+    return false;
+  }
+  peer.watch = *watched;
+  accounts_.take(peer.peer.uid, Quota::connections);
+  return true;
 }
 
 Status Peers::room_for_one_more(const shim::Credentials& who) {
@@ -163,7 +183,15 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
 void Peers::on_ready(std::uint32_t serial, Readiness readiness) {
   Connection* const found = find(serial);
   if (found == nullptr) return;
-  Connection& peer = *found;
+  try {
+    hear(*found, readiness);
+  } catch (const std::bad_alloc&) {  // there is none for what it wants
+    doom(*found);
+  }
+  reap();
+}
+
+void Peers::hear(Connection& peer, Readiness readiness) {
   if (readiness.writable || readiness.hung_up) flush(peer);
   // Who will send no more and does not read either is not worth waiting for.
   if (readiness.hung_up && !peer.outbox.empty()) doom(peer);
@@ -179,13 +207,20 @@ void Peers::on_ready(std::uint32_t serial, Readiness readiness) {
       doom(peer);
     }
   }
-  reap();
 }
 
 // ---- They are answered ----
 
 void Peers::send(Connection& peer, std::uint32_t request, shim::BinderBody body) {
   if (peer.closing) return;
+  try {
+    send_or_queue(peer, request, std::move(body));
+  } catch (const std::bad_alloc&) {
+    doom(peer);
+  }
+}
+
+void Peers::send_or_queue(Connection& peer, std::uint32_t request, shim::BinderBody body) {
   look_for_unread_soon();
   BinderMessage message{request, std::move(body), {}, {}};
   if (peer.outbox.empty()) {
@@ -213,8 +248,11 @@ void Peers::flush(Connection& peer) {
 }
 
 void Peers::fail(Connection& peer, std::uint32_t request, const Error& error) {
-  const std::string text = error.message();
-  send(peer, request, shim::Failed{error.code, text});
+  try {
+    send(peer, request, shim::Failed{error.code, error.message()});
+  } catch (const std::bad_alloc&) {
+    doom(peer);
+  }
 }
 
 Status Peers::send_with_fds(Connection& peer, const BinderMessage& message) {
@@ -309,18 +347,28 @@ void Peers::reap() {
     owner_.on_end(peer);
     refresh_in_flight(peer);
     ended_.take(peer);
-    if (ended_.any_unread()) look_for_unread_soon();
     connections_.erase(peer.serial);
     ended_.give_back_closed();
+  }
+  if (!ended_.any_unread()) return;
+  try {
+    look_for_unread_soon();
+  } catch (const std::bad_alloc&) {  // the next end, or the next message, brings the look
   }
 }
 
 void Peers::log(LogLevel level, std::string_view line) const {
-  if (options_.log) options_.log(level, line);
+  try {
+    if (options_.log) options_.log(level, line);
+  } catch (const std::bad_alloc&) {  // a line less
+  }
 }
 
 void Peers::log_about(const shim::Credentials& peer, LogLevel level, std::string_view line) {
-  user_log_.write(level, peer.uid, line);
+  try {
+    user_log_.write(level, peer.uid, line);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Peers::log_refusal(const shim::Credentials& peer, const Error& why) {

@@ -25,8 +25,9 @@ class Peers {
   class Owner {
    public:
     virtual void on_message(Connection& peer, shim::BinderMessage message) = 0;
-    /// The connection is about to be freed: nothing may point to it afterwards. May answer and doom others.
-    virtual void on_end(Connection& peer) = 0;
+    /// The connection is about to be freed: nothing may point to it afterwards. May answer and doom others. Throws
+    /// nothing: without memory it does without.
+    virtual void on_end(Connection& peer) noexcept = 0;
 
    protected:
     ~Owner() = default;
@@ -46,7 +47,8 @@ class Peers {
   [[nodiscard]] Connection* find(std::uint32_t serial) const noexcept;
   [[nodiscard]] UserAccounts& accounts() noexcept { return accounts_; }
 
-  /// Queues what does not fit the socket. A peer that does not read its answers is doomed.
+  /// Queues what does not fit the socket. A peer that does not read its answers is doomed, and one for whose answer
+  /// there is no memory.
   void send(Connection& peer, std::uint32_t request, shim::BinderBody body);
   void fail(Connection& peer, std::uint32_t request, const Error& error);
   /// Sends now or not at all: descriptors never wait in an outbox.
@@ -69,9 +71,12 @@ class Peers {
   void accept_peers();
   void pause_accepting();
   void admit(shim::PeerSocket socket);
+  [[nodiscard]] bool set_up(Connection& peer);
   [[nodiscard]] Status room_for_one_more(const shim::Credentials& who);
   bool take_connection_back(const shim::Credentials& newcomer);
   void on_ready(std::uint32_t serial, Readiness readiness);
+  void hear(Connection& peer, Readiness readiness);
+  void send_or_queue(Connection& peer, std::uint32_t request, shim::BinderBody body);
   void flush(Connection& peer);
   void refresh_in_flight(Connection& peer);
   void look_for_unread_soon();

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 
 namespace lrpc::nameserver {
@@ -74,12 +75,14 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   const ExportId id = ++last_export_;
   peers_.log_about(peer.peer, LogLevel::info,
                    describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
+  const std::size_t bytes = body.text.size() + body.descriptors.size();
+  // In this order: the connection's end takes back what is there of it, if there is no memory for the rest.
   peer.exports.emplace(id, body.name);
-  peer.export_bytes += body.text.size() + body.descriptors.size();
-  peers_.accounts().take(peer.peer.uid, Quota::names);
-  peers_.accounts().take(peer.peer.uid, Quota::declaration_bytes, body.text.size() + body.descriptors.size());
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),
                                      std::move(body.text), std::move(body.descriptors)});
+  peer.export_bytes += bytes;
+  peers_.accounts().take(peer.peer.uid, Quota::names);
+  peers_.accounts().take(peer.peer.uid, Quota::declaration_bytes, bytes);
   peers_.send(peer, request, shim::Exported{id});
   followers_.on_exported(peer, body.name);
 }
@@ -110,22 +113,28 @@ void Registry::on(Connection& peer, std::uint32_t request, const shim::WithdrawR
   peers_.send(peer, request, shim::Withdrawn{});
 }
 
-void Registry::remove_export(Connection& server, ExportId id) {
-  const auto owned = server.exports.find(id);
-  const auto found = exports_.find(owned->second);
-  peers_.log_about(server.peer, LogLevel::info, "'" + owned->second + "' is withdrawn");
+void Registry::remove_export(Connection& server, ExportId id) noexcept {
+  const auto owned = server.exports.extract(id);
+  const std::string& name = owned.mapped();
+  const auto found = exports_.find(name);
+  if (found == exports_.end() || found->second.id != id) return;  // there was no memory for it
   server.export_bytes -= found->second.bytes();
   peers_.accounts().give(server.peer.uid, Quota::names);
   peers_.accounts().give(server.peer.uid, Quota::declaration_bytes, found->second.bytes());
-  const std::string name = std::move(owned->second);
   exports_.erase(found);
-  server.exports.erase(owned);
 
-  followers_.on_withdrawn(name);
+  try {
+    peers_.log_about(server.peer, LogLevel::info, "'" + name + "' is withdrawn");
+  } catch (const std::bad_alloc&) {
+  }
+  try {
+    followers_.on_withdrawn(name);
+  } catch (const std::bad_alloc&) {  // who waits for it waits until its turn would have come
+  }
 }
 
 // B7
-void Registry::on_end(Connection& server) {
+void Registry::on_end(Connection& server) noexcept {
   while (!server.exports.empty()) remove_export(server, server.exports.begin()->first);
 }
 

@@ -53,7 +53,7 @@ class Registry {
   void on(Connection& peer, std::uint32_t request, const shim::ListRequest& body);
   void on(Connection& peer, std::uint32_t request, const shim::DescribeRequest& body);
   /// Its names go.
-  void on_end(Connection& server);
+  void on_end(Connection& server) noexcept;
   /// Names stay; what the new policy would have refused is logged.
   void on_new_policy();
 
@@ -66,7 +66,7 @@ class Registry {
   Status may_export(const Connection& peer, const shim::ExportRequest& body);
   Status room_for_export(const Connection& peer, const shim::ExportRequest& body);
   Status watch_process(Connection& server);
-  void remove_export(Connection& server, ExportId id);
+  void remove_export(Connection& server, ExportId id) noexcept;
 
   EventLoop& loop_;
   Peers& peers_;
