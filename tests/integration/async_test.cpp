@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -116,14 +118,42 @@ TEST_P(StartedCalls, carry_the_text_of_an_error_that_a_procedure_returns_as_sync
     EXPECT_EQ(fail(started, Errc::limit_reached, "one\ntwo\x1b[31m").text, "one?two?[31m");
     EXPECT_EQ(fail(started, Errc::limit_reached, std::string(199, 'x') + "€").text, std::string(199, 'x'));
     EXPECT_EQ(fail(started, Errc::limit_reached, "").message(), "limit reached");
-    EXPECT_EQ(fail(started, static_cast<Errc>(0x4000 | 45), "").message(), "invalid argument")
-        << "a code that looks like a text is none";
     // The smallest slot has room for so many bytes.
     const auto code = static_cast<std::uint16_t>(Errc::limit_reached);
     const std::string part(32, 'y');
     EXPECT_EQ(client_.FailBriefly(code, part, 3).error().text, std::string(96, 'y'));
     EXPECT_EQ(client_.start().FailBriefly(code, part, 4).finish().error().text, std::string(102, 'y'));
     EXPECT_EQ(client_.Add(1, 2).value(), 3);
+  }
+}
+
+TEST_P(StartedCalls, say_of_a_code_that_a_procedure_returned_only_what_it_may_say_about_its_own_call) {
+  const std::set<Errc> sayable{Errc::call_failed,   Errc::argument_out_of_range, Errc::argument_too_long,
+                               Errc::bad_handle,    Errc::limit_reached,         Errc::not_permitted,
+                               Errc::not_supported, Errc::invalid_argument};
+  const auto fail = [&](bool started, int number, const std::string& text) {
+    const auto code = static_cast<std::uint16_t>(number);
+    return (started ? client_.start().Fail(code, text).finish() : client_.Fail(code, text)).error();
+  };
+  for (const bool started : {false, true}) {
+    // All that have a number, some that have none, and 45 with the bits that say more of a status.
+    for (const int number : {0,  1,  2,  3,  4,  5,  6,   7,   8,      9,           10,          11,          12,    13,
+                             14, 31, 32, 33, 34, 35, 36,  37,  38,     39,          40,          41,          42,    43,
+                             44, 45, 46, 47, 48, 49, 255, 256, 0x1234, 0x4000 | 45, 0x8000 | 45, 0xc000 | 45, 0xffff}) {
+      const auto code = static_cast<Errc>(number);
+      const bool same = sayable.contains(code);
+      const lrpc::Error silent = fail(started, number, "");
+      EXPECT_EQ(silent.code, same ? code : Errc::call_failed) << number;
+      const std::string words(lrpc::describe(code));  // of some codes with the procedure's name behind them
+      if (same) {
+        EXPECT_TRUE(silent.message().starts_with(words)) << silent.message();
+      } else {
+        EXPECT_EQ(silent.text, "the procedure returned: " + words) << number;
+      }
+      const lrpc::Error told = fail(started, number, "the file is a directory");
+      EXPECT_EQ(told.code, silent.code) << number;
+      EXPECT_EQ(told.text, "the file is a directory") << number;
+    }
   }
 }
 

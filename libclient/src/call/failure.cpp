@@ -37,8 +37,14 @@ detail::Failure not_copied(Errc code, const char* what) noexcept {
   return refused(code, what);
 }
 
-detail::Failure failure_of(const shim::LinkageRecord& linkage, std::uint16_t status, const char* procedure) noexcept {
+Errc why_failed(const BindingObject& binding, std::uint16_t status) noexcept {
   const Errc code = Call::failure(status);
+  return code == Errc::binding_revoked && !binding.remote() ? Errc::call_failed : code;
+}
+
+detail::Failure failure_of(const BindingObject& binding, const shim::LinkageRecord& linkage, std::uint16_t status,
+                           const char* procedure) noexcept {
+  const Errc code = why_failed(binding, status);
   if (shim::call_status::told(status)) {
     const shim::ToldText told = shim::take_told(shim::told_room(linkage.astack.image, linkage.astack.limit));
     if (told.size != 0) return with_text(code, {}, told.view());
@@ -55,7 +61,7 @@ detail::Failure failure_of(const shim::LinkageRecord& linkage, std::uint16_t sta
 
 detail::Failure end_failed(BindingObject& binding, AStackList::Lease* lease, shim::LinkageRecord& linkage,
                            std::uint16_t status, const char* procedure) noexcept {
-  detail::Failure failure = failure_of(linkage, status, procedure);
+  detail::Failure failure = failure_of(binding, linkage, status, procedure);
   shim::calling_thread.linkages = linkage.below;
   if (linkage.quarantined) {
     quarantine_astack(binding, linkage);

@@ -90,9 +90,11 @@ std::uint16_t RawBinding::call(std::uint16_t procedure, std::span<const std::byt
   if (astack.tail != nullptr) (void)call.tail();
   if (!unpack(PackedShape::of_call(descriptor), arguments, astack)) return failed(Errc::argument_out_of_range);
   std::uint16_t status = call.transfer(procedure);
-  // What a stub would say. A procedure may return any code: no_astack from here is to say that it was not called.
+  // What a stub would say. A server may return any status: no_astack and binding_revoked from here are to say that it
+  // was not called.
   if ((status & shim::call_status::kFailed) != 0)
-    status = static_cast<std::uint16_t>(failed(Call::failure(status)) | (status & shim::call_status::kTold));
+    status =
+        static_cast<std::uint16_t>(failed(why_failed(binding_.object(), status)) | (status & shim::call_status::kTold));
   const auto shape = PackedShape::of_status(descriptor, status);
   if (!shape && (status & shim::call_status::kFailed) == 0) return failed(Errc::call_failed);
   if (!shape) return fail_with_text(astack, status, results, size);

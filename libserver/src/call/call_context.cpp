@@ -1,8 +1,12 @@
 #include "lrpc/server/call_context.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 
 #include "lrpc/server/run.h"
 #include "lrpc/shim/binder/told_text.h"
@@ -44,12 +48,41 @@ void Scratch::reset() noexcept {
   chunks_.clear();
 }
 
+namespace {
+
+/// Whether a procedure may say this about its own call. The other codes of calls are the runtime's to say: most often
+/// they are of a call that the procedure has made itself, and "nothing was called" would be wrong about its caller's.
+bool sayable(const CallContext& context, Errc code) noexcept {
+  switch (code) {
+    case Errc::call_failed:
+    case Errc::argument_out_of_range:
+    case Errc::argument_too_long:
+    case Errc::bad_handle:
+    case Errc::limit_reached:
+    case Errc::not_permitted:
+    case Errc::not_supported:
+    case Errc::invalid_argument: return true;
+    // What the procedure has called inherits the deadline: where that is over, so is the caller's.
+    case Errc::call_aborted: return context.remaining() == std::chrono::nanoseconds(0);
+    default: return false;
+  }
+}
+
+}  // namespace
+
 std::uint16_t failed(const CallContext& context, Errc code, const std::string* text) noexcept {
-  using namespace shim::call_status;
-  // An Errc that a procedure has made of any number must not say that there is a text.
-  const auto status = static_cast<std::uint16_t>(failed(code) & ~kTold);
-  if (text == nullptr || !shim::put_told(context.told_room(), *text)) return status;
-  return status | kTold;
+  const bool as_it_is = sayable(context, code);
+  const std::uint16_t status = failed(as_it_is ? code : Errc::call_failed);
+  const auto room = context.told_room();
+  bool told = text != nullptr && shim::put_told(room, *text);
+  if (!told && !as_it_is) {
+    std::array<char, shim::kMostTold + 1> words{};
+    const std::string_view of = describe(code);
+    (void)std::snprintf(words.data(), words.size(), "the procedure returned: %.*s", static_cast<int>(of.size()),
+                        of.data());
+    told = shim::put_told(room, words.data());
+  }
+  return static_cast<std::uint16_t>(status | (told ? shim::call_status::kTold : 0));
 }
 
 }  // namespace server

@@ -142,5 +142,17 @@ TEST_F(RemoteDeadlines, may_be_a_cancellation_which_ends_the_wait_here_at_once) 
   EXPECT_FALSE(client_->binding().revoked());
 }
 
+class RemoteChain : public RemoteDeadlines {};
+
+TEST_F(RemoteChain, says_of_a_call_that_was_made_what_the_next_one_came_to_in_words_only) {
+  here_server_.reset();
+  EXPECT_TRUE(eventually([&] { return behind_->Left().code() == lrpc::Errc::binding_revoked; }));
+  const lrpc::Error failed = client_->LeftBehind(false).error();
+  EXPECT_EQ(failed.code, lrpc::Errc::call_failed) << "it was executed";
+  EXPECT_EQ(failed.text, "the procedure returned: binding revoked: nothing was called");
+  EXPECT_FALSE(client_->binding().revoked());
+  EXPECT_TRUE(client_->Null());
+}
+
 }  // namespace
 }  // namespace testing_netpath

@@ -22,7 +22,8 @@ namespace lrpc::server {
 }
 
 /// The same for a procedure that returned an error: the text, which may be null, goes along as far as the A-stack has
-/// room for it. Never blocks, never allocates.
+/// room for it. A code that a procedure cannot say about its own call becomes call_failed, and without a text its words
+/// go along. Never blocks, never allocates.
 [[nodiscard, gnu::cold, gnu::noinline]] std::uint16_t failed(const CallContext& context, Errc code,
                                                              const std::string* text) noexcept;
 

@@ -68,7 +68,7 @@ class PendingCall {
   [[nodiscard, gnu::cold, gnu::noinline]] lrpc::detail::Failure why_not_started() const noexcept;
   /// As in Call.
   [[nodiscard]] lrpc::detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
-    return failure_of(*linkage_, status, procedure);
+    return failure_of(*binding_, *linkage_, status, procedure);
   }
   /// 3 and 6 · as in Call.
   [[nodiscard]] std::byte* image() const noexcept { return linkage_->astack.image; }

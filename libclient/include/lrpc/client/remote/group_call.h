@@ -54,14 +54,15 @@ namespace lrpc::client {
 /// A member's reply on the A-stack, as what takes results sees it. Unlike a Call's, its failure is not the call's end.
 class CollatedReply {
  public:
-  explicit CollatedReply(Call& call) noexcept : call_(call) {}
+  CollatedReply(const BindingObject& binding, Call& call) noexcept : binding_(binding), call_(call) {}
   [[nodiscard]] std::byte* image() const noexcept { return call_.image(); }
   [[nodiscard]] std::byte* tail() const noexcept { return call_.tail(); }
   [[nodiscard]] detail::Failure failure(std::uint16_t status, const char* procedure) const noexcept {
-    return failure_of(call_.linkage(), status, procedure);
+    return failure_of(binding_, call_.linkage(), status, procedure);
   }
 
  private:
+  const BindingObject& binding_;
   Call& call_;
 };
 
@@ -86,7 +87,7 @@ template <class P, class... A>
     while (const auto reply = replies->next()) {
       const std::uint16_t status =
           path.put_reply(P::kProcedure_.procedure, call.linkage(), reply->status, reply->image);
-      auto result = P{}(status, CollatedReply(call));
+      auto result = P{}(status, CollatedReply(object, call));
       if (failure == Errc::call_failed && !result && result.code() != Errc::call_failed &&
           result.code() != Errc::raised)
         return result.error();
