@@ -1,5 +1,6 @@
 // An exception escapes a procedure: what the server's owner hears of it.
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <ranges>
@@ -107,8 +108,61 @@ TEST_F(EscapedExceptions, of_the_hook_itself_end_nothing) {
   lrpc::ExportOptions options;
   options.on_exception = [](const lrpc::EscapedException&) { throw std::logic_error("the hook's own"); };
   const auto client = serve(options);
-  EXPECT_EQ(client->Throw().code(), Errc::exception_escaped);
+  EXPECT_EQ(printed(*client), "lrpc: an exception escaped on_exception of Limits: the hook's own\n");
   EXPECT_TRUE(client->Null());
+}
+
+/// A function that throws what() once it has told `calls`.
+auto throws(std::atomic<int>& calls, const char* what) {
+  return [&calls, what](auto&&...) {
+    ++calls;
+    throw std::logic_error(what);
+  };
+}
+
+TEST_F(EscapedExceptions, of_hooks_are_printed_and_end_nothing) {
+  std::atomic<int> calls{0};
+  lrpc::ExportOptions options;
+  options.on_bound = throws(calls, "no place for it");
+  options.on_unbound = throws(calls, "never heard of it");
+  testing::internal::CaptureStderr();
+  auto client = serve(options);
+  EXPECT_TRUE(client->Null());
+  EXPECT_TRUE(eventually([&] { return calls == 1; }));
+  client.reset();
+  EXPECT_TRUE(eventually([&] { return calls == 2; }));
+  EXPECT_TRUE(serve()->Null());  // behind it on the thread that calls the hooks
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "lrpc: an exception escaped on_bound of Limits: no place for it\n"
+            "lrpc: an exception escaped on_unbound of Limits: never heard of it\n");
+}
+
+TEST_F(EscapedExceptions, of_authorise_are_printed_and_the_client_gets_no_word_of_them) {
+  lrpc::ExportOptions options;
+  options.authorise = [](const lrpc::ClientCredentials&) -> lrpc::Status { throw std::logic_error("a secret"); };
+  auto ends = lrpc::shim::make_socket_pair().value();
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(Limits::serve_over(server_, std::move(ends.first), service_, options));
+  const auto refused = Limits::Client::import_over(std::move(ends.second));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "lrpc: an exception escaped authorise of Limits: a secret\n");
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  EXPECT_EQ(refused.error().text, "the server's clerk refused: its authorisation threw an exception");
+}
+
+TEST_F(EscapedExceptions, of_those_who_are_told_of_a_revocation_are_printed_and_the_next_is_told) {
+  std::atomic<std::uint64_t> bound{0};
+  lrpc::ExportOptions options;
+  options.on_bound = [&](std::uint64_t id, const lrpc::Credentials&) { bound = id; };
+  const auto client = serve(options);
+  EXPECT_TRUE(eventually([&] { return bound != 0; }));
+  std::atomic<int> calls{0};
+  ASSERT_TRUE(client->binding().when_revoked(throws(calls, "who was that")));
+  ASSERT_TRUE(client->binding().when_revoked([&] { ++calls; }));
+  testing::internal::CaptureStderr();
+  server_.end_binding(bound);
+  EXPECT_TRUE(eventually([&] { return calls == 2; }));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "lrpc: an exception escaped on_revoked or when_revoked(): who was that\n");
 }
 
 }  // namespace

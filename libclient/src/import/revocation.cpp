@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "lrpc/shim/escaped.h"
 #include "lrpc/shim/system/cancellation.h"
 #include "lrpc/shim/system/fd.h"
 
@@ -54,10 +55,12 @@ void RevocationNews::tell() noexcept {
     told_ = true;
     now.swap(to_call_);
   }
-  for (const auto& told : now) {
+  shim::EscapedExceptions escaped;
+  for (const auto& told : now) {  // one of which may destroy this
     try {
       told();
     } catch (...) {  // the watcher's thread is nobody's to end
+      escaped.print({"on_revoked or when_revoked()"}, "this binding");
     }
   }
 }

@@ -17,9 +17,9 @@ namespace {
 std::uint16_t refuse_astack(void* /*impl*/, CallContext& /*context*/) { return failed(Errc::bad_procedure); }
 
 template <class Decision>
-Status decide(Decision&& decision) {
+Status decide(const ServedInterface& interface, std::string_view hook, Decision&& decision) {
   Status decided = Error{Errc::not_permitted, "its authorisation threw an exception"};
-  call_program([&] { decided = decision(); });
+  call_hook(interface, hook, [&] { decided = decision(); });
   if (decided) return decided;
   Error error = decided.error();
   // Who is refused for want of something may ask again; anything else is a no.
@@ -42,11 +42,12 @@ void ServedInterface::lay_out_entries() {
 
 Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client) {
   if (!interface.options.authorise) return {};
-  return decide([&] { return interface.options.authorise(client); });
+  return decide(interface, "authorise", [&] { return interface.options.authorise(client); });
 }
 
 Status authorise(const ServedInterface& interface, const shim::Principal& principal) {
-  if (interface.options.authorise_remote) return decide([&] { return interface.options.authorise_remote(principal); });
+  if (interface.options.authorise_remote)
+    return decide(interface, "authorise_remote", [&] { return interface.options.authorise_remote(principal); });
   if (!interface.options.authorise) return {};
   // Who decides by user and group has not said what to do about those who have none here.
   return Error{Errc::not_permitted,

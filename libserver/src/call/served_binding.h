@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "lrpc/server/call_context.h"
@@ -20,6 +21,7 @@
 #include "lrpc/shim/call/gates.h"
 #include "lrpc/shim/call/linkage.h"
 #include "lrpc/shim/call/region.h"
+#include "lrpc/shim/escaped.h"
 #include "lrpc/shim/system/fd.h"
 #include "lrpc/shim/system/futex.h"
 #include "lrpc/shim/system/handover.h"
@@ -33,7 +35,8 @@ class SecondaryRegion;
 class ServedBinding;
 struct ServedAStack;
 
-/// Runs a callback of the program on a thread of this library, which an exception must not end: it is swallowed.
+/// Runs what must not end a thread of this library: its exception is swallowed. For the program's own functions there is
+/// call_hook().
 template <class Callback>
 void call_program(Callback&& callback) noexcept {
   try {
@@ -57,7 +60,7 @@ struct ServedInterface {
   /// A table for each class of A-stacks, with a row for each procedure: a call on an A-stack of the wrong class is
   /// refused by the stub that stands there, so that the call path need not ask for the class.
   std::vector<EntryPoint> entries;
-  mutable std::atomic<std::uint32_t> exceptions{0};  ///< That were printed, as on_exception is not set.
+  mutable shim::EscapedExceptions exceptions;  ///< Of its hooks, and of its procedures without on_exception.
 
   /// Makes the tables.
   void lay_out_entries();
@@ -65,6 +68,19 @@ struct ServedInterface {
     return entries.data() + astack_class * stubs.size();
   }
 };
+
+/// Prints what the hook of this name has thrown: the exception that is being handled.
+[[gnu::cold]] void tell_hook_threw(const ServedInterface& interface, std::string_view hook) noexcept;
+
+/// Calls a function of ExportOptions on a thread of this library, which an exception must not end: it is printed.
+template <class Callback>
+void call_hook(const ServedInterface& interface, std::string_view hook, Callback&& callback) noexcept {
+  try {
+    callback();
+  } catch (...) {
+    tell_hook_threw(interface, hook);
+  }
+}
 
 /// The clerk's decision on an import of `interface` (ExportOptions::authorise). not_permitted, and why, if it refuses.
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client);

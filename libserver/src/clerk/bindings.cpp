@@ -104,8 +104,9 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
     std::size_t* const of_process = is_one_process(client.pid) ? &bindings_of_[client.pid] : nullptr;
     shim::Watcher::Task unbound;
     if (parts.interface->options.on_unbound) {
-      unbound = shim::Watcher::Task(
-          [interface = parts.interface, id] { call_program([&] { interface->options.on_unbound(id); }); });
+      unbound = shim::Watcher::Task([interface = parts.interface, id] {
+        call_hook(*interface, "on_unbound", [&] { interface->options.on_unbound(id); });
+      });
     }
     binding = std::make_shared<ServedBinding>(std::move(parts));
     binding->unbound = std::move(unbound);
@@ -144,7 +145,7 @@ Status Bindings::add(ServedParts parts) {
     return watched;
   }
   if (const auto& told = binding->interface().options.on_bound)
-    call_program([&] { told(binding->id(), binding->client()); });
+    call_hook(binding->interface(), "on_bound", [&] { told(binding->id(), binding->client()); });
   return {};
 }
 
@@ -162,7 +163,7 @@ void Bindings::end(std::uint64_t id) noexcept {
   const auto& told = binding->interface().options.on_unbound;
   if (!told) return;
   if (watcher_.on_watcher_thread()) {
-    call_program([&] { told(id); });
+    call_hook(binding->interface(), "on_unbound", [&] { told(id); });
   } else {
     (void)watcher_.post(binding->unbound);
   }

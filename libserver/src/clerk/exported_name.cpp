@@ -7,7 +7,7 @@ namespace lrpc::server {
 
 void tell(const std::vector<RegistrationNews>& news) noexcept {
   for (const RegistrationNews& one : news) {
-    call_program([&] { one.interface->options.on_registration(one.status); });
+    call_hook(*one.interface, "on_registration", [&] { one.interface->options.on_registration(one.status); });
   }
 }
 

@@ -88,6 +88,7 @@ struct EscapedException {
   std::string_view what;  ///< what() of a std::exception; others have none, and it says so.
 };
 
+/// An exception that one of these functions throws ends there: it is a line on stderr, one of the export's first ten.
 struct ExportOptions {
   /// The clerk's decision on an import: return a Status; an error refuses, and so does an exception. The client gets its
   /// text, with the code limit_reached or not_permitted. Empty: everybody that the nameserver lets through. Runs on the
@@ -98,12 +99,12 @@ struct ExportOptions {
   /// if `authorise` is empty, too; else nobody, for they have no user or group here.
   std::function<Status(const Principal& principal)> authorise_remote{};
   /// Told after a binding came into being / after it ended (its client went, or end_binding()) and its handles were run
-  /// down; bindings that end with the Server are not told. Same thread; exceptions are swallowed.
+  /// down; bindings that end with the Server are not told. Same thread.
   std::function<void(std::uint64_t binding_id, const Credentials& client)> on_bound{};
   std::function<void(std::uint64_t binding_id)> on_unbound{};
   /// Told of each exception that escapes a procedure, before the caller gets its exception_escaped. In a catch block, so
   /// std::current_exception() is the exception. On the thread that executed the call, from several at once; what it
-  /// throws is swallowed. Empty: a line on stderr for each of the export's first ten.
+  /// throws ends there. Empty: a line on stderr for each of the export's first ten.
   std::function<void(const EscapedException& escaped)> on_exception{};
   /// How the E-stacks that serve this interface are scheduled; unset: as the thread that started them. Calls of such an
   /// interface are never executed by a poller, which is an ordinary thread. There is no priority inheritance: the

@@ -46,7 +46,7 @@ struct ImportOptions {
   /// Called once, on the watcher's thread, when the binding is revoked because the server is gone, or has broken the
   /// protocol; not_supported without a watcher. Must not block. May destroy or replace the Binding if no other thread
   /// is in a call of it, or in a member of one of its started calls. Must not lock what a thread holds that destroys the
-  /// Binding: that thread waits for this. More: Binding::when_revoked().
+  /// Binding: that thread waits for this. An exception ends there, as a line on stderr. More: Binding::when_revoked().
   std::function<void()> on_revoked{};
 };
 
@@ -93,8 +93,8 @@ class Binding {
   [[nodiscard]] Result<int> revocation_fd() const { return object_->revocation_fd(); }
   /// Has `told` called once when the binding is revoked, on the watcher's thread, after those that were asked for
   /// before; if they have been called, at once, on this thread. Not after the Binding has been destroyed, but if one of
-  /// those that are told destroys it, those behind it are still told. The same rules as for ImportOptions::on_revoked; exceptions on the watcher's thread are swallowed. Errors: not_supported (the
-  /// watcher was declined, Gate::trap, or a fork child). Thread-safe.
+  /// those that are told destroys it, those behind it are still told. The same rules as for ImportOptions::on_revoked.
+  /// Errors: not_supported (the watcher was declined, Gate::trap, or a fork child). Thread-safe.
   Status when_revoked(std::function<void()> told) { return object_->when_revoked(std::move(told)); }
   /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback
   /// interface is to be served; generated code does (serve_callbacks()). Blocks until the server's clerk has accepted,

@@ -25,7 +25,7 @@ class RevocationNews {
   void signal() noexcept;
   /// Has `told` called by tell(), after those before it; if tell() has been, by this.
   void call(std::function<void()> told);
-  /// Calls what is to be called; never the same twice. Exceptions are swallowed.
+  /// Calls what is to be called; never the same twice. Exceptions are printed.
   void tell() noexcept;
   /// In a fork child, which has no other thread: the descriptor becomes one of its own, which is readable. The one of
   /// the parent is none of its business.
