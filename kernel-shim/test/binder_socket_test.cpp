@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -265,6 +267,70 @@ TEST(NameserverSockets, without_a_nameserver_the_error_says_what_was_tried_and_w
   EXPECT_NE(failed.error().text.find("LRPC_SOCKET"), std::string::npos);
   EXPECT_NE(connect_nameserver("/nowhere/at/all").error().text.find("no such socket"), std::string::npos);
   EXPECT_NE(connect_nameserver(std::string(200, 'p')).error().text.find("too long"), std::string::npos);
+}
+
+TEST(NameserverSockets, without_a_nameserver_at_the_usual_ones_the_error_names_each) {
+  const Environment runtime("XDG_RUNTIME_DIR", "/nowhere");
+  const Environment socket("LRPC_SOCKET", nullptr);
+  if (std::filesystem::exists("/run/lrpc/lrpcd.sock")) GTEST_SKIP() << "this machine has a nameserver";
+  const auto failed = connect_nameserver("");
+  EXPECT_EQ(failed.code(), Errc::no_nameserver);
+  EXPECT_NE(failed.error().text.find("/nowhere/lrpc/lrpcd.sock (no such socket)"), std::string::npos);
+  EXPECT_NE(failed.error().text.find("/run/lrpc/lrpcd.sock (no such socket)"), std::string::npos);
+}
+
+TEST(NameserverSockets, at_which_something_else_listens_are_no_nameservers) {
+  const std::string path = "/tmp/lrpc-other-" + std::to_string(::getpid());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  const auto failed = connect_nameserver(path);
+  std::filesystem::remove(path);
+  EXPECT_EQ(failed.code(), Errc::no_nameserver);
+  EXPECT_NE(failed.error().text.find("another kind"), std::string::npos) << failed.error().text;
+}
+
+/// What connecting to `path` says in a child that has first done `before`; 0xff: it succeeds.
+template <class Before>
+int refusal_in_a_child(const std::string& path, Before&& before) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    before();
+    const auto socket = connect_nameserver(path);
+    ::_exit(socket ? 0xff : static_cast<int>(socket.code()));
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(NameserverSockets, that_are_forbidden_are_no_nameservers_for_this_user) {
+  const std::string path = "/tmp/lrpc-forbidden-" + std::to_string(::getpid());
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  const int refused = refusal_in_a_child(path, [] {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(0xfe);
+  });
+  std::filesystem::remove(path);
+  EXPECT_EQ(refused, static_cast<int>(Errc::no_nameserver));
+}
+
+TEST(NameserverSockets, without_a_descriptor_the_error_is_of_the_system) {
+  EXPECT_EQ(refusal_in_a_child("/nowhere",
+                               [] {
+                                 const rlimit none{0, 0};
+                                 if (::setrlimit(RLIMIT_NOFILE, &none) != 0) ::_exit(0xfe);
+                               }),
+            static_cast<int>(Errc::system_error));
 }
 
 }  // namespace

@@ -167,5 +167,10 @@ TEST(ResultTest, moves_and_copies_what_its_value_can) {
   static_assert(!std::is_nothrow_move_assignable_v<Result<ThrowsWhenMoved>>);
 }
 
+TEST(SystemError, names_the_call_and_its_errno) {
+  EXPECT_EQ(system_error("open", ENOENT).code, Errc::system_error);
+  EXPECT_EQ(system_error("open", ENOENT).message(), "open: No such file or directory");
+}
+
 }  // namespace
 }  // namespace lrpc

@@ -1,6 +1,7 @@
 #include "lrpc/shim/system/thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -127,6 +128,21 @@ TEST(Thread, that_cannot_be_had_is_an_error_and_leaves_the_signals_as_they_were)
   }
   ASSERT_TRUE(thread.start({}, &look, &seen)) << "and can be had later";
   thread.join();
+}
+
+TEST(Thread, that_this_process_may_not_schedule_so_is_not_permitted) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_RTPRIO, &none) != 0) ::_exit(0xfe);
+    if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(0xfd);
+    ::_exit(static_cast<int>(can_schedule({.policy = Scheduling::Policy::fifo, .priority = 1}).code()));
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(Errc::not_permitted));
 }
 
 }  // namespace

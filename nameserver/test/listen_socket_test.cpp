@@ -131,6 +131,13 @@ TEST(ListenSocket, waits_for_nothing_once_it_is_told_to_stop) {
   EXPECT_FALSE(exists(path));
 }
 
+TEST(ListenSocket, waits_a_bounded_time_for_the_directorys_lock) {
+  test::TemporaryDirectory directory;
+  const UniqueFd locked(::open((directory / ".").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(locked.get(), LOCK_EX), 0);
+  EXPECT_EQ(ListenSocket::open(directory / "s", 0600).code(), Errc::timed_out);
+}
+
 /// A child that listens on `path`, and says nothing to anybody. `held`: another process, which has inherited the socket,
 /// keeps it open until let_go(), while the child ends by itself.
 class SilentListener {
@@ -234,6 +241,7 @@ TEST(ListenSocket, impossible_paths_are_refused_with_the_reason) {
   auto nowhere = ListenSocket::open("/no/such/directory/s", 0600);
   EXPECT_EQ(nowhere.code(), Errc::system_error);
   EXPECT_NE(nowhere.error().text.find("/no/such/directory"), std::string::npos) << nowhere.error().text;
+  EXPECT_NE(nowhere.error().text.find("No such file or directory"), std::string::npos) << nowhere.error().text;
 }
 
 TEST(ListenSocket, a_directory_that_others_may_write_is_refused) {

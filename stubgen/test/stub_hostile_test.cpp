@@ -149,5 +149,24 @@ TEST_F(Hostile, arguments_that_change_after_the_client_checked_them_are_checked_
   for (int round = 0; round < kRounds; ++round) call_everything(client(), noise);
 }
 
+TEST_F(Hostile, results_outside_their_declaration_are_bad_results) {
+  const auto answer_with = [&](std::byte value) {
+    binding().instead = [value](lrpc::CallContext& context, std::uint16_t /*procedure*/) -> std::uint16_t {
+      std::ranges::fill(context.image_bytes(1484), value);
+      return 0;
+    };
+  };
+  bool flag = true;
+  T::Sparse sparse = T::Sparse::None;
+  T::Month month = 3;
+  lrpc::String<5000> text("text");
+  answer_with(std::byte{0xee});  // no bool, no number of an enum, over each range, and a length over each bound
+  EXPECT_EQ(client().Bits(true, flag, std::byte{1}).code(), Errc::bad_result);
+  EXPECT_EQ(client().Enums(T::Small::One, sparse, T::Wide::First).code(), Errc::bad_result);
+  EXPECT_EQ(client().Ranges(1, month, -1, 0, 1).code(), Errc::bad_result);
+  EXPECT_EQ(client().Text("a", text, "b").code(), Errc::bad_result);
+  EXPECT_TRUE(flag && sparse == T::Sparse::None && month == 3 && text.view() == "text") << "unchanged";
+}
+
 }  // namespace
 }  // namespace lrpc_test

@@ -1,8 +1,12 @@
 // Descriptors that are not what the protocol says they are, sent to a client by a hostile binder.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bad_packets.h"
 #include "bystander.h"
+#include "length.h"
 #include "lrpc/client.h"
 #include "processor_time.h"
 #include "world.h"
@@ -80,6 +84,27 @@ TEST_F(BadDescriptors, in_place_of_a_bell_do_not_keep_a_processor_busy) {
   const auto used = processor_time(CLOCK_PROCESS_CPUTIME_ID);
   std::this_thread::sleep_for(200ms);
   EXPECT_LT(processor_time(CLOCK_PROCESS_CPUTIME_ID) - used, 100ms) << "somebody spins";
+}
+
+TEST_F(BadDescriptors, for_which_the_client_has_no_room_are_a_limit_reached) {
+  if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
+  auto bell = shim::make_socket_pair();
+  ASSERT_TRUE(bell);
+  auto ends = answered_pair(encoded(conformance_answer()), std::array{good_region().get(), bell->first.get()});
+  ASSERT_TRUE(ends);
+  const pid_t child = fork();
+  if (child == 0) {  // a table of its own, and full but for one
+    const rlimit few{200, 200};
+    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(0xfe);
+    int last = -1;
+    for (int fd = 0; fd >= 0; fd = ::open("/dev/null", O_RDONLY)) last = fd;
+    ::close(last);
+    _exit(static_cast<int>(Conformance::Client::import_over(std::move(ends->first)).code()));
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(static_cast<Errc>(WEXITSTATUS(status)), Errc::limit_reached);
 }
 
 }  // namespace

@@ -342,5 +342,10 @@ TEST(FalseNameserverOfAClient, makes_imports_fail_with_what_is_wrong) {
   EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }));
 }
 
+TEST_F(BadNameserver, that_hangs_up_on_an_export_is_gone) {
+  const auto exported = export_and([&](std::uint32_t) { nameserver_.leave(); });
+  EXPECT_EQ(exported.code(), Errc::peer_gone) << exported.error().message();
+}
+
 }  // namespace
 }  // namespace testing_lrpc

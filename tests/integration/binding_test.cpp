@@ -62,6 +62,25 @@ TEST(Binding, import_without_a_nameserver_says_what_was_tried_and_how_to_start_o
   EXPECT_NE(client.error().message().find("lrpcd"), std::string::npos);
 }
 
+TEST(Binding, a_name_that_is_none_is_refused_by_the_library) {
+  lrpc::Server server({.nameserver = "/nonexistent/lrpcd.sock"});
+  ConformanceService service(&server);
+  for (const std::string name : {"", "a b", "a/b", "a\n"}) {
+    const auto client = Conformance::Client::import(name, {.nameserver = "/nonexistent/lrpcd.sock"});
+    EXPECT_EQ(client.code(), Errc::invalid_argument) << name;
+    EXPECT_EQ(Conformance::export_to(server, name, service).code(), Errc::invalid_argument) << name;
+  }
+}
+
+TEST(Binding, an_export_that_makes_no_sense_is_refused) {
+  lrpc::Server server({.nameserver = "/nonexistent/lrpcd.sock"});
+  int implementation = 0;
+  const std::vector<lrpc::EntryStub> stubs(Conformance::kPdl.procedures.size(), nullptr);
+  EXPECT_EQ(server.export_interface("x", Conformance::kPdl, stubs, nullptr).code(), Errc::invalid_argument);
+  EXPECT_EQ(server.export_interface("x", Conformance::kPdl, std::span(stubs).first(1), &implementation).code(),
+            Errc::invalid_argument);
+}
+
 TEST(Binding, import_of_a_remote_name_without_a_network_path_is_a_clear_error) {
   World world;
   EXPECT_EQ(world.import("files@elsewhere").code(), Errc::remote_unavailable);
@@ -92,6 +111,20 @@ TEST(Binding, the_clerk_may_refuse_and_its_reason_reaches_the_client) {
   auto client = world.import("closed");
   ASSERT_EQ(client.code(), Errc::not_permitted);
   EXPECT_NE(client.error().message().find("not today"), std::string::npos);
+}
+
+TEST(Binding, the_clerk_may_refuse_for_want_of_something) {
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  lrpc::ExportOptions options;
+  options.authorise = [](const lrpc::shim::Credentials&) -> lrpc::Status {
+    return lrpc::Error{Errc::limit_reached, "come again later"};
+  };
+  ASSERT_TRUE(Conformance::export_to(server, "busy", service, options));
+  const auto refused = world.import("busy");
+  EXPECT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("come again later"), std::string::npos) << refused.error().text;
 }
 
 TEST(Binding, the_clerk_decides_by_who_calls) {

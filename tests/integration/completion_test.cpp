@@ -1,12 +1,15 @@
 // Many started calls at once: a descriptor for poll(2), callbacks, coroutines.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <coroutine>
 #include <thread>
 #include <vector>
 
 #include "eventually.h"
+#include "length.h"
 #include "tasks_service.h"
 
 namespace testing_lrpc {
@@ -184,6 +187,32 @@ TEST(Completion, gives_a_coroutine_the_error_of_a_call_that_could_not_be_started
     out = (co_await client.start().Reverse(buffer).on(on)).code();
   }(*tasks.client, *queue, code);
   EXPECT_EQ(code, Errc::argument_too_long);
+}
+
+TEST(Completion, refuses_a_call_that_was_not_started) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  std::vector<std::byte> long_data(1001);
+  lrpc::Buffer buffer(std::span<std::byte>(long_data), long_data.size());
+  auto refused = tasks.client->start().Reverse(buffer);
+  EXPECT_EQ(queue->watch(refused).code(), Errc::invalid_argument);
+  auto moved_from = tasks.client->start().Null();
+  auto moved_to = std::move(moved_from);
+  EXPECT_EQ(queue->watch(moved_from).code(), Errc::invalid_argument);
+  EXPECT_TRUE(queue->watch(moved_to));
+}
+
+TEST(Completion, of_the_parent_is_not_there_in_a_fork_child) {
+  if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  auto nap = tasks.client->start().NapFor(kUntilLetGo);
+  const pid_t child = fork();
+  if (child == 0) _exit(queue->watch(nap).code() == Errc::not_supported ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  tasks.service.let_all_go();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <future>
 #include <limits>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,25 @@ class Deadlines : public testing::TestWithParam<Gate> {
   void SetUp() override {
     for (int i = 0; i < 500; ++i) ASSERT_TRUE(client_.Null());  // let the gate settle
   }
+  /// Makes a call that says to have `left` ns. As ring() does, but nobody here looks at the deadline. Its status.
+  std::uint16_t call_with(std::uint64_t left, std::uint16_t number, std::string_view name) {
+    EXPECT_EQ(Limits::kPdl.procedures[number].name, name);
+    lrpc::client::BindingObject& object = client_.binding().object();
+    lrpc::client::PendingCall call(object, Limits::kPdl.procedures[number].astack_class);
+    EXPECT_TRUE(call.taken());
+    const lrpc::shim::AStack& astack = call.placed();
+    lrpc::shim::AStackHead& head = *astack.head;
+    astack.limit->store(left);
+    const auto generation = (lrpc::shim::load_word(head).bits() >> 8 & 0xff'ffff) + 1;
+    const auto called = lrpc::shim::CallWord::called(generation, number, 0).with(lrpc::shim::CallWord::kLimited);
+    (void)lrpc::shim::ring_handoff(head, called);
+    (void)lrpc::shim::futex_wake(head.word, lrpc::shim::Sleeper::estack);
+    object.ring_bell();
+    EXPECT_TRUE(eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
+    return lrpc::shim::load_word(head).status();
+    // The A-stack stays in quarantine: its owner does not know of this generation.
+  }
+
   LocalLimits limits_{{.gate = GetParam()}};
   LimitsService& service_ = limits_.service;
   Limits::Client& client_ = *limits_.client;
@@ -292,33 +312,43 @@ TEST_P(Deadlines, pass_on_to_the_server_behind_a_server) {
   EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0 && last.in_quarantine() == 0; }));
 }
 
+TEST_P(Deadlines, of_the_caller_end_the_wait_for_an_astack_of_the_server_behind_it) {
+  LocalLimits last({.gate = GetParam()});
+  service_.behind = last.client.get();
+  std::vector<decltype(last.client->start().Stay())> all;
+  for (int i = 0; i < 8; ++i) all.push_back(last.client->start().Stay());
+  ASSERT_TRUE(eventually([&] { return last.service.holding == 8; }));
+  EXPECT_TRUE(eventually([&] {  // again, if the call ended before its procedure had begun
+    const CallScope scope{50ms};
+    EXPECT_EQ(client_.HoldBehind(1).code(), Errc::call_aborted);
+    return service_.behind_ended == static_cast<int>(Errc::call_aborted);
+  }));
+  EXPECT_EQ(last.service.holding, 8U) << "nothing was called";
+  last.service.released = true;
+  for (auto& one : all) EXPECT_TRUE(one.finish());
+}
+
+TEST_P(Deadlines, of_the_caller_that_are_over_let_its_procedure_call_nobody_and_say_so) {
+  LocalLimits last({.gate = GetParam()});
+  service_.behind = last.client.get();
+  const std::uint16_t status = call_with(1, 8, "HoldBehind");
+  EXPECT_EQ(service_.behind_ended, static_cast<int>(Errc::call_aborted));
+  EXPECT_EQ(last.service.holding + last.service.abandonments, 0U) << "nothing was called";
+  EXPECT_EQ(lrpc::client::Call::failure(status), Errc::call_aborted);
+}
+
 TEST_P(Deadlines, that_a_caller_lies_about_harm_nobody) {
-  lrpc::client::BindingObject& object = client_.binding().object();
-  const std::uint16_t left_number = 3;
-  ASSERT_EQ(Limits::kPdl.procedures[left_number].name, "Left");
   for (const std::uint64_t lie :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 63, ~std::uint64_t{0},
         static_cast<std::uint64_t>(lrpc::shim::Deadline::kMost) + 1,
         static_cast<std::uint64_t>(lrpc::shim::Deadline::kNever), std::uint64_t{1'000'000'000}}) {
     service_.last_left = -2;
-    lrpc::client::PendingCall call(object, Limits::kPdl.procedures[left_number].astack_class);
-    ASSERT_TRUE(call.taken());
-    // As ring() does, but for what it says.
-    const lrpc::shim::AStack& astack = call.placed();
-    lrpc::shim::AStackHead& head = *astack.head;
-    astack.limit->store(lie);
-    const auto generation = (lrpc::shim::load_word(head).bits() >> 8 & 0xff'ffff) + 1;
-    const auto called = lrpc::shim::CallWord::called(generation, left_number, 0).with(lrpc::shim::CallWord::kLimited);
-    (void)lrpc::shim::ring_handoff(head, called);
-    (void)lrpc::shim::futex_wake(head.word, lrpc::shim::Sleeper::estack);
-    object.ring_bell();
-    ASSERT_TRUE(eventually([&] { return lrpc::shim::load_word(head).returns(called); }));
+    EXPECT_EQ(call_with(lie, 3, "Left"), 0) << lie;
     EXPECT_GE(service_.last_left, 0) << lie;
     EXPECT_LE(service_.last_left, lrpc::shim::Deadline::kMost) << lie;
     if (lie < 2) {
       EXPECT_EQ(service_.last_left, 0);
     }
-    // The A-stack stays in quarantine: its owner does not know of this generation.
   }
   EXPECT_FALSE(client_.Left()->limited);
 }

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <thread>
 
+#include "conformance_service.h"
 #include "eventually.h"
 #include "gated_service.h"
 #include "gates.h"
+#include "length.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -115,6 +117,28 @@ TEST(Termination, a_fork_child_finds_its_bindings_revoked_and_the_parent_keeps_t
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(client->Add(3, 4).value(), 7);
+}
+
+TEST(Termination, a_fork_child_cannot_use_its_parents_server) {
+  if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
+  World world;
+  lrpc::Server server({.nameserver = world.nameserver()});
+  ConformanceService service(&server);
+  const auto exported = Conformance::export_to(server, "mine", service);
+  ASSERT_TRUE(exported);
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto refused = [](const auto& result) { return result.code() == Errc::not_supported; };
+    _exit((refused(Conformance::export_to(server, "yours", service)) ? 0 : 1) +
+          (refused(server.withdraw(*exported)) ? 0 : 2) +
+          (refused(Conformance::serve_over(server, std::move(ends->first), service)) ? 0 : 4));
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(world.import("mine")->Null());
 }
 
 TEST(Termination, a_call_over_its_timeout_is_aborted_and_its_astack_comes_back_later) {

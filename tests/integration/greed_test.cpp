@@ -110,5 +110,27 @@ TEST(Callbacks, that_throw_refuse_or_are_swallowed_and_the_server_lives) {
   EXPECT_EQ(bound, 1);
 }
 
+TEST(Greed, a_handle_over_the_share_of_a_user_is_an_exception_of_its_procedure) {
+  lrpc::Server server({.max_handles_per_user = 2});
+  ConformanceService service(&server);
+  std::atomic<int> told{0};
+  lrpc::ExportOptions options;
+  options.on_exception = [&](const lrpc::EscapedException& escaped) {
+    EXPECT_NE(escaped.what.find("as many handles"), std::string_view::npos) << escaped.what;
+    ++told;
+  };
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service, options));
+  auto client = Conformance::Client::import_over(std::move(ends->second));
+  ASSERT_TRUE(client) << client.error().message();
+  const auto first = client->Open(1);
+  ASSERT_TRUE(first && client->Open(2));
+  EXPECT_EQ(client->Open(3).code(), Errc::exception_escaped);
+  EXPECT_EQ(told, 1);
+  ASSERT_TRUE(client->Shut(*first));
+  EXPECT_TRUE(client->Open(3));
+}
+
 }  // namespace
 }  // namespace testing_lrpc

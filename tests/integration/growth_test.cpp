@@ -93,6 +93,14 @@ TEST(GrowthTrap, is_refused_at_bind_time) {
   EXPECT_EQ(client.code(), Errc::not_supported);
 }
 
+TEST(GrowthTrap, has_no_call_timeout_either) {
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  const auto client = Burst::Client::import_over(std::move(ends->second),
+                                                 {.gate = Gate::trap, .call_timeout = std::chrono::seconds(1)});
+  EXPECT_EQ(client.code(), Errc::not_supported);
+}
+
 TEST(GrowthClasses, grow_beside_each_other) {
   LocalBurst burst(growing());
   const std::vector<std::byte> data(100'000, std::byte{1});

@@ -17,6 +17,7 @@
 #include "eventually.h"
 #include "world.h"
 
+#include "../../libclient/src/import/answer_slack.h"
 #include "../../libserver/src/clerk/answer_time.h"
 
 namespace testing_lrpc {
@@ -197,29 +198,35 @@ TEST(Reregister, a_name_that_somebody_else_took_meanwhile_is_asked_for_until_it_
 
 TEST(Reregister, the_callback_may_withdraw_and_throw) {
   World world;
-  lrpc::Server server({.nameserver = world.nameserver()});
-  ConformanceService service(&server);
+  std::optional<lrpc::Server> server(std::in_place, lrpc::ServerOptions{.nameserver = world.nameserver()});
+  ConformanceService service(&*server);
   std::optional<lrpc::ExportId> id;
   std::atomic<int> told{0};
   lrpc::ExportOptions options;
   options.on_registration = [&](const lrpc::Status& status) {
     if (status) {
-      EXPECT_EQ(Conformance::export_to(server, "another", service).code(), Errc::invalid_argument);
-      EXPECT_TRUE(server.withdraw(*id));
+      EXPECT_EQ(Conformance::export_to(*server, "another", service).code(), Errc::invalid_argument);
+      EXPECT_TRUE(server->withdraw(*id));
     }
     ++told;
     throw std::runtime_error("thrown on purpose");
   };
-  auto exported = Conformance::export_to(server, "brief", service, options);
+  auto exported = Conformance::export_to(*server, "brief", service, options);
   ASSERT_TRUE(exported);
   id = *exported;
-  ASSERT_TRUE(Conformance::export_to(server, "steady", service));
+  ASSERT_TRUE(Conformance::export_to(*server, "steady", service));
+  testing::internal::CaptureStderr();
   world.stop_nameserver();
   ASSERT_TRUE(eventually([&] { return told == 1; }));
   world.start_nameserver();
   ASSERT_TRUE(eventually([&] { return told == 2; }));
   EXPECT_TRUE(world.import("steady", {.timeout = kPatience}));
   EXPECT_TRUE(eventually([&] { return world.import("brief").code() == Errc::name_unknown; }));
+  server.reset();  // the callback is over, too
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_NE(printed.find("lrpc: an exception escaped on_registration of Conformance: thrown on purpose\n"),
+            std::string::npos)
+      << printed;
 }
 
 TEST(Reregister, many_imports_at_once_are_all_answered) {
@@ -291,7 +298,11 @@ TEST(Reregister, a_nameserver_that_hangs_does_not_keep_the_clerk_from_its_bindin
     std::vector<lrpc::UniqueFd> queued;
     while (queue_full) {
       auto socket = lrpc::shim::connect_nameserver(world.nameserver(), false);
-      if (!socket) break;
+      if (!socket) {
+        EXPECT_EQ(socket.code(), Errc::no_nameserver);
+        EXPECT_NE(socket.error().text.find("its queue is full"), std::string::npos) << socket.error().text;
+        break;
+      }
       queued.push_back(*std::move(socket));
     }
     std::this_thread::sleep_for(200ms);  // by now it has been asked for as many names as its socket takes
@@ -331,6 +342,17 @@ TEST(Reregister, an_export_answered_too_late_is_withdrawn) {
   const auto* body = std::get_if<lrpc::shim::WithdrawRequest>(&(*withdrawal)->body);
   ASSERT_NE(body, nullptr);
   EXPECT_EQ(body->export_id, 4711U);
+}
+
+TEST(Reregister, an_import_that_nobody_answers_is_timed_out) {
+  struct ShortAnswerSlack {
+    ShortAnswerSlack() { lrpc::client::answer_slack = 100ms; }
+    ~ShortAnswerSlack() { lrpc::client::answer_slack = kPatience; }
+  } const until_it_is_over;
+  const TemporaryDirectory directory;
+  const std::string path = (directory.path() / "lrpcd.sock").string();
+  const MuteNameserver mute(path);
+  EXPECT_EQ(Conformance::Client::import("x", {.nameserver = path, .timeout = 0ms}).code(), Errc::timed_out);
 }
 
 }  // namespace

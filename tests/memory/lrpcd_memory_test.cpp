@@ -115,6 +115,52 @@ TEST_P(NameserverWithoutMemory, outlives_peers_that_list_and_do_not_read) {
   EXPECT_TRUE(lrpcd.alive());
 }
 
+TEST_P(NameserverWithoutMemory, says_of_an_export_and_an_import_that_a_limit_is_reached) {
+  namespace shim = lrpc::shim;
+  FaultyProcess lrpcd({LRPC_TEST_LRPCD, "--socket", socket_, "--backend", GetParam(), "--log-level", "warning"});
+  ASSERT_TRUE(eventually([&] { return import("nobody").code() == lrpc::Errc::name_unknown; }));
+  const auto socket = shim::connect_nameserver(socket_);
+  ASSERT_TRUE(socket);
+  std::uint32_t number = 0;
+  /// ok: it has been granted.
+  const auto ask = [&](const shim::BinderBody& body) {
+    EXPECT_TRUE(shim::send_message(socket->get(), {++number, body, {}, {}}));
+    const auto answer = shim::receive_message(socket->get(), kPatience);
+    if (!answer || !*answer) return lrpc::Error{lrpc::Errc::timed_out, {}};
+    const auto* failed = std::get_if<shim::Failed>(&(*answer)->body);
+    return failed == nullptr ? lrpc::Error{} : lrpc::Error{failed->code, failed->text};
+  };
+  shim::ExportRequest offer{.name = {},
+                            .interface = {"Wordy", 1, 0, 0},
+                            .classes = {Conformance::kPdl.classes.begin(), Conformance::kPdl.classes.end()},
+                            .text = {},
+                            .descriptors = {}};
+  lrpcd.fail(1, UINT64_MAX);
+  const auto for_want_of_memory = [](const lrpc::Error& refused) {
+    return refused.code == lrpc::Errc::limit_reached && refused.text.find("short of memory") != std::string::npos;
+  };
+  // Until half of its reserve is used up, by names and then by connections.
+  bool exported = true;
+  bool imported = true;
+  bool connected = true;
+  std::vector<lrpc::UniqueFd> held;
+  for (std::uint32_t i = 0; (exported || imported || connected) && i < 200; ++i) {
+    offer.name = "wordy-" + std::to_string(i);
+    offer.text.resize(exported ? 100'000 : 0);
+    if (for_want_of_memory(ask(offer))) exported = false;
+    if (for_want_of_memory(ask(shim::ImportRequest{
+            .name = "wordy-0", .interface = {"Wordy", 1, 0, 0}, .timeout_ms = 0, .gate = {}, .principal = {}}))) {
+      imported = false;
+    }
+    if (import("nobody").code() == lrpc::Errc::peer_gone) connected = false;
+    if (auto another = shim::connect_nameserver(socket_)) held.push_back(*std::move(another));
+  }
+  EXPECT_FALSE(exported);
+  EXPECT_FALSE(imported);
+  EXPECT_FALSE(connected) << "it hangs up on whoever connects";
+  lrpcd.recover();
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryBackend, NameserverWithoutMemory, testing::Values("io_uring", "epoll"),
                          [](const auto& tested) { return std::string(tested.param); });
 

@@ -73,6 +73,7 @@ INSTANTIATE_TEST_SUITE_P(EveryGate, ServerWithoutMemory,
 
 TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
   bool imported = false;
+  bool hung_up = false;
   for (std::uint64_t first = 1; !imported && first < 1'000; ++first) {
     auto ends = lrpc::shim::make_socket_pair();
     ASSERT_TRUE(ends);
@@ -81,6 +82,7 @@ TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
     server.fail(first, first);
     auto client = Conformance::Client::import_over(std::move(ends->second));
     imported = client && server.count() < first;
+    hung_up = hung_up || client.code() == lrpc::Errc::peer_gone;
     server.recover();
     ASSERT_TRUE(server.alive()) << first;
     // An E-stack that could not be had may be what has failed: this call, too, may end the binding.
@@ -88,6 +90,7 @@ TEST(ServerWithoutMemory, ends_a_private_binding_and_lives) {
     ASSERT_TRUE(server.alive()) << first;
   }
   EXPECT_TRUE(imported);
+  EXPECT_TRUE(hung_up);
 }
 
 /// As a process that may have no more data: neither stacks nor anything else.
@@ -111,6 +114,33 @@ TEST(ServerWithoutMemory, lives_while_many_calls_sleep) {
     for (auto& call : sleeping) (void)call.finish();  // each ends, in one way or the other
   }
   EXPECT_TRUE(serves(world));
+}
+
+TEST(ServerWithoutMemory, says_of_a_call_that_an_exception_escaped) {
+  const World world;
+  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "memory"});
+  ASSERT_TRUE(serves(world));
+  auto client = world.import("memory");
+  ASSERT_TRUE(client && client->Null());
+  const std::vector<std::byte> large(1 << 20);  // more than a thread keeps to copy arguments into
+  server.fail(1, UINT64_MAX);
+  EXPECT_EQ(client->Sum(large).code(), lrpc::Errc::exception_escaped);
+  server.recover();
+  EXPECT_TRUE(client->Sum(large));
+}
+
+TEST(ServerWithoutMemory, says_of_a_binding_that_a_limit_is_reached) {
+  const World world;
+  FaultyProcess server({LRPC_TEST_SERVER, "--nameserver", world.nameserver(), "memory"});
+  ASSERT_TRUE(serves(world));
+  bool refused = false;
+  for (std::uint64_t first = 1; !refused && first < 200; ++first) {
+    server.fail(first, first);
+    refused = world.import("memory").code() == lrpc::Errc::limit_reached;
+    server.recover();
+    ASSERT_TRUE(serves(world)) << first;
+  }
+  EXPECT_TRUE(refused);
 }
 
 }  // namespace

@@ -42,6 +42,27 @@ TEST_F(RemoteBindings, say_why_a_name_cannot_be_imported) {
   EXPECT_NE(without.error().text.find("start lrpc-netd"), std::string::npos) << without.error().text;
 }
 
+TEST_F(RemoteBindings, have_no_gate_that_stays_in_this_machine) {
+  for (const lrpc::Gate gate : {lrpc::Gate::trap, lrpc::Gate::none}) {
+    auto options = import_options();
+    options.gate = gate;
+    EXPECT_EQ(Conformance::Client::import("files@10.0.0.2", options).code(), Errc::not_supported);
+  }
+}
+
+TEST_F(RemoteBindings, refuse_an_interface_whose_descriptors_did_not_fit_the_export) {
+  lrpc::Pdl pdl = Conformance::kPdl;
+  const std::string text(lrpc::shim::kMaxBinderMessage - 2'000, 'x');
+  pdl.text = text;
+  const std::vector<lrpc::EntryStub> nobody_enters(pdl.procedures.size(), nullptr);
+  int implementation = 0;
+  lrpc::Server server({.nameserver = there_->socket()});
+  const auto exported = server.export_interface("wordy", pdl, nobody_enters, &implementation);
+  ASSERT_TRUE(exported) << exported.error().message();
+  const auto refused = Conformance::Client::import("wordy@10.0.0.2", import_options());
+  EXPECT_EQ(refused.code(), Errc::not_supported);
+}
+
 TEST_F(RemoteBindings, refuse_an_interface_that_is_too_large_and_name_the_procedure) {
   const auto wide = Wide::Client::import("files@10.0.0.2", import_options());
   ASSERT_FALSE(wide);

@@ -170,5 +170,19 @@ TEST_F(SilentHosts, that_nobody_asks_keep_their_bindings_however_long_they_are_i
   EXPECT_EQ(told_idle_, told);
 }
 
+TEST_F(SilentHosts, that_do_not_answer_an_import_are_said_to_be_silent) {
+  network_.part();
+  const auto client = Conformance::Client::import("files@10.0.0.2", import_options());
+  EXPECT_EQ(client.code(), lrpc::Errc::timed_out);
+  EXPECT_NE(client.error().text.find("did not answer in time"), std::string::npos) << client.error().text;
+}
+
+TEST_F(SilentHosts, to_which_there_is_no_way_cannot_be_imported_from) {
+  network_.block();
+  const auto client = Conformance::Client::import("files@10.0.0.2", import_options());
+  EXPECT_EQ(client.code(), lrpc::Errc::remote_unavailable);
+  EXPECT_NE(client.error().text.find("cannot be reached"), std::string::npos) << client.error().text;
+}
+
 }  // namespace
 }  // namespace testing_netpath

@@ -115,6 +115,7 @@ class Network {
       return Errc::system_error;
     }
     if (command == kPing) ++missed_pings;
+    if (state_ == State::blocked && command == kBind) return Errc::host_unreachable;
     if (command != kCall) return Errc::timed_out;
     ++waiting;
     if (state_ == State::blocked) return Errc::host_unreachable;
