@@ -1,10 +1,16 @@
-// docs/ERRORS.md lists every error code of result.h once, with its number and text.
+// docs/ERRORS.md lists every error code of result.h once, with its number and text; and error_causes.txt names the test
+// that brings about each of its causes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <ranges>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lrpc/shim/result.h"
@@ -45,6 +51,89 @@ TEST(ErrorsDocument, lists_every_code_once_with_its_number_and_text) {
   const auto declared = declared_errors();
   EXPECT_GT(declared.size(), 30U);
   EXPECT_EQ(documented_errors(), declared);
+}
+
+std::vector<std::string> split(std::string_view text, std::string_view at) {
+  std::vector<std::string> parts;
+  for (std::size_t end = text.find(at); end != std::string_view::npos; end = text.find(at)) {
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + at.size());
+  }
+  parts.emplace_back(text);
+  return parts;
+}
+
+/// "name | cause" of each, in the order of the document.
+std::vector<std::string> documented_causes() {
+  std::vector<std::string> found;
+  const std::string document = content("docs/ERRORS.md");
+  const std::regex row(R"(\n\| `(\w+)` \| \d+ \| [^|]+ \| ([^|]+) \|)");
+  for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at) {
+    for (const std::string& cause : split((*at)[2].str(), "; ")) found.push_back((*at)[1].str() + " | " + cause);
+  }
+  return found;
+}
+
+/// A line of error_causes.txt.
+struct TestedCause {
+  std::string cause;  ///< "name | cause"
+  std::string by;     ///< "Suite.test, Suite.test", or "not tested: why"
+};
+
+std::vector<TestedCause> tested_causes() {
+  std::vector<TestedCause> found;
+  for (const std::string& line : split(content("kernel-shim/test/error_causes.txt"), "\n")) {
+    if (line.empty() || line[0] == '#') continue;
+    const auto parts = split(line, " | ");
+    EXPECT_EQ(parts.size(), 3U) << line;
+    if (parts.size() == 3) found.push_back({parts[0] + " | " + parts[1], parts[2]});
+  }
+  return found;
+}
+
+/// "Suite.test" of each test in the sources.
+std::set<std::string> tests_in_sources() {
+  std::set<std::string> found;
+  const std::regex test(R"(\nTEST(_F|_P)?\(\s*(\w+),\s*(\w+)\))");
+  const std::filesystem::path root(LRPC_SOURCE_DIR);
+  for (const char* top : {"kernel-shim", "libclient", "libserver", "nameserver", "netrpc", "reserve", "sandbox",
+                          "sealed", "stubgen", "tests", "tools"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
+      if (!entry.path().string().ends_with("_test.cpp")) continue;
+      const std::string source = content(std::filesystem::relative(entry.path(), root).string());
+      for (std::sregex_iterator at(source.begin(), source.end(), test), end; at != end; ++at)
+        found.insert((*at)[2].str() + "." + (*at)[3].str());
+    }
+  }
+  return found;
+}
+
+TEST(ErrorsDocument, lists_just_the_causes_that_have_a_test) {
+  std::vector<std::string> causes;
+  for (const TestedCause& one : tested_causes()) causes.push_back(one.cause);
+  EXPECT_GT(causes.size(), 80U);
+  const auto documented = documented_causes();
+  EXPECT_EQ(causes.size(), documented.size());
+  for (std::size_t i = 0; i < std::min(causes.size(), documented.size()); ++i)
+    ASSERT_EQ(causes[i], documented[i]) << "kernel-shim/test/error_causes.txt and docs/ERRORS.md differ here";
+}
+
+TEST(ErrorsDocument, names_tests_that_there_are) {
+  constexpr std::size_t kMostUntested = 3;
+  constexpr std::string_view kUntested = "not tested: ";
+  const auto tests = tests_in_sources();
+  EXPECT_GT(tests.size(), 1000U);
+  std::size_t untested = 0;
+  for (const TestedCause& one : tested_causes()) {
+    if (one.by.starts_with(kUntested)) {
+      EXPECT_GT(one.by.size(), kUntested.size()) << "why? " << one.cause;
+      ++untested;
+      continue;
+    }
+    for (const std::string& test : split(one.by, ", "))
+      EXPECT_TRUE(tests.contains(test)) << "no such test: " << test << ", for " << one.cause;
+  }
+  EXPECT_LE(untested, kMostUntested) << "bring the cause about, or raise the number with a reason";
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ class Binding {
   /// Offers the server a socket to call this client back over, and returns the other end of it, on which the callback
   /// interface is to be served; generated code does (serve_callbacks()). Blocks until the server's clerk has accepted,
   /// at most some 10 s. Errors: binding_revoked, peer_gone (it has an offer already, or cannot take one),
-  /// remote_unavailable, timed_out, system_error.
+  /// not_supported (a remote binding), timed_out, system_error.
   [[nodiscard]] Result<UniqueFd> offer_callback();
   /// The server by the kernel's word, as it was at bind time.
   [[nodiscard]] const Credentials& server() const noexcept { return object_->server(); }
