@@ -39,7 +39,8 @@ class LongSleeps : public Watch {
     const std::lock_guard lock(mutex_);
     if (asleep_.erase(static_cast<lrpc::shim::AStackHead*>(word)) != 0) woken_ = result == 0;
   }
-  /// Moves all that sleep on one of the words to another futex, as a client may do: no wake-up of the word reaches them.
+  /// Moves all that sleep on one of the words to another futex, as a client may do: no wake-up of the word reaches
+  /// them.
   [[nodiscard]] bool steal() {
     const std::lock_guard lock(mutex_);
     for (lrpc::shim::AStackHead* const head : asleep_)

@@ -87,8 +87,8 @@ TEST(StopOfAServer, beside_a_stuck_poller_ends_all_calls_at_once_and_itself_with
   stopper.join();
 }
 
-/// Holds an E-stack that is about to sleep for long on its word until the server has woken it for its end, then has it sleep all
-/// the same: what a client does who writes the word back that the E-stack expects.
+/// Holds an E-stack that is about to sleep for long on its word until the server has woken it for its end, then has it
+/// sleep all the same: what a client does who writes the word back that the E-stack expects.
 class WordsWrittenBack : public Watch {
  public:
   void waits(void* word, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) override {

@@ -314,7 +314,8 @@ end_parked:
   if
   :: atomic { !asleep[ESTACK] -> briefly = 0; goto look }
   :: atomic { briefly && FOR_ME(word, linkage) -> wake(ESTACK); briefly = 0; goto look }
-  :: atomic { briefly && !hot -> wake(ESTACK); remembered = 0; briefly = 0; goto look } /* any other end changes nothing */
+  :: atomic { briefly && !hot -> wake(ESTACK); remembered = 0; briefly = 0; goto look }
+     /* any other end changes nothing */
   fi;
 have:
   claim(l, mine);

@@ -224,9 +224,10 @@ void Aside::start_closers_locked() noexcept {
 
 // ---- More than may wait ----
 //
-// Threads that close can all be held up for as long as a stranger likes, and what waits for them has a place each in the
-// table of descriptors. The end of a thread closes, too, but what it closes does not linger. So a thread gets a copy of
-// the table, the process closes what is too much, and the thread ends: whatever is closed by that is closed in no time.
+// Threads that close can all be held up for as long as a stranger likes, and what waits for them has a place each in
+// the table of descriptors. The end of a thread closes, too, but what it closes does not linger. So a thread gets a
+// copy of the table, the process closes what is too much, and the thread ends: whatever is closed by that is closed in
+// no time.
 
 /// The thread that ends, and who waits for it to have its copy.
 struct Ending {

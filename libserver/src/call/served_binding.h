@@ -35,8 +35,8 @@ class SecondaryRegion;
 class ServedBinding;
 struct ServedAStack;
 
-/// Runs what must not end a thread of this library: its exception is swallowed. For the program's own functions there is
-/// call_hook().
+/// Runs what must not end a thread of this library: its exception is swallowed. For the program's own functions there
+/// is call_hook().
 template <class Callback>
 void call_program(Callback&& callback) noexcept {
   try {

@@ -72,9 +72,9 @@ void EStack::park(std::uint64_t unused) noexcept {
                     briefly ? std::min<std::chrono::nanoseconds>(idle, shim::kBoundedSleep) : idle, summons);
 }
 
-/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack sleeps for a bounded
-/// time only: the poller may be inside another client's long procedure, and a call that nobody waits for, which is not
-/// rung again, would be there as long. What is only remembered is forgotten here.
+/// H3. While a poller is to take the calls, or may take the A-stack back at any moment, the E-stack sleeps for a
+/// bounded time only: the poller may be inside another client's long procedure, and a call that nobody waits for, which
+/// is not rung again, would be there as long. What is only remembered is forgotten here.
 bool EStack::left_to_poller() noexcept {
   Polled polled = Polled::remembered;
   return !astack_->polled.compare_exchange_strong(polled, Polled::no) && polled == Polled::yes;
@@ -123,8 +123,8 @@ void EStack::after_call() {
   if ((gate == shim::Gate::adaptive || gate == shim::Gate::handoff) && !exchanges()) sit_with_caller(now);
 }
 
-/// Whether the caller has been told that a poller has the A-stack: an offer alone is not enough, which may lie for long.
-/// Read where the caller could write: it would only deceive its own E-stack.
+/// Whether the caller has been told that a poller has the A-stack: an offer alone is not enough, which may lie for
+/// long. Read where the caller could write: it would only deceive its own E-stack.
 bool EStack::exchanges() const noexcept { return astack_->head->polled.load(std::memory_order_relaxed) != 0; }
 
 void EStack::sit_with_caller(shim::Moment now) {  // H2

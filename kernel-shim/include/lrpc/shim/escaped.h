@@ -1,5 +1,5 @@
-// Exceptions that leave a function of the program's which a thread of this library has called: a procedure, a hook. They
-// end there, and one line on stderr says so.
+// Exceptions that leave a function of the program's which a thread of this library has called: a procedure, a hook.
+// They end there, and one line on stderr says so.
 #pragma once
 
 #include <atomic>

@@ -36,8 +36,8 @@ struct UserQuota {
   friend bool operator==(const UserQuota&, const UserQuota&) = default;
 };
 
-/// Who may do what. Asked on the event loop's thread: must not block, must throw nothing but std::bad_alloc, and must be
-/// quick. A refusal's text reaches the peer.
+/// Who may do what. Asked on the event loop's thread: must not block, must throw nothing but std::bad_alloc, and must
+/// be quick. A refusal's text reaches the peer.
 class Policy {
  public:
   virtual ~Policy() = default;

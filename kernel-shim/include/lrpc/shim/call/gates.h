@@ -125,11 +125,12 @@ inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
 }
 
 /// T11: parks an E-stack on its A-stack's word until the word changes. Returns without sleeping if there is a call that
-/// nobody has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps at most `limit` and kParkedSleep.
+/// nobody has claimed, or one of the private flags `leave` and `revoked` is set. Sleeps at most `limit` and
+/// kParkedSleep.
 ///
 /// A peer may move the sleeper to another futex (FUTEX_CMP_REQUEUE): then no wake-up on the word reaches it. `summons`,
-/// if not null, is a word of this process on which it sleeps, too: who sets one of the flags changes that word and wakes
-/// its sleepers. It makes the sleep dearer. Precondition: can_wait_any().
+/// if not null, is a word of this process on which it sleeps, too: who sets one of the flags changes that word and
+/// wakes its sleepers. It makes the sleep dearer. Precondition: can_wait_any().
 void park_estack(AStackHead& head, const ServerLinkage& linkage, const std::atomic<bool>& leave,
                  const std::atomic<bool>& revoked, std::chrono::nanoseconds limit,
                  const std::atomic<std::uint32_t>* summons = nullptr) noexcept;
