@@ -23,7 +23,6 @@
 namespace lrpc::netd::test {
 namespace {
 
-using sandbox::test::Attempt;
 using sandbox::test::in_a_child;
 using sandbox::test::not_refused;
 using sandbox::test::opening;
