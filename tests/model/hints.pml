@@ -135,7 +135,7 @@ inline serve(l, s) {
 
 #if STINTS > 0
 proctype poller() {
-  byte l, s, stints = STINTS;
+  byte l, s, stints = STINTS, takes = STINTS; /* how often it takes the A-stack back */
 #if TURNS > 0
   byte turns = TURNS;
 #endif
@@ -144,7 +144,7 @@ end_parked:
   atomic {
     if
     :: offered -> offered = 0
-    :: remembered && stints > 0 -> remembered = 0; hot = 1 /* another A-stack has been offered */
+    :: remembered && takes > 0 -> takes--; remembered = 0; hot = 1 /* another A-stack has been offered */
     fi
   }
   if
@@ -242,7 +242,7 @@ gone:
   atomic {
     hot = 0;
     if
-    :: stints > 0 -> remembered = 1
+    :: stints > 0 && takes > 0 -> remembered = 1
     :: skip
     fi;
     l = 0; s = 0; mine = 0; stays = 0; others_turn = 0; goto end_parked
