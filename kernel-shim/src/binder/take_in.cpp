@@ -132,8 +132,9 @@ void Porter::work(bool looks_first) noexcept {
     // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away. While
     // these copies are there, nothing that does not fit later is the last.
     msghdr looked = header_now();
-    if (receive(looked, MSG_PEEK) >= 0 && ((looked.msg_flags & MSG_CTRUNC) != 0 || numbers_.size() > kMaxBinderFds)) {
-      intake_.err = ENOBUFS;
+    const bool any = receive(looked, MSG_PEEK) >= 0;
+    if (!any || (looked.msg_flags & MSG_CTRUNC) != 0 || numbers_.size() > kMaxBinderFds) {
+      intake_.err = any ? ENOBUFS : errno;
       return;
     }
     first_ = numbers_.size();

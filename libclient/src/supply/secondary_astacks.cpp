@@ -145,7 +145,7 @@ bool SecondaryAStacks::accept(const shim::GrowthRequest& request, std::uint16_t 
   if (layout) {
     auto region = binding_.remote() ? shim::Region::private_to_this_domain(*std::move(layout))
                                     : shim::Region::map(fd.get(), *std::move(layout));
-    if (region) fd.release().reset();  // the mapping has the memory
+    if (region && !binding_.remote()) fd.release().reset();  // the mapping has the memory
     const auto block = records_.block(request.place);
     distrusted_ = !region && region.code() == Errc::bad_message;
     binding_.make_room_in_quarantine(records_.first(), request.place);

@@ -255,10 +255,13 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
   } else {
     const bool own_trouble =
         body.code == Errc::limit_reached || body.code == Errc::system_error || body.code == Errc::not_supported;
-    const std::string text = body.text.empty() ? "without a reason" : sanitized(body.text);
-    const std::string name = import->wanted.name;
-    answer_import(id, {own_trouble ? body.code : Errc::not_permitted,
-                       sanitized("the server of '" + name + "' refused: " + text)});
+    Error refusal{own_trouble ? body.code : Errc::not_permitted, {}};
+    try {
+      const std::string text = body.text.empty() ? "without a reason" : sanitized(body.text);
+      refusal.text = sanitized("the server of '" + import->wanted.name + "' refused: " + text);
+    } catch (const std::bad_alloc&) {  // the code says as much; the server has done its part
+    }
+    answer_import(id, refusal);
   }
   serve_waiting_of(peer);
 }
@@ -266,7 +269,11 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
 /// The clerk has taken the name back, and its word of that is on its way to us. That is no refusal: who waits for a
 /// name waits on for the next who exports it.
 void Binder::on_withdrawn_meanwhile(ImportId id, Import& import, Connection& server) {
-  const Error withdrawn{Errc::name_unknown, "'" + import.wanted.name + "' was withdrawn"};
+  Error withdrawn{Errc::name_unknown, {}};
+  try {
+    withdrawn.text = "'" + import.wanted.name + "' was withdrawn";
+  } catch (const std::bad_alloc&) {
+  }
   end_bind(id, import);
   wait_on(id, import, withdrawn);
   // Not at once: a server that keeps such a name, and says this of it for ever, must not keep us busy.

@@ -289,16 +289,22 @@ bool Peers::room_in_flight(Connection& peer, std::size_t fds) {
 }
 
 void Peers::look_for_unread_soon() {
-  if (unread_look_.serial != 0) return;
+  if (unread_look_.serial == 0) set_unread_look();
+}
+
+/// Without memory for the next one the last one fires again.
+void Peers::set_unread_look() {
   const milliseconds pause = std::min(kLongestLook, options_.unread_timeout / 4);
   unread_look_ = loop_.after(std::max(pause, milliseconds(1)), [this] {
-    unread_look_ = {};
-    look_for_unread();
+    const bool any = look_for_unread();
     reap();
+    if (any) return set_unread_look();
+    unread_look_ = {};
   });
 }
 
-void Peers::look_for_unread() {
+/// Whether there is any.
+bool Peers::look_for_unread() {
   ended_.give_back_read();
   bool any = ended_.any_unread();
   const auto now = Unread::Clock::now();
@@ -313,7 +319,7 @@ void Peers::look_for_unread() {
               "disconnected " + describe_peer(one->peer) + ": it does not read its messages");
     doom(*one);
   }
-  if (any) look_for_unread_soon();
+  return any;
 }
 
 // ---- They go ----

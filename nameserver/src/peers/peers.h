@@ -80,7 +80,8 @@ class Peers {
   void flush(Connection& peer);
   void refresh_in_flight(Connection& peer);
   void look_for_unread_soon();
-  void look_for_unread();
+  void set_unread_look();
+  [[nodiscard]] bool look_for_unread();
   void leave_alone(Connection& peer);
 
   EventLoop& loop_;
