@@ -111,9 +111,9 @@ TEST(Callbacks, that_throw_refuse_or_are_swallowed_and_the_server_lives) {
 }
 
 TEST(Greed, a_handle_over_the_share_of_a_user_is_an_exception_of_its_procedure) {
-  lrpc::Server server({.max_handles_per_user = 2});
-  ConformanceService service(&server);
+  ConformanceService service;
   std::atomic<int> told{0};
+  lrpc::Server server({.max_handles_per_user = 2});
   lrpc::ExportOptions options;
   options.on_exception = [&](const lrpc::EscapedException& escaped) {
     EXPECT_NE(escaped.what.find("as many handles"), std::string_view::npos) << escaped.what;
