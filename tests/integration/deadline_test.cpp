@@ -326,6 +326,7 @@ TEST_P(Deadlines, of_the_caller_end_the_wait_for_an_astack_of_the_server_behind_
   EXPECT_EQ(last.service.holding, 8U) << "nothing was called";
   last.service.released = true;
   for (auto& one : all) EXPECT_TRUE(one.finish());
+  EXPECT_TRUE(eventually([&] { return limits_.in_quarantine() == 0; })) << "no procedure uses the server behind";
 }
 
 TEST_P(Deadlines, of_the_caller_that_are_over_let_its_procedure_call_nobody_and_say_so) {
