@@ -241,11 +241,12 @@ Received take_in_now(int socket, const Stranger& stranger, int& err) {
   Intake intake = take_in(socket, {buffer.get(), kMaxBinderMessage}, stranger, kIntakeTime);
   err = intake.err;
   if (err == ENOBUFS) return Error{Errc::limit_reached, "too much of what this peer has sent is still being closed"};
-  if (intake.size < 0) return std::optional<BinderMessage>();
+  if (intake.size < 0 && err != E2BIG) return std::optional<BinderMessage>();
   err = 0;
   BinderMessage envelope;
   if (intake.sender) envelope.sender = Credentials{intake.sender->pid, intake.sender->uid, intake.sender->gid};
-  if (intake.fds_refused) return Error{Errc::bad_message, "bad binder message: it brings what nobody could want"};
+  if (intake.size < 0 || intake.fds_refused)
+    return Error{Errc::bad_message, "bad binder message: it brings what nobody could want"};
   const int flags = (intake.cut ? MSG_TRUNC : 0) | (intake.fds_lost ? MSG_CTRUNC : 0);
   auto opened = open_packet({buffer.get(), static_cast<std::size_t>(intake.size)}, flags, std::move(envelope));
   if (opened && *opened) {

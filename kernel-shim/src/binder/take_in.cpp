@@ -132,11 +132,14 @@ void Porter::work(bool looks_first) noexcept {
     // What does not fit is closed by who receives, and waited for: looked at first, which takes nothing away. While
     // these copies are there, nothing that does not fit later is the last.
     msghdr looked = header_now();
-    const bool any = receive(looked, MSG_PEEK) >= 0;
-    if (!any || (looked.msg_flags & MSG_CTRUNC) != 0 || numbers_.size() > kMaxBinderFds) {
-      intake_.err = any ? ENOBUFS : errno;
-      return;
+    if (receive(looked, MSG_PEEK) < 0) {
+      intake_.err = errno;
+    } else if ((looked.msg_flags & MSG_CTRUNC) != 0) {
+      intake_.err = ENOBUFS;
+    } else if (numbers_.size() > kMaxBinderFds) {
+      intake_.err = E2BIG;
     }
+    if (intake_.err != 0) return;
     first_ = numbers_.size();
   }
   msghdr header = header_now();
