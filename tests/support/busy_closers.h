@@ -2,21 +2,36 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "eventually.h"
 #include "lrpc/shim/binder/peer_socket.h"
 #include "slow_to_close.h"
 
 namespace testing_lrpc {
 
-/// Occupies the threads of this process that close for one user.
+/// How many threads of this process are inside close(2).
+inline std::size_t threads_in_close() {
+  std::size_t count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    long call = -1;
+    if (std::ifstream(task.path() / "syscall") >> call && call == SYS_close) ++count;
+  }
+  return count;
+}
+
+/// Occupies the threads of this process that close for one user: all of them, once this is made. A process forked
+/// before would have copies, and the close of no last copy does not wait.
 class BusyClosers {
  public:
   explicit BusyClosers(uid_t user = ::geteuid()) {
@@ -25,10 +40,12 @@ class BusyClosers {
       one.give_away();
       lrpc::shim::close_aside(std::move(last), {.user = user});
     }
+    EXPECT_TRUE(eventually([] { return threads_in_close() >= kClosedAtOnce; }));
   }
 
  private:
-  static constexpr std::size_t kMoreThanAreClosedAtOnce = 6;
+  static constexpr std::size_t kClosedAtOnce = 4;  // aside.h: kMostAsideOfOne
+  static constexpr std::size_t kMoreThanAreClosedAtOnce = kClosedAtOnce + 2;
   std::array<LingeringConnection, kMoreThanAreClosedAtOnce> slow_;
 };
 
