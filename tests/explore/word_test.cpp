@@ -120,7 +120,7 @@ bool call(std::uint64_t argument, bool abandons = false) {
   if (head.polled.load(std::memory_order_relaxed) != 0) {
     lrpc::shim::ring_exchange(head, called);
     linkage.estack_may_sleep = true;
-    if (lrpc::shim::poll_return(linkage, 2, word)) {
+    if (lrpc::shim::poll_return(linkage, {.wait = 1}, word)) {
       explore::expect(world().result.read() == argument + 1, "the result is another call's");
       return true;
     }

@@ -6,6 +6,13 @@
 
 namespace lrpc::shim {
 
+bool poll_rung(LinkageRecord& linkage, const PollPace::Limits& limits, CallWord& word) noexcept {
+  if (!poll_return(linkage, limits, word)) return false;
+  if (linkage.pace.returned()) [[unlikely]]
+    linkage.pace.tell_time(ticks(), limits.most);
+  return true;
+}
+
 bool yield_for_return(const AStackHead& head, std::uint64_t generation, std::uint64_t limit, CallWord& word) noexcept {
   const std::uint64_t began = ticks();
   do {

@@ -14,7 +14,7 @@ namespace {
 
 struct Calibration {
   std::uint64_t ticks_per_us = 1;
-  std::uint32_t polls_per_us = 1;
+  std::uint32_t poll_delays_per_us = 1;
   double ns_per_tick = 1;
   // Read together.
   std::uint64_t tick = 0;
@@ -69,7 +69,7 @@ Calibration calibrate() noexcept {
   result.time = first.time;
   result.ns_per_tick = ns / passed;
   result.ticks_per_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(passed * 1000 / ns)));
-  result.polls_per_us = static_cast<std::uint32_t>(
+  result.poll_delays_per_us = static_cast<std::uint32_t>(
       std::max<std::uint64_t>(1, kPolls * result.ticks_per_us / std::max<std::uint64_t>(1, shortest)));
   return result;
 }
@@ -82,7 +82,7 @@ const Calibration& calibration() noexcept {
 }  // namespace
 
 std::uint64_t ticks_per_microsecond() noexcept { return calibration().ticks_per_us; }
-std::uint32_t polls_per_microsecond() noexcept { return calibration().polls_per_us; }
+std::uint32_t poll_delays_per_microsecond() noexcept { return calibration().poll_delays_per_us; }
 double nanoseconds_per_tick() noexcept { return calibration().ns_per_tick; }
 
 double nanoseconds_per_tick(std::uint64_t tick, std::chrono::steady_clock::time_point now) noexcept {

@@ -144,7 +144,7 @@ void PendingCall::look_again() noexcept {
 bool PendingCall::poll_for_return() noexcept {
   LinkageRecord& linkage = *linkage_;
   CallWord word;
-  if (shim::poll_return(linkage, binding_->exchange_looks(), word)) {
+  if (shim::poll_return(linkage, binding_->poll_limits(), word)) {
     return true;
   }
   exchange_missed(linkage);  // H9

@@ -193,7 +193,7 @@ namespace {
 /// 4 and 5 · the exchange gate, where the call path did not take it by itself. True: the call has returned.
 bool exchange(BindingObject& binding, LinkageRecord& linkage, CallWord called, CallWord& word) noexcept {
   shim::ring_exchange(*linkage.astack.head, called);  // T1
-  return shim::poll_return(linkage, binding.exchange_looks(), word);
+  return shim::poll_rung(linkage, binding.poll_limits(), word);
 }
 
 }  // namespace

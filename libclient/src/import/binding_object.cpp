@@ -35,7 +35,8 @@ BindingParts::~BindingParts() = default;
 
 BindingObject::BindingObject(BindingParts parts)
     : local_(parts.remote == nullptr ? kLocal : 0),
-      exchange_looks_(shim::CallerPolicy::kExchangeMicroseconds * shim::polls_per_microsecond()),
+      poll_limits_{.wait = shim::CallerPolicy::kExchangeMicroseconds * shim::poll_delays_per_microsecond(),
+                   .most = shim::PollPace::kMostNs * shim::poll_delays_per_microsecond() / 1000},
       owner_(shim::this_process()),
       parts_(std::move(parts)),
       records_(parts_.region.layout().astack_count()) {

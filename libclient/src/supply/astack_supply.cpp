@@ -135,7 +135,7 @@ void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Wa
     }
   }
   if (head == nullptr) return wait_for_put(list, seen, waiting, limit, {});
-  for (std::uint32_t i = 0; i < exchange_looks_; ++i) {
+  for (std::uint32_t i = 0; i < poll_limits_.wait; ++i) {
     if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
     shim::poll_delay();
   }

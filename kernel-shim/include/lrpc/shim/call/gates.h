@@ -33,21 +33,25 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
   head.word.store(called.bits(), std::memory_order_release);
 }
 
-/// Polls for the return of the linkage's last call, at most `looks` times. True if it came; `word` is the last copy
-/// either way.
-[[nodiscard]] inline bool poll_return(const LinkageRecord& linkage, const std::uint32_t& looks,
+/// Polls for the return of the linkage's last call, for `limits.wait` at most, at the linkage's pace. True if it came;
+/// `word` is the last copy either way.
+[[nodiscard]] inline bool poll_return(const LinkageRecord& linkage, const PollPace::Limits& limits,
                                       CallWord& word) noexcept {
   const AStackHead& head = *linkage.astack.head;
   word = load_word(head);
   if (word.is_plain(linkage.last)) [[likely]]
     return true;
-  for (std::uint32_t i = 1;; ++i) {
+  const unsigned pace = linkage.pace.delays();
+  for (std::uint32_t waited = 0;; waited += pace) {
     if (word.same_turn(linkage.last)) return true;  // an E-stack has parked since
-    if (i >= looks) return false;
-    poll_delay();
+    if (waited >= limits.wait) return false;
+    for (unsigned i = 0; i < pace; ++i) poll_delay();
     word = load_word(head);
   }
 }
+
+/// The same for a call that has just been rung, by whose time the pace is found.
+[[nodiscard]] bool poll_rung(LinkageRecord& linkage, const PollPace::Limits& limits, CallWord& word) noexcept;
 
 // ---- A call that nobody waits for, and a poller that goes ----
 //

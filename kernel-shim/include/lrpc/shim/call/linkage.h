@@ -9,6 +9,7 @@
 #include "lrpc/shim/call/call_word.h"
 #include "lrpc/shim/call/caller_policy.h"
 #include "lrpc/shim/call/limits.h"
+#include "lrpc/shim/call/poll_pace.h"
 #include "lrpc/shim/call/region.h"
 
 namespace lrpc::shim {
@@ -27,7 +28,8 @@ struct alignas(128) LinkageRecord {
   bool estack_may_sleep = true;
   bool quarantined = false;  ///< Abandoned: not to be reused before its own RETURNED(generation).
   bool limited = false;      ///< `until` and `cancellations` say what holds for this call.
-  CallerPolicy policy;       ///< How to wait.
+  PollPace pace;             ///< How often to look,
+  CallerPolicy policy;       ///< and how else to wait.
   // Of a call that was started within a scope that limits calls, and is finished later: what held then.
   std::chrono::steady_clock::time_point until{};
   std::shared_ptr<const Cancellations> cancellations;

@@ -39,10 +39,9 @@ inline constexpr std::uint16_t kNoProcessor = 0xffff;
 #endif
 }
 
-/// Ticks in a microsecond, and looks at a word with a poll_delay() between them. Measured once per process, on first
-/// use (some 30 us).
+/// Ticks in a microsecond, and poll_delay()s. Measured once per process, on first use (some 30 us).
 [[nodiscard]] std::uint64_t ticks_per_microsecond() noexcept;
-[[nodiscard]] std::uint32_t polls_per_microsecond() noexcept;
+[[nodiscard]] std::uint32_t poll_delays_per_microsecond() noexcept;
 [[nodiscard]] inline Moment this_moment() noexcept { return {ticks(), ticks_per_microsecond()}; }
 /// Nanoseconds a tick, as it was then: to about a five-hundredth.
 [[nodiscard]] double nanoseconds_per_tick() noexcept;

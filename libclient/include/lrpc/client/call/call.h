@@ -158,7 +158,7 @@ class Call {
       LRPC_STEP("client 6");
       return 0;
     }
-    if (shim::poll_return(linkage, binding_.exchange_looks(), word)) [[likely]] {
+    if (shim::poll_rung(linkage, binding_.poll_limits(), word)) [[likely]] {
       LRPC_STEP("client 6");
       return word.status();
     }

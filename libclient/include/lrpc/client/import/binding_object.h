@@ -113,7 +113,7 @@ class BindingObject {
   void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] AStackList& astacks(std::uint16_t astack_class) noexcept { return lists_[astack_class]; }
   /// How long a caller polls before it gives an exchange up.
-  [[nodiscard]] const std::uint32_t& exchange_looks() const noexcept { return exchange_looks_; }
+  [[nodiscard]] const shim::PollPace::Limits& poll_limits() const noexcept { return poll_limits_; }
 
   /// Null, and why: binding_revoked, no_astack (it is not to wait), call_aborted or call_cancelled (it has waited for
   /// call_timeout, or for as long as its scope lets it).
@@ -192,7 +192,7 @@ class BindingObject {
   static constexpr std::uint32_t kLocal = 0x10ca1;
   const std::uint32_t local_;
   std::atomic<bool> revoked_{false};
-  std::uint32_t exchange_looks_ = 0;
+  shim::PollPace::Limits poll_limits_;
   InlineServer inline_server_;
   std::unique_ptr<AStackList[]> lists_;
 
