@@ -19,6 +19,7 @@ namespace lrpc::bench {
 namespace {
 
 constexpr std::string_view kPrefix = "lrpc-bench-";
+constexpr long kPeriodUs = 100'000;
 
 struct Hierarchy {
   std::string root;
@@ -61,6 +62,14 @@ Result<ControlGroup> ControlGroup::create(const std::string& name, double weight
   const auto file = hierarchy->version_2 ? path + "/cpu.weight" : path + "/cpu.shares";
   if (auto done = write_to(file, fmt::format("{}", std::lround(ordinary * weight))); !done) return done.error();
   return group;
+}
+
+Status ControlGroup::limit(double processors) const {
+  const auto quota = std::lround(processors * kPeriodUs);
+  if (::access((path_ + "/cpu.max").c_str(), F_OK) == 0)
+    return write_to(path_ + "/cpu.max", fmt::format("{} {}", quota, kPeriodUs));
+  if (auto done = write_to(path_ + "/cpu.cfs_period_us", fmt::format("{}", kPeriodUs)); !done) return done;
+  return write_to(path_ + "/cpu.cfs_quota_us", fmt::format("{}", quota));
 }
 
 Status ControlGroup::take(pid_t process) const { return write_to(path_ + "/cgroup.procs", fmt::format("{}", process)); }

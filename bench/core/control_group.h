@@ -16,6 +16,8 @@ class ControlGroup {
   /// `weight` is in units of the ordinary one. Errors: not_permitted, not_supported, system_error, with what is
   /// missing.
   static Result<ControlGroup> create(const std::string& name, double weight = 1);
+  /// From now on all its processes together get so many processors' time, in each tenth of a second.
+  Status limit(double processors) const;
   ControlGroup(ControlGroup&& other) noexcept;
   ControlGroup& operator=(ControlGroup&& other) noexcept;
   ControlGroup(const ControlGroup&) = delete;

@@ -13,15 +13,6 @@ constexpr double kClientWeight = 4;
   for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
 }
 
-/// Whether this user may do what the callers will: the bench itself, for a moment.
-Status try_fifo() noexcept {
-  if (auto done = become_fifo(); !done) return done;
-  const sched_param ordinary{};
-  if (::sched_setscheduler(0, SCHED_OTHER, &ordinary) != 0)
-    return system_error("sched_setscheduler(SCHED_OTHER)", errno);
-  return {};
-}
-
 }  // namespace
 
 Result<Child> start_hog(const Seat& seat) {
@@ -76,6 +67,14 @@ Status Surroundings::admit_server(pid_t process) const {
 Status become_fifo() noexcept {
   const sched_param lowest{.sched_priority = ::sched_get_priority_min(SCHED_FIFO)};
   if (::sched_setscheduler(0, SCHED_FIFO, &lowest) != 0) return system_error("sched_setscheduler(SCHED_FIFO)", errno);
+  return {};
+}
+
+Status try_fifo() noexcept {
+  if (auto done = become_fifo(); !done) return done;
+  const sched_param ordinary{};
+  if (::sched_setscheduler(0, SCHED_OTHER, &ordinary) != 0)
+    return system_error("sched_setscheduler(SCHED_OTHER)", errno);
   return {};
 }
 

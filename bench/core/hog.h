@@ -37,5 +37,7 @@ class Surroundings {
 
 /// Makes the calling thread a real-time one (SCHED_FIFO, lowest priority).
 Status become_fifo() noexcept;
+/// Whether this user may do so: tries it with the calling thread, which must be an ordinary one.
+Status try_fifo() noexcept;
 
 }  // namespace lrpc::bench

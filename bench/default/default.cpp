@@ -77,6 +77,22 @@ std::vector<Situation> situations(bool quick, bool has_two) {
     beside.third_party = true;
     add(beside, "a third party");
   }
+  for (const Situation& pattern : patterns()) {
+    if (pattern.name != "back to back" && pattern.name != "think 10 us" && pattern.name != "sleep 1 ms") continue;
+    Situation half = pattern;
+    half.processors = 0.5;
+    add(half, "half a processor");
+    Situation light = pattern;
+    light.weight = 0.1;
+    light.hogs = 1;
+    add(light, "a tenth of a hog's weight");
+    Situation fifo = pattern;
+    fifo.fifo = true;
+    add(fifo, "SCHED_FIFO");
+    Situation moved = pattern;
+    moved.where = Where::moved;
+    if (has_two) add(moved, "moved each 10 ms");
+  }
   if (!quick) return all;
   constexpr std::array<std::string_view, 14> kQuick{"back to back",
                                                     "think 10 us",
@@ -244,6 +260,10 @@ void run(Session& session, const std::vector<Situation>& all_situations, int rou
     if (!session.filter().test.empty() && situation.name.find(session.filter().test) == std::string::npos) continue;
     auto all = run_all(session, situation, rounds);
     if (interrupted()) return;
+    if (!all && (all.code() == Errc::not_permitted || all.code() == Errc::not_supported)) {
+      print_note(fmt::format("skipped: {}: {}", situation.name, all.error().message()));
+      continue;
+    }
     if (!all) {
       session.fail(fmt::format("{}: {}", situation.name, all.error().message()));
       continue;

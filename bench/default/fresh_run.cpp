@@ -1,5 +1,6 @@
 #include "fresh_run.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "bench.client.h"
 #include "calls/procedures.h"
 #include "core/child.h"
+#include "core/control_group.h"
 #include "core/hog.h"
 #include "core/interrupt.h"
 #include "core/process_usage.h"
@@ -133,6 +135,7 @@ int be_client(UniqueFd end, Gate gate, const Situation& situation, unsigned firs
   if (!client) return 1;
   std::atomic<bool> failed{false};
   const auto body = [&](unsigned index) {
+    if (situation.fifo && !become_fifo()) failed = true;
     if (!Caller(situation, clock, length, desk, desk.callers[index]).run(*client)) failed = true;
   };
   std::vector<std::thread> others;
@@ -149,7 +152,8 @@ Seats seats_of(const Situation& situation, const Cores& cores) {
     case Where::apart: return cores.seats(Placement::two_cores);
     case Where::server_confined:
       return {.client = cores.seats(Placement::unpinned).client, .server = cores.seats(Placement::two_cores).server};
-    case Where::anywhere: break;
+    case Where::anywhere:
+    case Where::moved: break;
   }
   return cores.seats(Placement::unpinned);
 }
@@ -162,6 +166,28 @@ Status await(const std::atomic<std::uint32_t>& count, std::uint32_t wanted, std:
     interruptible_sleep(std::chrono::microseconds(500));
   }
   return {};
+}
+
+/// As taskset -p does, for ever: from one processor to the next.
+[[noreturn]] void move_about(pid_t process, const std::vector<Seat>& seats) {
+  for (;;) {
+    for (const Seat& seat : seats) {
+      (void)::sched_setaffinity(process, sizeof seat, &seat);
+      std::this_thread::sleep_for(FreshRun::kWindow);
+    }
+  }
+}
+
+/// The group that clients and servers are to be in, if any.
+Result<std::optional<ControlGroup>> group_of(const Situation& situation) {
+  std::optional<ControlGroup> none;
+  if (situation.processors == 0 && situation.weight == 1) return none;
+  auto group = ControlGroup::create("default", situation.weight);
+  if (!group) return group.error();
+  if (situation.processors != 0) {
+    if (Status done = group->limit(situation.processors); !done) return done.error();
+  }
+  return std::optional(std::move(*group));
 }
 
 double seconds(const std::vector<Child>& processes) {
@@ -178,6 +204,12 @@ Result<FreshRun> run_fresh(const Situation& situation, Gate gate, const Cores& c
                            std::chrono::milliseconds length) {
   auto desk = Shared<Desk>::create();
   if (!desk) return desk.error();
+  if (situation.fifo) {
+    if (Status done = try_fifo(); !done) return done.error();
+  }
+  auto group = group_of(situation);
+  if (!group) return group.error();
+  const auto admit = [&](const Child& process) { return *group ? (*group)->take(process.pid()) : Status{}; };
   const Seats seats = seats_of(situation, cores);
   const Seat anywhere = cores.seats(Placement::unpinned).client;
 
@@ -209,6 +241,7 @@ Result<FreshRun> run_fresh(const Situation& situation, Gate gate, const Cores& c
       return be_server(std::move(ends), situation.procedure, clock, **desk);
     });
     if (!server) return server.error();
+    if (Status done = admit(*server); !done) return done.error();
     servers.push_back(std::move(*server));
     ends.clear();
   }
@@ -221,8 +254,16 @@ Result<FreshRun> run_fresh(const Situation& situation, Gate gate, const Cores& c
       return be_client(std::move(end), gate, situation, i * situation.threads, clock, length, **desk);
     });
     if (!client) return client.error();
+    if (Status done = admit(*client); !done) return done.error();
     clients.push_back(std::move(*client));
     client_ends[i].reset();
+  }
+  std::vector<Child> movers;
+  for (const Child& client : clients) {
+    if (situation.where != Situation::Where::moved) break;
+    auto mover = Child::spawn("bench-mover", anywhere, [&]() -> int { move_about(client.pid(), cores.each()); });
+    if (!mover) return mover.error();
+    movers.push_back(std::move(*mover));
   }
   const unsigned callers = situation.clients * situation.threads;
   if (Status ready = await((*desk)->callers_ready, callers, "a client"); !ready) return ready.error();

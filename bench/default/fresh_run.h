@@ -27,7 +27,10 @@ struct Situation {
   unsigned servers = 1;  ///< Clients take turns among them.
   unsigned hogs = 0;
   bool third_party = false;
-  enum class Where : std::uint8_t { anywhere, one_processor, apart, server_confined } where = Where::anywhere;
+  enum class Where : std::uint8_t { anywhere, one_processor, apart, server_confined, moved } where = Where::anywhere;
+  double processors = 0;  ///< That clients and servers together may use the time of (a control group's quota); 0: all.
+  double weight = 1;      ///< Of the group that they are in then, in units of the ordinary one.
+  bool fifo = false;      ///< Callers are SCHED_FIFO.
 };
 
 /// What came of a run. Times in nanoseconds.
@@ -40,7 +43,8 @@ struct FreshRun {
   double hogs = 0;  ///< Processor time of all hogs, in seconds for each second.
 };
 
-/// Runs once, for `length`. Precondition: the bench has one thread. Blocks for `length` and some 50 ms.
+/// Runs once, for `length`. Precondition: the bench has one thread. Blocks for `length` and some 50 ms. Errors:
+/// not_permitted, not_supported: this user or kernel cannot have that situation; others.
 Result<FreshRun> run_fresh(const Situation& situation, Gate gate, const Cores& cores, const TickClock& clock,
                            std::chrono::milliseconds length);
 
