@@ -125,6 +125,28 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"option namespace = \"a::std\";", "the generated code uses itself"},
         Mistake{"option namespace = 5;", "takes a text"}));
 
+/// `levels` records, each in the next one; the innermost first, or last.
+std::string records_within_records(std::uint64_t levels, bool innermost_first) {
+  std::string text;
+  for (std::uint64_t i = 0; i < levels; ++i) {
+    const std::string one = "record R" + std::to_string(i) +
+                            " { x: " + (i == 0 ? std::string("int8") : "R" + std::to_string(i - 1)) + "; } ";
+    text = innermost_first ? text + one : one + text;
+  }
+  return text + "procedure A(x: R" + std::to_string(levels - 1) + ");";
+}
+
+TEST(Checker, types_lie_within_each_other_up_to_a_limit_in_either_order) {
+  for (const bool innermost_first : {true, false}) {
+    EXPECT_TRUE(compile_body(records_within_records(limits::kMaxNesting, innermost_first)).interface);
+    for (const std::uint64_t levels : {limits::kMaxNesting + 1, 3 * limits::kMaxNesting}) {
+      const auto compiled = compile_body(records_within_records(levels, innermost_first));
+      EXPECT_FALSE(compiled.interface) << levels;
+      EXPECT_TRUE(compiled.says("more than 64 types lie within each other")) << compiled.diagnostics;
+    }
+  }
+}
+
 TEST(Checker, the_order_of_declarations_does_not_matter) {
   const auto compiled = compile_body("procedure A(x: R); record R { a: S[2]; } type S = E; enum E : int8 { X }");
   ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
@@ -193,7 +215,7 @@ TEST(Checker, what_is_exported_under_a_name_that_is_free_in_its_namespace_is_rea
 TEST(Checker, a_long_chain_of_types_and_a_wide_dag_take_linear_work) {
   std::string chain = "type A0 = uint8;";
   for (int i = 1; i < 8000; ++i) chain += "type A" + std::to_string(i) + " = A" + std::to_string(i - 1) + ";\n";
-  EXPECT_TRUE(compile_body(chain).interface);
+  EXPECT_TRUE(compile_body(chain).says("more than 64 types lie within each other"));
   std::string dag = "record R0 { a: uint8; }";
   for (int i = 1; i < 60; ++i) {
     const std::string below = std::to_string(i - 1);

@@ -237,12 +237,15 @@ void TypeTable::complete() {
   completed_ = true;
 }
 
-/// Depth first. The depth is bounded by the number of declarations.
+/// Depth first. The depth is bounded by limits::kMaxNesting.
 void TypeTable::complete(Type& type) {
   if (!progress_.try_emplace(&type, Progress::begun).second) return;
+  ++depth_;
   if (type.target != nullptr) complete_link(type.target, type);
   for (Field& field : type.fields) complete_link(field.type, type);
+  --depth_;
   measure(type);
+  nest(type);
   progress_[&type] = Progress::done;
   if (type.declared) interface_.ordered.push_back(&type);
 }
@@ -257,7 +260,23 @@ void TypeTable::complete_link(const Type*& link, const Type& from) {
     link = find("int32");
     return;
   }
+  if (found == progress_.end() && depth_ > limits::kMaxNesting) {
+    report_nesting(*link);
+    link = find("int32");
+    return;
+  }
   complete(const_cast<Type&>(*link));  // owned by interface_, which is ours to change
+}
+
+void TypeTable::nest(Type& type) {
+  if (type.target != nullptr) type.nesting = type.target->nesting + 1;
+  for (const Field& field : type.fields) type.nesting = std::max(type.nesting, field.type->nesting + 1);
+  if (type.nesting == limits::kMaxNesting + 1) report_nesting(type);
+}
+
+void TypeTable::report_nesting(const Type& type) {
+  diagnostics_.error(type.at,
+                     fmt::format("'{}': more than {} types lie within each other", type.name, limits::kMaxNesting));
 }
 
 void TypeTable::measure(Type& type) {

@@ -41,13 +41,16 @@ class TypeTable {
   void complete(Type& type);
   void complete_link(const Type*& link, const Type& from);
   void measure(Type& type);
+  void nest(Type& type);
+  void report_nesting(const Type& type);
 
   Interface& interface_;
   Diagnostics& diagnostics_;
   std::map<std::string, Type*, std::less<>> by_name_;
   std::map<const Type*, Progress> progress_;
   std::map<const Type*, const ast::Alias*> aliases_;
-  bool completed_ = false;  ///< complete() has run: what is spelled from now on is completed at once.
+  std::uint64_t depth_ = 0;  ///< Of complete(), in itself.
+  bool completed_ = false;   ///< complete() has run: what is spelled from now on is completed at once.
 };
 
 }  // namespace lrpc::stubgen

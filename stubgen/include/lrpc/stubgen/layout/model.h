@@ -32,6 +32,7 @@ inline constexpr std::uint64_t kMaxMembers = 1024;  ///< Fields of a record, val
 inline constexpr std::uint64_t kMaxParameters = 128;
 inline constexpr std::uint64_t kMaxRaises = 0xff;
 inline constexpr std::uint64_t kMaxExtents = 4;
+inline constexpr std::uint64_t kMaxNesting = 64;  ///< Types within types: whoever walks them needs stack for each.
 inline constexpr std::uint64_t kMaxAStacksPerClass = 1024;
 inline constexpr std::uint64_t kMaxImageSize = 64 * 1024;
 inline constexpr std::uint64_t kMaxTailSize = 256 * 1024 * 1024;
@@ -101,6 +102,7 @@ struct Type {
   std::uint64_t bound = 0;              ///< string, bytes: most bytes; array: number of elements
   std::uint32_t tag = 0;                ///< handle: its number in the interface, from 1
   std::uint32_t dimensions = 0;         ///< Arrays within arrays, seen through aliases.
+  std::uint32_t nesting = 0;            ///< How many types lie within each other below it.
 
   /// True if some values of its C++ type are none of its own (a range or an enum in it), so that they are checked.
   bool constrained = false;
