@@ -41,7 +41,7 @@ void ReplyLayer::release(Call& call) noexcept {
 
 Errc ReplyLayer::seen(Call& call, Errc outcome, Message& reply) noexcept {
   outcome = pass_completed(static_cast<TransparentSession&>(*call.session), call.begun, outcome, reply);
-  if (outcome != Errc::ok) reply.clear();
+  if (outcome != Errc::ok && outcome != Errc::version_mismatch) reply.clear();
   return outcome;
 }
 

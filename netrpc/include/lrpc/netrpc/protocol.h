@@ -54,7 +54,8 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
   virtual ~Transaction() = default;
 
-  /// Called once, under the monitor. Errc::ok: `reply` is the answer. Otherwise it is empty:
+  /// Called once, under the monitor. Errc::ok: `reply` is the answer. version_mismatch of SUN_SELECT: what its server
+  /// has said of the versions, hostile; at best u32 lowest, u32 highest in network order. Otherwise it is empty:
   /// call_failed (executed once or not at all, through a REQUEST_REPLY any number of times: the peer is gone or has
   /// rebooted, or its netd refused), call_aborted (the timeout passed; else the same), host_unreachable,
   /// message_too_long, limit_reached (not executed), and what a selection layer is told (bad_procedure; SUN_SELECT's

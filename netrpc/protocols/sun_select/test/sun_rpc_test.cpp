@@ -124,7 +124,8 @@ TEST(SunRpcTest, a_client_is_told_what_became_of_its_call) {
   EXPECT_EQ(pair.outcome(words({0, 9, 5}) + std::string("short\0\0\0", 8) + words({0}) + "x", &results), Errc::ok);
   EXPECT_EQ(results, "x") << "the bytes of a verifier belong to no one else";
   EXPECT_EQ(pair.outcome(words({0, 0, 0, 1})), Errc::name_unknown);
-  EXPECT_EQ(pair.outcome(words({0, 0, 0, 2, 1, 2})), Errc::version_mismatch);
+  EXPECT_EQ(pair.outcome(words({0, 0, 0, 2, 1, 2}), &results), Errc::version_mismatch);
+  EXPECT_EQ(results, words({1, 2})) << "the versions that are there";
   EXPECT_EQ(pair.outcome(words({0, 0, 0, 3})), Errc::bad_procedure);
   EXPECT_EQ(pair.outcome(words({0, 0, 0, 4})), Errc::argument_out_of_range);
   EXPECT_EQ(pair.outcome(words({0, 0, 0, 5})), Errc::call_failed);
