@@ -171,15 +171,16 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-}  // namespace
+/// Whether a parameter goes the way that is asked for.
+using Goes = bool (Parameter::*)() const;
 
-bool pack_arguments(const Procedure& procedure, std::span<const std::byte> xdr, Scratch& scratch,
-                    std::vector<std::byte>& packed) {
-  XdrReader reader(xdr);
+/// The values that go one way, out of XDR and into their packed image.
+bool pack(const Procedure& procedure, Goes goes, const std::vector<stubgen::ByteRange>& ranges, XdrReader& reader,
+          Scratch& scratch, std::vector<std::byte>& packed) {
   scratch.image.assign(procedure.fixed_size, std::byte{0});
   scratch.windows.clear();
   for (const Parameter& parameter : procedure.parameters) {
-    if (!parameter.is_in()) continue;
+    if (!(parameter.*goes)()) continue;
     std::byte* const at = scratch.image.data() + parameter.offset;
     if (!parameter.variable()) {
       if (!read(*parameter.type, reader, at) || !conforms(*parameter.type, at)) return false;
@@ -190,30 +191,23 @@ bool pack_arguments(const Procedure& procedure, std::span<const std::byte> xdr, 
   }
   if (!reader.at_end()) return false;
   packed.clear();
-  for (const stubgen::ByteRange& range : procedure.call_ranges)
+  for (const stubgen::ByteRange& range : ranges)
     append(packed, std::span(scratch.image).subspan(range.offset, range.size));
   for (const std::span<const std::byte> window : scratch.windows) append(packed, window);
   return true;
 }
 
-bool unpack_results(const Procedure& procedure, std::uint16_t status, std::span<const std::byte> packed,
-                    Scratch& scratch, XdrWriter& xdr) {
-  if (status > procedure.raises.size()) return false;
-  if (!procedure.raises.empty()) xdr.word(status);
-  if (status != 0) {
-    const Type& error = *procedure.raises[status - 1U].type;
-    if (packed.size() != (error.fields.empty() ? 0 : error.size) || !conforms(error, packed.data())) return false;
-    write(error, packed.data(), xdr);
-    return true;
-  }
+/// The reverse.
+bool unpack(const Procedure& procedure, Goes goes, const std::vector<stubgen::ByteRange>& ranges,
+            std::span<const std::byte> packed, Scratch& scratch, XdrWriter& xdr) {
   scratch.image.assign(procedure.fixed_size, std::byte{0});
-  for (const stubgen::ByteRange& range : procedure.return_ranges) {
+  for (const stubgen::ByteRange& range : ranges) {
     if (range.size > packed.size()) return false;
     std::memcpy(scratch.image.data() + range.offset, packed.data(), range.size);
     packed = packed.subspan(range.size);
   }
   for (const Parameter& parameter : procedure.parameters) {
-    if (!parameter.is_out()) continue;
+    if (!(parameter.*goes)()) continue;
     const std::byte* const at = scratch.image.data() + parameter.offset;
     if (!parameter.variable()) {
       if (!conforms(*parameter.type, at)) return false;
@@ -226,6 +220,74 @@ bool unpack_results(const Procedure& procedure, std::uint16_t status, std::span<
     packed = packed.subspan(size);
   }
   return packed.empty();
+}
+
+/// Of an error, which has no image of its own if it has no fields.
+std::size_t packed_size(const Type& error) { return error.fields.empty() ? 0 : error.size; }
+
+/// The most bytes that a value takes.
+std::uint64_t most_in_xdr(const Type& named) {
+  const Type& type = named.resolved();
+  switch (type.kind) {
+    case TypeKind::integer:
+    case TypeKind::enumeration: return in_xdr(type).bits / 8;
+    case TypeKind::floating: return type.size;
+    case TypeKind::record: {
+      std::uint64_t size = 0;
+      for (const stubgen::Field& field : type.fields) size += most_in_xdr(*field.type);
+      return size;
+    }
+    case TypeKind::string:
+    case TypeKind::bytes: return kLengthWord + netrpc::xdr_padded(type.bound);
+    case TypeKind::array:
+      return stubgen::is_xdr_opaque(type) ? netrpc::xdr_padded(type.bound) : type.bound * most_in_xdr(*type.target);
+    default: return 4;  // bool, byte
+  }
+}
+
+}  // namespace
+
+bool pack_arguments(const Procedure& procedure, std::span<const std::byte> xdr, Scratch& scratch,
+                    std::vector<std::byte>& packed) {
+  XdrReader reader(xdr);
+  return pack(procedure, &Parameter::is_in, procedure.call_ranges, reader, scratch, packed);
+}
+
+bool unpack_results(const Procedure& procedure, std::uint16_t status, std::span<const std::byte> packed,
+                    Scratch& scratch, XdrWriter& xdr) {
+  if (status > procedure.raises.size()) return false;
+  if (!procedure.raises.empty()) xdr.word(status);
+  if (status == 0) return unpack(procedure, &Parameter::is_out, procedure.return_ranges, packed, scratch, xdr);
+  const Type& error = *procedure.raises[status - 1U].type;
+  if (packed.size() != packed_size(error) || !conforms(error, packed.data())) return false;
+  write(error, packed.data(), xdr);
+  return true;
+}
+
+bool unpack_arguments(const Procedure& procedure, std::span<const std::byte> packed, Scratch& scratch, XdrWriter& xdr) {
+  return unpack(procedure, &Parameter::is_in, procedure.call_ranges, packed, scratch, xdr);
+}
+
+std::optional<std::uint16_t> pack_results(const Procedure& procedure, std::span<const std::byte> xdr, Scratch& scratch,
+                                          std::vector<std::byte>& packed) {
+  XdrReader reader(xdr);
+  const std::uint32_t status = procedure.raises.empty() ? 0 : reader.word();
+  if (!reader.right() || status > procedure.raises.size()) return std::nullopt;
+  if (status == 0) {
+    if (!pack(procedure, &Parameter::is_out, procedure.return_ranges, reader, scratch, packed)) return std::nullopt;
+    return 0;
+  }
+  const Type& error = *procedure.raises[status - 1U].type;
+  packed.assign(packed_size(error), std::byte{0});
+  if (!read(error, reader, packed.data()) || !reader.at_end() || !conforms(error, packed.data())) return std::nullopt;
+  return static_cast<std::uint16_t>(status);
+}
+
+std::uint64_t most_arguments(const Procedure& procedure) {
+  std::uint64_t size = 0;
+  for (const Parameter& parameter : procedure.parameters)
+    if (parameter.is_in()) size += most_in_xdr(*parameter.type);
+  return size;
 }
 
 }  // namespace lrpc::sun

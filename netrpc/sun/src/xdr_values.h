@@ -1,9 +1,11 @@
 // Values between XDR (RFC 4506) and packed images (lrpc/shim/call/packed_image.h), by an interface's declaration: how a
-// domain answers Sun RPC for a server that was compiled without any. docs/SUNRPC.md has the mapping.
+// domain answers Sun RPC for a server that was compiled without any, and calls it for such a client. docs/SUNRPC.md has
+// the mapping.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,21 +14,37 @@
 
 namespace lrpc::sun {
 
+// All of this throws std::bad_alloc alone. Work and memory are bounded by the declaration. Precondition: the procedure
+// passes no handles.
+
 /// Memory that a conversion needs, kept for the next one. One thread at a time.
 struct Scratch {
   std::vector<std::byte> image;                     ///< The fixed part.
   std::vector<std::span<const std::byte>> windows;  ///< The values of strings and bytes.
 };
 
+// ---- for a server ----
+
 /// Turns hostile arguments of `procedure` into their packed image. False: they are not exactly that in XDR, or break a
-/// range, an enum or a bound; `packed` then holds anything. Work and memory are bounded by the declaration. Throws
-/// std::bad_alloc alone. Precondition: the procedure passes no handles.
+/// range, an enum or a bound; `packed` then holds anything.
 [[nodiscard]] bool pack_arguments(const stubgen::Procedure& procedure, std::span<const std::byte> xdr, Scratch& scratch,
                                   std::vector<std::byte>& packed);
-
 /// Appends what a call returned with `status`, 0 or the number of a declared error, to `xdr`. `packed` is the server's,
-/// and hostile: false if it is no such image, or its values do not conform. Else as pack_arguments().
+/// and hostile: false if it is no such image, or its values do not conform; `xdr` then holds anything.
 [[nodiscard]] bool unpack_results(const stubgen::Procedure& procedure, std::uint16_t status,
                                   std::span<const std::byte> packed, Scratch& scratch, netrpc::XdrWriter& xdr);
+
+// ---- for a client ----
+
+/// Appends the arguments in `packed`, which is the client's, and hostile, to `xdr`. False: as unpack_results().
+[[nodiscard]] bool unpack_arguments(const stubgen::Procedure& procedure, std::span<const std::byte> packed,
+                                    Scratch& scratch, netrpc::XdrWriter& xdr);
+/// Turns hostile results into their packed image. The status of the call: 0, or the number of the declared error that
+/// was raised. nullopt: as pack_arguments().
+[[nodiscard]] std::optional<std::uint16_t> pack_results(const stubgen::Procedure& procedure,
+                                                        std::span<const std::byte> xdr, Scratch& scratch,
+                                                        std::vector<std::byte>& packed);
+/// The most bytes that the arguments take in XDR.
+[[nodiscard]] std::uint64_t most_arguments(const stubgen::Procedure& procedure);
 
 }  // namespace lrpc::sun

@@ -27,7 +27,8 @@ stubgen::Interface compiled(std::string text) {
   return *std::move(interface);
 }
 
-/// One interface with `inout x: <type>` as a procedure's only parameter: what goes in comes out.
+/// One interface with `inout x: <type>` as a procedure's only parameter: what goes in comes out. Both directions have
+/// the same images and the same XDR then, so each is asked the same.
 class Echo {
  public:
   explicit Echo(const std::string& type, const std::string& declarations = {})
@@ -39,12 +40,22 @@ class Echo {
     XdrWriter back;
     ASSERT_TRUE(unpack_results(procedure(), 0, packed_, scratch_, back));
     EXPECT_EQ(back.bytes(), xdr.bytes());
+    back.clear();
+    ASSERT_TRUE(unpack_arguments(procedure(), packed_, scratch_, back));
+    EXPECT_EQ(back.bytes(), xdr.bytes());
+    EXPECT_LE(xdr.bytes().size(), most_arguments(procedure()));
+    std::vector<std::byte> results;
+    ASSERT_EQ(pack_results(procedure(), xdr.bytes(), scratch_, results), 0);
+    EXPECT_EQ(results, packed_);
   }
-  bool refuses(const XdrWriter& xdr) { return !packs(xdr.bytes()); }
+  bool refuses(const XdrWriter& xdr) {
+    return !packs(xdr.bytes()) && !pack_results(procedure(), xdr.bytes(), scratch_, packed_);
+  }
   /// As results of a server that has written them.
   bool refuses_results(std::vector<std::byte> packed) {
     XdrWriter back;
-    return !unpack_results(procedure(), 0, packed, scratch_, back);
+    return !unpack_results(procedure(), 0, packed, scratch_, back) &&
+           !unpack_arguments(procedure(), packed, scratch_, back);
   }
   [[nodiscard]] const std::vector<std::byte>& packed() const { return packed_; }
 
@@ -187,6 +198,39 @@ TEST(XdrValues, errors_are_arms_of_a_union) {
   EXPECT_TRUE(told(2, bytes({2, 0, 0, 0})).empty());
 }
 
+TEST(XdrValues, a_server_s_union_is_the_results_or_an_error) {
+  const auto interface = compiled(
+      "interface T version 1.0 { error Busy; error No { why: string<8>; code: uint8; }"
+      "procedure P(a: int32) -> (b: uint16, c: string<4>) raises (Busy, No); }");
+  const Procedure& procedure = interface.procedures.front();
+  Scratch scratch;
+  std::vector<std::byte> packed;
+  const auto status = [&](const XdrWriter& xdr) { return pack_results(procedure, xdr.bytes(), scratch, packed); };
+  EXPECT_EQ(status(XdrWriter().word(0).word(7).text("hi")), 0);
+  EXPECT_EQ(packed, bytes({7, 0, 2, 0, 0, 0, 'h', 'i'}));
+  EXPECT_EQ(status(XdrWriter().word(1)), 1);
+  EXPECT_EQ(packed, bytes({}));
+  EXPECT_EQ(status(XdrWriter().word(2).text("no").word(9)), 2);
+  EXPECT_EQ(packed, bytes({2, 0, 0, 0, 'n', 'o', 0, 0, 0, 0, 0, 0, 9, 0, 0, 0}));
+  EXPECT_EQ(status(XdrWriter()), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(0).word(7)), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(0).word(65536).text("hi")), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(1).word(0)), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(2).text("too long.").word(9)), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(2).text("no").word(256)), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(3)), std::nullopt);
+  EXPECT_EQ(status(XdrWriter().word(0x1'0001)), std::nullopt);
+}
+
+TEST(XdrValues, the_most_that_arguments_take_is_counted_by_their_types) {
+  const auto interface = compiled(
+      "interface T version 1.0 { enum E : uint8 { A = 0 } enum W : uint64 { B = 0xffff_ffff_ffff_ffff }"
+      "record R { a: uint8; s: string<5>; }"
+      "procedure P(a: bool, b: byte, c: E, d: W, e: float64, f: R[2], in g: bytes<7>, in h: byte[5]) -> (i: int32); }");
+  EXPECT_EQ(most_arguments(interface.procedures.front()),
+            4U + 4U + 4U + 8U + 8U + 2U * (4U + 4U + 8U) + (4U + 8U) + 8U);
+}
+
 TEST(XdrValues, whatever_comes_ends_within_its_declaration) {
   std::ifstream file(LRPC_TYPES);
   const auto interface = compiled({std::istreambuf_iterator<char>(file), {}});
@@ -204,6 +248,8 @@ TEST(XdrValues, whatever_comes_ends_within_its_declaration) {
     if (pack_arguments(procedure, raw, scratch, packed)) ++accepted;
     XdrWriter xdr;
     (void)unpack_results(procedure, static_cast<std::uint16_t>(random() % 4), raw, scratch, xdr);
+    (void)unpack_arguments(procedure, raw, scratch, xdr);
+    if (pack_results(procedure, raw, scratch, packed)) ++accepted;
   }
   EXPECT_GT(accepted, 0U);
 }

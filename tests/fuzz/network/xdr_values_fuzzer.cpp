@@ -1,5 +1,6 @@
 // Attacks the way of values between XDR and packed images, from both sides: arguments come from anybody, results from any
-// server. What is accepted on one side is accepted on the other, and means the same.
+// server. What is accepted on one side is accepted on the other, and means the same; and so it is for a client whose
+// server is another program, which speaks XDR.
 #include "xdr_values.h"
 
 #include <vector>
@@ -35,6 +36,20 @@ const stubgen::Interface& echo() {
   return compiled;
 }
 
+/// What a client's own arguments and a server's results in XDR come to: the same as the reverse of each.
+void attack_client(const stubgen::Procedure& procedure, std::span<const std::byte> xdr,
+                   const std::vector<std::byte>* packed) {
+  Scratch scratch;
+  std::vector<std::byte> results;
+  const auto status = pack_results(procedure, xdr, scratch, results);
+  require(status.has_value() == (packed != nullptr), "a server may return what it may be sent, and nothing else");
+  if (packed == nullptr) return;
+  require(*status == 0 && results == *packed, "and means the same by it");
+  netrpc::XdrWriter sent;
+  require(unpack_arguments(procedure, *packed, scratch, sent), "what is packed can be sent");
+  require(sent.bytes().size() <= most_arguments(procedure), "and is no longer than was promised");
+}
+
 void attack(fuzz::Input input) {
   const std::uint8_t choice = input.byte();
   const stubgen::Procedure& procedure = echo().procedures[choice / 2 % echo().procedures.size()];
@@ -42,7 +57,10 @@ void attack(fuzz::Input input) {
   std::vector<std::byte> packed;
   netrpc::XdrWriter xdr;
   if (choice % 2 == 0) {
-    if (!pack_arguments(procedure, input.rest(), scratch, packed)) return;
+    const auto sent = input.rest();
+    const bool accepted = pack_arguments(procedure, sent, scratch, packed);
+    attack_client(procedure, sent, accepted ? &packed : nullptr);
+    if (!accepted) return;
   } else {
     const auto returned = input.rest();
     if (!unpack_results(procedure, 0, returned, scratch, xdr)) return;

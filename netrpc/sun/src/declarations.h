@@ -1,0 +1,45 @@
+// The declarations of clients that call Sun RPC programs: texts of strangers, from which the types of their values are
+// compiled. A lie in one spoils the calls of its own client alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "lrpc/shim/result.h"
+#include "lrpc/stubgen/layout/model.h"
+
+namespace lrpc::sun {
+
+/// Compiles each text once for a user, and keeps what it has compiled for as long as somebody has it. Thread-safe.
+class Declarations {
+ public:
+  /// `most`: bytes of all texts that are kept, half of them of one user at most. What is compiled takes some 30 times as
+  /// much.
+  explicit Declarations(std::size_t most = 1024 * 1024) : most_(most) {}
+
+  /// The interface that `text` declares, with every procedure fit for XDR. Blocks while another text of that user is
+  /// compiled, and for the work on this one, which its length bounds. Errors: interface_mismatch (it is no canonical
+  /// declaration, or not of this version of lrpc), not_supported (a procedure passes handles, or there are callbacks;
+  /// the text names them), limit_reached (the user has too many). Throws std::bad_alloc alone.
+  [[nodiscard]] Result<std::shared_ptr<const stubgen::Interface>> compiled(uid_t user, const std::string& text);
+
+ private:
+  using Key = std::pair<uid_t, std::string>;
+  [[nodiscard]] bool room_locked(uid_t user, std::size_t size);
+
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::map<Key, std::weak_ptr<const stubgen::Interface>> known_;
+  std::set<uid_t> compiling_;  ///< One text of each user at one time: each takes memory.
+  std::condition_variable compiled_;
+};
+
+}  // namespace lrpc::sun
