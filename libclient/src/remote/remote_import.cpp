@@ -274,6 +274,35 @@ Result<wire::Client> import_network(const ImportOptions& options, const HangUp& 
                "over UDP without)"};
 }
 
+/// Why the network domain has not bound.
+template <class Outcome>
+Error not_bound(const Outcome& outcome) {
+  const auto* const refused = outcome.template raised<wire::Refused>();
+  if (refused == nullptr) return {Errc::remote_unavailable, "lrpc-netd did not bind: " + outcome.error().message()};
+  const auto code = static_cast<Errc>(refused->code);
+  return {describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code, refused->text.str()};
+}
+
+/// The declaration goes along only where the network domain asks for it.
+Result<wire::BindResults> bind_path(wire::Client& inner, std::string_view name, std::string_view host, const Pdl& pdl,
+                                    const ImportOptions& options, const Largest& call, const Largest& result) {
+  const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));
+  const auto bound = inner.Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor,
+                                pdl.interface.hash, wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
+                                static_cast<std::uint32_t>(result.size), result.procedure);
+  if (bound) return *bound;
+  if (bound.raised<wire::DeclarationWanted>() == nullptr) return not_bound(bound);
+  constexpr std::size_t kMost = wire::layout::kBindDeclared_declaration.bound;
+  if (pdl.text.size() > kMost)
+    return Error{Errc::limit_reached, "the declaration of interface " + std::string(pdl.interface.name) + " has " +
+                                          std::to_string(pdl.text.size()) + " bytes, and " + std::to_string(kMost) +
+                                          " are the most with which this name is imported"};
+  const auto declaration = std::as_bytes(std::span(pdl.text.data(), pdl.text.size()));
+  const auto declared = inner.BindDeclared(name, host, wait_ms, declaration);
+  if (!declared) return not_bound(declared);
+  return wire::BindResults{.path = *declared, .to_group = false};
+}
+
 Result<Binding> make(wire::Client inner, const wire::BindResults& bound, HangUp end, UniqueFd bell, const Pdl& pdl,
                      const ImportOptions& options, std::size_t most_in, std::size_t most_out) {
   auto layout = shim::RegionLayout::of(pdl.classes);
@@ -340,16 +369,8 @@ Result<Binding> import_remote(std::string_view name, const Pdl& pdl, const Impor
   std::shared_ptr<const UniqueFd> end(record, &record->fd);
   auto inner = import_network(options, end);
   if (!inner) return inner.error();
-  const std::uint32_t wait_ms = shim::ImportRequest::wire_timeout(options.timeout.value_or(kDoNotWait));
-  auto bound = inner->Bind(name, host, pdl.interface.name, pdl.interface.major, pdl.interface.minor, pdl.interface.hash,
-                           wait_ms, static_cast<std::uint32_t>(call.size), call.procedure,
-                           static_cast<std::uint32_t>(result.size), result.procedure);
-  if (const auto* refused = bound.raised<wire::Refused>()) {
-    const auto code = static_cast<Errc>(refused->code);
-    return Error{describe(code) == "unknown error" || code == Errc::ok ? Errc::remote_unavailable : code,
-                 refused->text.str()};
-  }
-  if (!bound) return Error{Errc::remote_unavailable, "lrpc-netd did not bind: " + bound.error().message()};
+  auto bound = bind_path(*inner, name, host, pdl, options, call, result);
+  if (!bound) return bound.error();
   return make(*std::move(inner), *bound, std::move(end), std::move(ends->first), pdl, options, call.size,
               std::max<std::size_t>(result.size, shim::kMostTold));
 }

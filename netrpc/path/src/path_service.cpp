@@ -1,21 +1,17 @@
 #include "path_service.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "claim.h"
 #include "group_members.h"
 #include "lrpc/server/run.h"
 #include "lrpc/shim/call/call_word.h"
+#include "resolve.h"
 #include "rounds.h"
 #include "turn.h"
 
@@ -36,23 +32,6 @@ constexpr milliseconds kNoWayPause{100};
 
 using server::failed;
 
-Result<HostAddress> resolve(const std::string& host) {
-  in_addr dotted{};
-  if (inet_pton(AF_INET, host.c_str(), &dotted) == 1) return HostAddress{ntohl(dotted.s_addr)};
-  if (host.find(':') != std::string::npos)
-    return Error{Errc::invalid_argument, "host '" + host + "' looks like an IPv6 address, and there is IPv4 only"};
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (const int err = getaddrinfo(host.c_str(), nullptr, &hints, &found); err != 0)
-    return Error{Errc::remote_unavailable, "no IPv4 address is known for host '" + host + "': " + gai_strerror(err)};
-  sockaddr_in address{};
-  std::memcpy(&address, found->ai_addr, sizeof address);
-  freeaddrinfo(found);
-  return HostAddress{ntohl(address.sin_addr.s_addr)};
-}
-
 /// What a command to `at` has come to, while binding.
 Status reached(Errc sent, const std::string& at) {
   if (sent == Errc::ok) return {};
@@ -65,11 +44,11 @@ Status reached(Errc sent, const std::string& at) {
   return Error{sent, at + " refused: " + std::string(describe(sent))};
 }
 
-NetworkPath::Refused refusal(const Error& error) {
+}  // namespace
+
+NetworkPath::Refused PathService::refusal(const Error& error) {
   return {.code = static_cast<std::uint16_t>(error.code), .text = String<512>::cut(error.message())};
 }
-
-}  // namespace
 
 Status PathService::fits(const Needed& needed, const MessageSizes& carried, const std::string& way) {
   const auto image = [](std::size_t message, std::size_t prologue) {
@@ -88,55 +67,22 @@ Status PathService::fits(const Needed& needed, const MessageSizes& carried, cons
   return {};
 }
 
-Result<NetworkPath::BindResults, NetworkPath::Refused> PathService::Bind(
-    CallContext& context, const String<255>& name, const String<255>& host, const String<255>& interface_name,
-    std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
-    std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
-    const String<255>& return_name) {
+PathService::BindOutcome PathService::Bind(CallContext& context, const String<255>& name, const String<255>& host,
+                                           const String<255>& interface_name, std::uint16_t major_version,
+                                           std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
+                                           std::uint32_t largest_call, const String<255>& call_name,
+                                           std::uint32_t largest_return, const String<255>& return_name) {
   if (!shim::valid_name(name.view()))  // it goes to other hosts, and into what is shown and logged
     return raise(refusal({Errc::invalid_argument, "nothing can be exported under a name such as this"}));
   const Needed needed{interface_name.str(), largest_call, call_name.str(), largest_return, return_name.str()};
   constexpr MessageSizes kAtMost{kMaxCallMessage, kReplyPrologue + kMaxImage};
   if (Status small = fits(needed, kAtMost, "to or from any other host"); !small) return raise(refusal(small.error()));
-  if (options_.short_of_memory())
-    return raise(refusal({Errc::limit_reached, "this machine's network domain is short of memory"}));
-  const std::uint64_t local = context.binding_id();
-  const uid_t user = context.caller().uid;
+  if (is_foreign(name, host)) return raise(NetworkPath::DeclarationWanted{});
   std::optional<Group> group = transport_.group(host.view());
-  std::shared_ptr<Load> of_user;
-  {
-    std::lock_guard lock(mutex_);
-    std::erase_if(loads_, [](const auto& one) { return one.second.expired(); });
-    of_user = load_locked(std::nullopt, user);
-    const std::size_t paths = group ? group->members.size() : 1;
-    std::size_t all = paths;
-    std::size_t of_this = paths;
-    for (const auto& [binding, bound] : of_binding_) {
-      all += bound.paths;
-      if (bound.user == user) of_this += bound.paths;
-    }
-    if (all > options_.max_paths)
-      return raise(refusal({Errc::limit_reached, "this machine has as many remote bindings as it may have"}));
-    if (of_this > half(options_.max_paths))
-      return raise(refusal({Errc::limit_reached, "this user has as many remote bindings as one user may have"}));
-    // With the path its local binding ends: there cannot be two.
-    if (!of_binding_.emplace(local, Bound{user, paths}).second)
-      return raise(refusal({Errc::invalid_argument, "one remote binding for each binding to the network domain"}));
-  }
-  /// Of the local binding: given back unless a path has been made, which gives it back itself.
-  struct Claim {
-    PathService& service;
-    const std::uint64_t local;
-    bool kept = false;
-    ~Claim() {
-      if (kept) return;
-      std::lock_guard lock(service.mutex_);
-      service.of_binding_.erase(local);
-    }
-  } claim{*this, local};
-
+  Claim claim(*this, context, group ? group->members.size() : 1);
+  if (!claim.made()) return raise(refusal(claim.made().error()));
   const std::size_t asked = group ? std::min(group->members.size(), kHostsAtOnce) : 1;
-  const Share share(*of_user, half(kMaxEStacks), asked);  // a thread each
+  const Share share(*claim.of_user, half(kMaxEStacks), asked);  // a thread each
   if (!share.granted())
     return raise(refusal({Errc::limit_reached, "this user has as many calls under way as one user may have"}));
   BindMessage message;
@@ -145,15 +91,13 @@ Result<NetworkPath::BindResults, NetworkPath::Refused> PathService::Bind(
   message.interface = {interface_name.str(), major_version, minor_version, hash};
   message.wait_ms = wait_ms;
   const auto make_path = [&](HostAddress address) {
-    Loads loads = loads_to(group ? 0 : address, user, of_user);
+    Loads loads = loads_to(group ? 0 : address, context.caller().uid, claim.of_user);
     if (group) {
       std::lock_guard lock(mutex_);
       loads.to_members = load_locked(std::nullopt, std::nullopt);
       loads.hosts = group->members.size();
     }
-    auto path = std::make_shared<Path>(*this, address, std::move(loads), hash, local);
-    claim.kept = true;
-    return path;
+    return claim.keep(std::make_shared<Path>(*this, address, std::move(loads), hash, context.binding_id()));
   };
   if (group) {
     auto path = make_path(group->address);
@@ -271,6 +215,7 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
     return Results{.status = failed(Errc::binding_revoked), .ended = true};
   const Turn turn(path.loads, options_.max_calls_to_host);
   if (!turn.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
+  if (path.foreign) return call_foreign(&context, path, number, milliseconds(limit_ms), image, &results);
   if (path.members) return call_first(path, {{}, path.hash, number, false, limit_ms}, image, results);
   std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, kMaxCallMessage> reply;
@@ -309,6 +254,10 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
     left_ms =
         static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
   }
+  if (path.foreign) {
+    (void)call_foreign(nullptr, path, number, milliseconds(left_ms), image, nullptr);
+    return;
+  }
   std::size_t size = 0;
   if (path.members) {
     Answers nobody(*path.members);
@@ -340,6 +289,7 @@ void PathService::let_go(Path& path) noexcept {
     std::lock_guard lock(mutex_);
     paths_.erase(&path);
     groups_.erase(&path);
+    if (path.foreign) --foreign_;
     if (path.local_binding != 0) of_binding_.erase(path.local_binding);
     if (path.key() == BindingKey()) return;
     // Also if it has ended for us: the other host may not know.
@@ -351,7 +301,7 @@ void PathService::let_go(Path& path) noexcept {
 
 std::size_t PathService::paths() const {
   std::lock_guard lock(mutex_);
-  return paths_.size();
+  return paths_.size() + foreign_;
 }
 
 }  // namespace lrpc::netpath

@@ -66,9 +66,10 @@ class PathService {
     const HostAddress host;  ///< Or a group's address.
     const Loads loads;
     const std::uint64_t hash;
-    const std::uint64_t local_binding;  ///< Of the client, with which this ends. 0: it is a path of a group's.
-    std::unique_ptr<Members> members;   ///< Of a group. Null: it is a path to one host.
-    std::atomic<bool> ended{false};     ///< No call on it reaches its server any more.
+    const std::uint64_t local_binding;        ///< Of the client, with which this ends. 0: it is a path of a group's.
+    std::unique_ptr<Members> members;         ///< Of a group. Null: it is a path to one host.
+    std::unique_ptr<ForeignBinding> foreign;  ///< To a server that speaks another protocol; then there is no key.
+    std::atomic<bool> ended{false};           ///< No call on it reaches its server any more.
 
    private:
     friend class PathService;
@@ -79,11 +80,14 @@ class PathService {
   PathService(Transport& transport, const BrokerOptions& options, std::uint64_t boot) noexcept
       : transport_(transport), options_(options), boot_(boot), silence_(options.silence) {}
 
-  Result<NetworkPath::BindResults, NetworkPath::Refused> Bind(
-      CallContext& context, const String<255>& name, const String<255>& host, const String<255>& interface_name,
-      std::uint16_t major_version, std::uint16_t minor_version, std::uint64_t hash, std::uint32_t wait_ms,
-      std::uint32_t largest_call, const String<255>& call_name, std::uint32_t largest_return,
-      const String<255>& return_name);
+  using BindOutcome = Result<NetworkPath::BindResults, NetworkPath::Refused, NetworkPath::DeclarationWanted>;
+  BindOutcome Bind(CallContext& context, const String<255>& name, const String<255>& host,
+                   const String<255>& interface_name, std::uint16_t major_version, std::uint16_t minor_version,
+                   std::uint64_t hash, std::uint32_t wait_ms, std::uint32_t largest_call, const String<255>& call_name,
+                   std::uint32_t largest_return, const String<255>& return_name);
+  Result<NetworkPath::Path, NetworkPath::Refused> BindDeclared(CallContext& context, const String<255>& name,
+                                                               const String<255>& host, std::uint32_t wait_ms,
+                                                               std::span<const std::byte> declaration);
   Result<NetworkPath::CallResults> Call(CallContext& context, Path& path, std::uint16_t number, std::uint32_t limit_ms,
                                         std::span<const std::byte> image, Buffer& results);
   Result<NetworkPath::CallAllResults> CallAll(CallContext& context, Path& path, std::uint16_t number,
@@ -121,6 +125,11 @@ class PathService {
   /// No host, no user: of all of them.
   [[nodiscard]] std::shared_ptr<Load> load_locked(std::optional<HostAddress> host, std::optional<uid_t> user);
   void let_go(Path& path) noexcept;
+  class Claim;
+  [[nodiscard]] static NetworkPath::Refused refusal(const Error& error);
+  [[nodiscard]] bool is_foreign(const String<255>& name, const String<255>& host) const noexcept {
+    return options_.foreign != nullptr && options_.foreign->knows(name.view(), host.view());
+  }
   /// What an interface needs: the most bytes that a packed image takes, and in which procedures.
   struct Needed {
     std::string interface;
@@ -140,6 +149,13 @@ class PathService {
   [[nodiscard]] Loads loads_to(HostAddress host, uid_t user, std::shared_ptr<Load> of_user);
   /// It has been bound: from now on it is kept alive, and asked about.
   void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
+
+  // Of servers that speak another protocol (foreign_paths.cpp).
+
+  /// `caller` null: nobody waits for it.
+  [[nodiscard]] static NetworkPath::CallResults call_foreign(const CallContext* caller, const Path& path,
+                                                             std::uint16_t number, std::chrono::milliseconds limit,
+                                                             std::span<const std::byte> image, Buffer* results);
 
   // Of groups (group_paths.cpp).
 
@@ -182,6 +198,7 @@ class PathService {
   };
   std::map<std::uint64_t, Bound> of_binding_;
   std::map<const Path*, std::weak_ptr<Path>> groups_;  ///< Those of `paths_` are to hosts alone.
+  std::size_t foreign_ = 0;                            ///< How many paths lead to foreign servers.
   std::atomic<bool> lost_{false};                      ///< There is something for rebind().
   PeerSilence silence_;                                ///< Of the hosts to which paths lead.
   std::map<std::pair<std::optional<HostAddress>, std::optional<uid_t>>, std::weak_ptr<Load>> loads_;

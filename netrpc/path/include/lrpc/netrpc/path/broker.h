@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lrpc/netrpc/path/foreign.h"
 #include "lrpc/netrpc/path/transport.h"
 
 namespace lrpc::netpath {
@@ -28,6 +29,8 @@ struct BrokerOptions {
   /// Which of this machine's clients may be bound to other hosts, where they speak for this machine. Empty: all. As
   /// ExportOptions::authorise.
   std::function<Status(const shim::ClientCredentials& client)> authorise{};
+  /// Servers that are called by another protocol; they outlive the broker. Null: there are none.
+  ForeignServers* foreign = nullptr;
   /// This host's, which no client may name: what it calls there would come back as from another host. 0: none.
   HostAddress own_address = 0;
   /// Of one remote host, so that it cannot take everything from the others: bindings, and commands being served. A host

@@ -1,0 +1,29 @@
+#include "resolve.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+namespace lrpc::netpath {
+
+Result<HostAddress> resolve(const std::string& host) {
+  in_addr dotted{};
+  if (inet_pton(AF_INET, host.c_str(), &dotted) == 1) return HostAddress{ntohl(dotted.s_addr)};
+  if (host.find(':') != std::string::npos)
+    return Error{Errc::invalid_argument, "host '" + host + "' looks like an IPv6 address, and there is IPv4 only"};
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int err = getaddrinfo(host.c_str(), nullptr, &hints, &found); err != 0)
+    return Error{Errc::remote_unavailable, "no IPv4 address is known for host '" + host + "': " + gai_strerror(err)};
+  sockaddr_in address{};
+  std::memcpy(&address, found->ai_addr, sizeof address);
+  freeaddrinfo(found);
+  return HostAddress{ntohl(address.sin_addr.s_addr)};
+}
+
+}  // namespace lrpc::netpath

@@ -1,0 +1,158 @@
+// Names whose servers speak another protocol: how clients are bound to them, and what that counts as.
+#include <latch>
+#include <optional>
+#include <thread>
+
+#include "lrpc/client/call/call_scope.h"
+#include "lrpc/server/run.h"
+#include "lrpc/shim/call/call_word.h"
+#include "network_path.client.h"
+#include "remote_fixture.h"
+
+namespace testing_netpath {
+namespace {
+
+using lrpc::CallContext;
+using lrpc::Error;
+using lrpc::Result;
+using lrpc::netpath::ForeignBinding;
+using lrpc::netpath::ForeignServers;
+namespace wire = lrpc::netpath::NetworkPath;
+
+/// One server, "abroad@10.0.0.9", whose every call returns what it is told to.
+class Abroad final : public ForeignServers {
+ public:
+  bool knows(std::string_view name, std::string_view host) const noexcept override {
+    return name == "abroad" && host == "10.0.0.9";
+  }
+  Result<std::unique_ptr<ForeignBinding>> bind(Wanted wanted) override {
+    const std::lock_guard lock(mutex);
+    asked.push_back(std::move(wanted));
+    if (not_there > 0) return --not_there, Error{Errc::name_unknown, "not yet"};
+    return std::make_unique<Bound>(*this);
+  }
+
+  std::mutex mutex;
+  std::vector<Wanted> asked;
+  int not_there = 0;  ///< How many times it is not there.
+  /// What a call does; outside the mutex.
+  std::function<ForeignBinding::Returned(std::span<const std::byte> image, std::span<std::byte> results)> call;
+
+ private:
+  class Bound final : public ForeignBinding {
+   public:
+    explicit Bound(Abroad& abroad) : abroad_(abroad) {}
+    Returned call(const CallContext*, std::uint16_t, std::span<const std::byte> image, milliseconds,
+                  std::span<std::byte> results) noexcept override {
+      return abroad_.call(image, results);
+    }
+
+   private:
+    Abroad& abroad_;
+  };
+};
+
+class ForeignServer : public TwoHosts {
+ protected:
+  ForeignServer() { restart({}); }
+  ~ForeignServer() override { here_->stop_broker(); }
+  void restart(BrokerOptions options) {
+    here_->stop_broker();
+    options.foreign = &abroad;
+    here_->start_broker(options);
+  }
+  [[nodiscard]] Result<Conformance::Client> import_abroad(lrpc::ImportOptions options = {}) const {
+    options.nameserver = here_->socket();
+    return Conformance::Client::import("abroad@10.0.0.9", options);
+  }
+  Abroad abroad;
+};
+
+TEST_F(ForeignServer, is_told_the_declaration_which_other_imports_do_not_send) {
+  ASSERT_TRUE(import());
+  EXPECT_TRUE(abroad.asked.empty());
+  auto client = import_abroad();
+  ASSERT_TRUE(client) << client.error().message();
+  ASSERT_EQ(abroad.asked.size(), 1U);
+  EXPECT_EQ(abroad.asked[0].declaration, Conformance::kPdl.text);
+  EXPECT_EQ(abroad.asked[0].address, 0x0a00'0009U);
+  EXPECT_EQ(abroad.asked[0].user, ::getuid());
+  EXPECT_EQ(here_->broker().statistics().paths, 1U);
+  client = Errc::call_failed;
+  EXPECT_TRUE(eventually([&] { return here_->broker().statistics().paths == 0; }));
+}
+
+TEST_F(ForeignServer, returns_results_and_errors_with_their_texts) {
+  auto client = import_abroad();
+  ASSERT_TRUE(client);
+  abroad.call = [](std::span<const std::byte> image, std::span<std::byte> results) -> ForeignBinding::Returned {
+    EXPECT_EQ(image.size(), 8U);
+    results[0] = std::byte{42};
+    std::fill_n(results.begin() + 1, 3, std::byte{0});
+    return {0, 4};
+  };
+  EXPECT_EQ(client->Add(1, 2).value(), 42);
+  abroad.call = [](std::span<const std::byte>, std::span<std::byte> results) -> ForeignBinding::Returned {
+    results[0] = std::byte{'x'};
+    return {static_cast<std::uint16_t>(lrpc::server::failed(Errc::not_permitted) | lrpc::shim::call_status::kTold), 1};
+  };
+  const auto refused = client->Add(1, 2);
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  EXPECT_EQ(refused.error().message(), "x");
+  abroad.call = [](std::span<const std::byte>, std::span<std::byte>) -> ForeignBinding::Returned { return {0, 3}; };
+  EXPECT_EQ(client->Add(1, 2).code(), Errc::call_failed) << "no image of an int32 has three bytes";
+}
+
+TEST_F(ForeignServer, is_waited_for_as_long_as_an_import_waits_for_a_name) {
+  abroad.not_there = 2;
+  EXPECT_EQ(import_abroad().code(), Errc::name_unknown);
+  const auto client = import_abroad({.timeout = kPatience});
+  EXPECT_TRUE(client) << client.error().message();
+  EXPECT_EQ(abroad.asked.size(), 3U);
+}
+
+TEST_F(ForeignServer, counts_among_the_remote_bindings_of_its_user_and_its_calls_among_those_to_a_host) {
+  restart({.max_calls_to_host = 2, .max_paths = 4});
+  auto first = import_abroad();
+  auto second = import_abroad();
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(second);
+  const auto third = import_abroad();
+  EXPECT_EQ(third.code(), Errc::limit_reached);
+  EXPECT_EQ(import().code(), Errc::limit_reached);
+
+  std::latch called{1};
+  std::latch go_on{1};
+  abroad.call = [&](std::span<const std::byte>, std::span<std::byte>) -> ForeignBinding::Returned {
+    called.count_down();
+    go_on.wait();
+    return {0, 0};
+  };
+  std::thread other([&] { EXPECT_TRUE(first->Null()); });
+  called.wait();
+  EXPECT_EQ(second->Null().code(), Errc::limit_reached);
+  go_on.count_down();
+  other.join();
+}
+
+TEST_F(ForeignServer, is_bound_once_for_a_binding_and_nothing_else_is_bound_by_a_declaration) {
+  auto network = wire::Client::import(lrpc::shim::kNetworkName, import_options());
+  ASSERT_TRUE(network) << network.error().message();
+  const auto bind = [&](std::string_view name, std::string_view host) {
+    const auto path = network->BindDeclared(name, host, 0, {});
+    const auto* const refused = path.raised<wire::Refused>();
+    return refused != nullptr ? static_cast<Errc>(refused->code) : path.code();
+  };
+  EXPECT_EQ(bind("files", "10.0.0.2"), Errc::invalid_argument);
+  EXPECT_EQ(bind("abroad", "10.0.0.9"), Errc::ok);
+  EXPECT_EQ(bind("abroad", "10.0.0.9"), Errc::invalid_argument);
+}
+
+TEST_F(ForeignServer, has_no_members_to_ask_all_of) {
+  auto client = import_abroad();
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->all().Add(1, 2).code(), Errc::not_supported);
+}
+
+}  // namespace
+}  // namespace testing_netpath
